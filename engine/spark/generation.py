@@ -18,9 +18,12 @@ import os
 import re
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JNetworkError
 
 from engine.errors import SetupError
 from engine.private import make_folder
@@ -299,6 +302,7 @@ class CheckpointLock:
         self._file.writeBytes(f"{jvm.java.lang.ProcessHandle.current().pid()}\n")
 
     def release(self) -> None:
-        """Frees the lock."""
-        self._lock.release()
-        self._file.close()
+        """Frees the lock; a JVM that has ended has freed it already."""
+        with suppress(Py4JNetworkError, ConnectionError):
+            self._lock.release()
+            self._file.close()

@@ -9,7 +9,7 @@ conditions, choices of topics and a language for text.
 
 from engine.streams.compile import Compiled, compile_topology
 from engine.streams.driver import Output, TopologyTestDriver
-from engine.streams.dsl import Grouped, GroupedTable, Stream, StreamsBuilder, Table
+from engine.streams.dsl import GlobalTable, Grouped, GroupedTable, Stream, StreamsBuilder, Table
 from engine.streams.nodes import Expression, RecordCondition, RowFunction, TextLanguage, TopicChoice
 from engine.streams.program import Program, plan
 from engine.streams.row import HeaderView, Row
@@ -22,6 +22,7 @@ __all__ = [
     "Compiled",
     "Duration",
     "Expression",
+    "GlobalTable",
     "Grouped",
     "GroupedTable",
     "HeaderView",

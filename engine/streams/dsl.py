@@ -36,7 +36,9 @@ from engine.streams.nodes import (
     Fail,
     Filter,
     FlatMap,
+    GlobalTableNode,
     GroupTable,
+    JoinGlobal,
     JoinStreams,
     JoinTable,
     JoinTables,
@@ -60,7 +62,7 @@ from engine.streams.topology import Topology, TopologyError, faults_of
 from engine.streams.windows import Duration, Windows, milliseconds
 from routes.errors import BridgeError
 
-__all__ = ["Branches", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
+__all__ = ["Branches", "GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 
 class StreamsBuilder:
@@ -91,6 +93,14 @@ class StreamsBuilder:
         name = self._named(name, "table")
         source = self._add(SourceNode(f"{name}-source", topic=topic, value=value, key=KeyKind(key)))
         return self._table(ToTable(name, (source.name,)))
+
+    def global_table(
+        self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None
+    ) -> GlobalTable:
+        """A table of all partitions of a topic, which every task has whole, in memory."""
+        name = self._named(name, "global-table")
+        self._nodes.append(GlobalTableNode(name, topic=topic, value=value, key=KeyKind(key)))
+        return GlobalTable(self, name)
 
     def build(self) -> Topology:
         """The finished topology.
@@ -148,7 +158,7 @@ class StreamsBuilder:
             self._fault(name, str(error))
             return least
 
-    def _is_own(self, name: str, *others: Stream | Table) -> None:
+    def _is_own(self, name: str, *others: Stream | Table | GlobalTable) -> None:
         if any(other._builder is not self for other in others):
             self._fault(name, "it takes a stream or table of another builder")
 
@@ -234,7 +244,7 @@ class Stream:
 
     def join(
         self,
-        other: Stream | Table,
+        other: Stream | Table | GlobalTable,
         *,
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
@@ -251,7 +261,7 @@ class Stream:
 
     def left_join(
         self,
-        other: Stream | Table,
+        other: Stream | Table | GlobalTable,
         *,
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
@@ -321,7 +331,7 @@ class Stream:
 
     def _join(
         self,
-        other: Stream | Table,
+        other: Stream | Table | GlobalTable,
         kind: str,
         on: Expression | None,
         within: Duration | tuple[Duration, Duration] | None,
@@ -334,6 +344,12 @@ class Stream:
         builder = self._builder
         name = builder._named(name, kind)
         builder._is_own(name, other)
+        if isinstance(other, GlobalTable):
+            if within is not None:
+                builder._fault(name, "`within` is for the join of two streams")
+            key = None if on is None else builder._key(on, name)
+            parents = (self.name, other.name)
+            return self._then(JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
         if isinstance(other, Table):
             left = (self if on is None else self._by(on, other.name))._placed()
             if within is not None:
@@ -358,6 +374,14 @@ class Stream:
                 grace_ms=builder._duration(name, grace),
             )
         return builder._add(node, keyed_by=left._keyed_by)
+
+
+class GlobalTable:
+    """Global table, for joins with streams by any expression; the streams need not be repartitioned."""
+
+    def __init__(self, builder: StreamsBuilder, name: str) -> None:
+        self._builder = builder
+        self.name = name
 
 
 class Grouped:

@@ -28,8 +28,10 @@ __all__ = [
     "Fail",
     "Filter",
     "FlatMap",
+    "GlobalTableNode",
     "GroupTable",
     "Join",
+    "JoinGlobal",
     "JoinStreams",
     "JoinTable",
     "JoinTables",
@@ -128,6 +130,11 @@ class SourceNode(Node):
     topic: str = ""
     value: Serde = field(default=Serde(SerdeKind.BYTES), kw_only=True)
     key: KeyKind = field(default=KeyKind.TEXT, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTableNode(SourceNode):
+    """Keeps the latest value of each key of all partitions of a topic, in all tasks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,6 +247,14 @@ class Join(Node):
 @dataclass(frozen=True, slots=True)
 class JoinTable(Join):
     """Joins each record of a stream, the first parent, with the present value of a table, the second."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinGlobal(Join):
+    """Joins each record of a stream, the first parent, with the present value of a global table, the second."""
+
+    on: Expression | None = field(default=None, kw_only=True)
+    """Key in the table; None: the record's key."""
 
 
 @dataclass(frozen=True, slots=True)

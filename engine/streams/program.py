@@ -24,7 +24,9 @@ from engine.streams.nodes import (
     Expression,
     Filter,
     FlatMap,
+    GlobalTableNode,
     GroupTable,
+    JoinGlobal,
     JoinStreams,
     JoinTable,
     JoinTables,
@@ -133,6 +135,15 @@ class _Planner:
     @add.register
     def _(self, node: SourceNode) -> None:
         self._java.source(node.name, node.topic, node.key.upper(), node.value.reader()._jc)
+
+    @add.register
+    def _(self, node: GlobalTableNode) -> None:
+        self._java.globalTable(node.name, node.topic, node.key.upper(), node.value.reader()._jc)
+
+    @add.register
+    def _(self, node: JoinGlobal) -> None:
+        on = None if node.on is None else self._column(node.on)
+        self._java.joinGlobal(node.name, *node.parents, on, node.prefix, node.keeps_left)
 
     @add.register
     def _(self, node: Filter) -> None:

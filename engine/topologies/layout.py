@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 
-from engine.streams.nodes import STATEFUL, Aggregate, GroupTable, Join, Node, Repartition, SourceNode
+from engine.streams.nodes import (
+    STATEFUL,
+    Aggregate,
+    GlobalTableNode,
+    GroupTable,
+    Join,
+    JoinGlobal,
+    Node,
+    Repartition,
+    SourceNode,
+)
 from engine.streams.program import internal_topic
 from engine.streams.topology import TopologyError
 
@@ -73,7 +83,11 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
     if faults:
         raise TopologyError(faults)
     mixing = tuple(node.name for node in topology.nodes if isinstance(node, STATEFUL) and len(inputs[node.name]) > 1)
-    joins = tuple(node.name for node in topology.nodes if isinstance(node, Join) and node.name not in mixing)
+    joins = tuple(
+        node.name
+        for node in topology.nodes
+        if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
+    )
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
     return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))))
 
@@ -120,7 +134,10 @@ def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
     """The topics whose records reach each node without another topic between them."""
     found: dict[str, tuple[str, ...]] = {}
     for node in topology.nodes:
-        if isinstance(node, SourceNode):
+        if isinstance(node, GlobalTableNode):
+            # Every task has all of it, whatever its partitions.
+            found[node.name] = ()
+        elif isinstance(node, SourceNode):
             found[node.name] = (node.topic,)
         elif _makes_topic(node):
             found[node.name] = (internal_topic(topology, node.name),)

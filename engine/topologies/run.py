@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
+from py4j.protocol import Py4JNetworkError
 
 from engine.errors import SetupError, UsageError
 from engine.kafka.settings import spark_options
@@ -18,7 +19,8 @@ from engine.spark import session
 from engine.spark.failures import query_failure
 from engine.spark.generation import CheckpointLock
 from engine.spark.launch import Launch, log_file
-from engine.streams.program import Program, plan
+from engine.streams.nodes import GlobalTableNode
+from engine.streams.program import JVM_ERRORS, Program, plan, reason_of
 from engine.topologies.definition import find, read
 from engine.topologies.layout import Layout, fingerprints, lay_out
 
@@ -114,7 +116,8 @@ def run_topology(
     try:
         topology = read(settings.build)
         program = plan(topology, spark, on_failure=settings.on_failure)
-        topics = [source.topic for source in topology.sources]
+        topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
+        partition_counts(config, topology.name, [source.topic for source in topology.sources])
         layout = lay_out(topology, partition_counts(config, topology.name, topics))
         mode = _mode(settings, layout)
         if layout.shares > spark.sparkContext.defaultParallelism:
@@ -187,10 +190,21 @@ class _Run:
                     maintained = time.monotonic()
                     self._java.maintain(self._id)
         finally:
+            self._stop(query)
+        _log.info("topology stopped", topology=name)
+
+    def _stop(self, query: StreamingQuery) -> None:
+        """Stops the query, and closes clients and state in the JVM.
+
+        What goes wrong there is logged and not raised: the next run goes on from the last commit, as after a kill.
+        """
+        try:
             query.stop()
             _wait_for_tasks(self._spark)
             self._java.close(self._id)
-        _log.info("topology stopped", topology=name)
+        except (*JVM_ERRORS, Py4JNetworkError, ConnectionError) as error:
+            why = reason_of(error) if isinstance(error, JVM_ERRORS) else "the JVM has ended"
+            _log.warning("not stopped in order", topology=self._program.topology.name, why=why)
 
     def _start(self) -> StreamingQuery:
         rows = self._spark.readStream.format("jmsbridge.streams.TopologySource").option("run", self._id).load()

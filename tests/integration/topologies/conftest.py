@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ class TopologyBench:
     """Topics of one test, records for them, and processes that run topologies over them."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
-        self.prefix = folder.name.strip("0123456789_").replace("_", "-")[-20:] + f"-{os.getpid()}"
+        self.prefix = f"t{uuid.uuid4().hex[:10]}"
         self.folder = folder
         self._bootstrap = bootstrap
         self.sent = 0
@@ -122,7 +123,8 @@ class TopologyBench:
         process.wait(30)
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGTERM)
+        """Ends all processes of a run at once, as a service manager does."""
+        os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(60) == 0, self.log.read_text()[-3_000:]
 
     def published(self, topic: str) -> list[tuple[str, dict[str, Any]]]:

@@ -12,14 +12,17 @@ PREFIX = os.environ.get("TOPOLOGY_PREFIX", "")
 def _counts(size: str) -> Topology:
     builder = StreamsBuilder(f"{PREFIX}-counts")
     clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    pages = builder.global_table(f"{PREFIX}-pages", value=json("title string"))
+    titled = clicks.left_join(pages, on="page")
     windows = TimeWindows.of(size, grace="1 day")
-    counts = clicks.group_by("page").windowed_by(windows).aggregate("counts", total="sum(n)", times="count(1)")
+    results = {"total": "sum(n)", "times": "count(1)", "title": "max(title)"}
+    counts = titled.group_by("page").windowed_by(windows).aggregate("counts", **results)
     counts.to_stream().to(f"{PREFIX}-counts-out")
     return builder.build()
 
 
 def counts() -> Topology:
-    """Clicks of each page, by minutes, through an internal topic."""
+    """Clicks of each page, with its title, by minutes, through an internal topic."""
     return _counts("1 minute")
 
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 
 def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_another(bench: TopologyBench) -> None:
     options = ("--mode", "realtime", "--interval", "5s")
+    bench.send_pages()
     killed = bench.start("counts", *options)
     bench.send_clicks(1_000)
     bench.comes_to("counts-out", 300)
@@ -29,6 +30,7 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     bench.commits("counts")
     bench.stop(stopped)
     bench.check("counts-out")
+    assert {value["title"] for key, value in bench.published("counts-out") if key == "p3"} == {"T3"}
 
     asked = bench.command("state", bench.function("counts"), "counts", "--key", "p3").splitlines()
     times = [json.loads(line)["times"] for line in asked if line.startswith("{")]

@@ -219,6 +219,24 @@ def test_a_stream_is_joined_with_the_present_value_of_a_table(spark: SparkSessio
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["join", "left_join"])
+def test_a_stream_is_joined_with_a_global_table_by_any_field(spark: SparkSession, seed: int, kind: str) -> None:
+    builder = StreamsBuilder("global")
+    table = builder.global_table("table", value=json("n int"))
+    getattr(numbers(builder), kind)(table, on="substr('abc', n % 3 + 1, 1)", prefix="t_").to("out")
+    present: dict[str, int] = {}
+    expected = []
+    for each in samples(seed, ("in", "table")):
+        wanted = "abc"[each.number % 3]
+        if each.topic == "table":
+            present[each.key] = each.number
+        elif wanted in present or kind == "left_join":
+            expected.append((each.key, each.number, present.get(wanted)))
+    found = run(builder.build(), spark, samples(seed, ("in", "table")))
+    assert [(each.key, each.value["n"], each.value.get("t_n")) for each in found] == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["join", "left_join", "outer_join"])
 def test_tables_are_joined_and_forget_removed_rows(spark: SparkSession, seed: int, kind: str) -> None:
     builder = StreamsBuilder("tables")

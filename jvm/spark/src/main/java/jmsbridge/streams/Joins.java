@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -52,11 +53,20 @@ final class Joins {
     private static final long serialVersionUID = 1L;
     private final Node table;
     private final int leftFields;
+    private final Projection on;
+    private final KeyKind from;
+    private final KeyKind to;
     private final boolean isLeft;
     private transient Joiner joiner;
 
-    StreamTable(String name, StructType type, Node table, int leftFields, boolean isLeft) {
+    /** {@code on} gives the key in the table, of the kind {@code to}; null: the record's own key. */
+    StreamTable(
+        String name, StructType type, Node table, int leftFields, boolean isLeft, Projection on, KeyKind from,
+        KeyKind to) {
       super(name, type);
+      this.on = on;
+      this.from = from;
+      this.to = to;
       this.table = table;
       this.leftFields = leftFields;
       this.isLeft = isLeft;
@@ -70,16 +80,26 @@ final class Joins {
 
     @Override
     void process(StreamRecord record, int port) {
-      if (record.key() == null || record.value() == null) {
-        task.count(name, record.key() == null ? "null_keys" : "null_values");
-        if (!isLeft || record.value() == null) {
-          return;
-        }
+      if (record.value() == null) {
+        task.count(name, "null_values");
+        return;
       }
-      InternalRow right = record.key() == null ? null : ((TableState) table).lookUp(record.key());
+      byte[] key = key(record);
+      if (key == null) {
+        task.count(name, "null_keys");
+      }
+      InternalRow right = key == null ? null : ((TableState) table).lookUp(key);
       if (right != null || isLeft) {
         forward(record.withValue(joiner.join(record.value(), right)));
       }
+    }
+
+    private byte[] key(StreamRecord record) {
+      if (on == null) {
+        return record.key();
+      }
+      UnsafeRow result = on.apply(record, record.value(), from);
+      return result.isNullAt(0) ? null : to.write(result);
     }
   }
 

@@ -68,6 +68,10 @@ public final class Program implements Serializable {
     return sources.get(topic);
   }
 
+  List<GlobalTable> globalTables() {
+    return nodes.values().stream().filter(GlobalTable.class::isInstance).map(GlobalTable.class::cast).toList();
+  }
+
   /** The node of that name, which keeps state; IllegalArgumentException if there is none. */
   StatefulNode stateful(String node) {
     if (nodes.get(node) instanceof StatefulNode stateful) {
@@ -218,7 +222,30 @@ public final class Program implements Serializable {
     Node from = nodes.get(parent);
     checkKeys(node, parent, table);
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft), key(parent), parent);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null, null, null), key(parent),
+        parent);
+  }
+
+  /** Join with a global table, by a column or, if that is null, by the key; the records keep their key. */
+  public void joinGlobal(String node, String parent, String table, Column on, String prefix, boolean isLeft) {
+    Node from = nodes.get(parent);
+    Projection column = null;
+    if (on == null) {
+      checkKeys(node, parent, table);
+    } else {
+      column = keyed(parent, on, key(table)).projection;
+    }
+    StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column, key(parent), key(table)),
+        key(parent), parent);
+  }
+
+  /** Global table of a topic; the arguments are those of {@link #source}. */
+  public void globalTable(String node, String topic, String key, Column reader) {
+    Projection projection = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader));
+    DataType type = projection.type().fields()[0].dataType();
+    KeyKind kind = KeyKind.valueOf(key);
+    add(new GlobalTable(node, (StructType) type, topic, projection, kind), kind);
   }
 
   public void joinTables(String node, String left, String right, String prefix, boolean keepsLeft, boolean keepsRight) {

@@ -6,6 +6,8 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -13,18 +15,21 @@ import org.apache.kafka.common.TopicPartition;
 /** What a share keeps from one batch to the next: its consumer, its publisher and its state. */
 final class RunningShare {
   private static final Map<String, RunningShare> ALL = new ConcurrentHashMap<>();
+  private static final int CLOSE_SECONDS = 15;
+  private static final Map<String, GlobalReader> GLOBALS = new ConcurrentHashMap<>();
 
   private final RunSettings settings;
   private final ShareConsumer consumer;
   private final Publisher publisher;
   private final RocksStore store;
   private final AtomicLong records = new AtomicLong();
+  private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
   private long committedAt;
-  private boolean isClosed;
+  private final Semaphore inUse = new Semaphore(1);
 
-  private RunningShare(int share, RunSettings settings) {
+  private RunningShare(String run, int share, RunSettings settings) {
     this.settings = settings;
     Set<TopicPartition> partitions = new HashSet<>();
     settings.partitions().forEach((topic, count) -> {
@@ -34,6 +39,7 @@ final class RunningShare {
     });
     consumer = new ShareConsumer(settings.consumer(), partitions);
     publisher = new Publisher(settings, share, partitions);
+    globals = globals(run, settings);
     try {
       store = new RocksStore(settings.folder(), share);
     } catch (IOException failure) {
@@ -41,13 +47,25 @@ final class RunningShare {
     }
   }
 
+  /** The reader of the global tables of a run, one for all its shares in this JVM; null if it has none. */
+  private static GlobalReader globals(String run, RunSettings settings) {
+    if (settings.program().globalTables().isEmpty()) {
+      return null;
+    }
+    return GLOBALS.computeIfAbsent(run, any -> new GlobalReader(settings.program(), settings.consumer()));
+  }
+
   /** The share of a run in this JVM; made if it is not there. */
   static RunningShare of(String run, int share, RunSettings settings) {
-    return ALL.computeIfAbsent(run + "/" + share, any -> new RunningShare(share, settings));
+    return ALL.computeIfAbsent(run + "/" + share, any -> new RunningShare(run, share, settings));
   }
 
   /** Closes the shares of a run, whose query has ended. */
   static void closeAll(String run) {
+    GlobalReader reader = GLOBALS.remove(run);
+    if (reader != null) {
+      reader.close();
+    }
     ALL.entrySet().removeIf(each -> {
       boolean isOwn = each.getKey().startsWith(run + "/");
       if (isOwn) {
@@ -71,6 +89,10 @@ final class RunningShare {
   }
 
   static void addCounts(String run, Map<String, Long> counts) {
+    GlobalReader reader = GLOBALS.get(run);
+    if (reader != null) {
+      reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
+    }
     ALL.forEach((name, share) -> {
       Task running = share.task;
       if (name.startsWith(run + "/") && running != null) {
@@ -85,11 +107,22 @@ final class RunningShare {
 
   /** Begins a batch, with the state as the batches before it left it. */
   void begin(long batch) {
-    store.load(batch);
-    Map<String, Long> before = task == null ? Map.of() : task.counts();
-    task = new Task(settings.program().copy(), store, publisher);
-    task.counts().putAll(before);
-    committedAt = System.nanoTime();
+    // Kafka's clients and the store serve one thread at a time: a run that ends waits until the batch has ended.
+    inUse.acquireUninterruptibly();
+    try {
+      store.load(batch);
+      Map<String, Long> before = task == null ? Map.of() : task.counts();
+      Program program = settings.program().copy();
+      if (globals != null) {
+        globals.share(program);
+      }
+      task = new Task(program, store, publisher);
+      task.counts().putAll(before);
+      committedAt = System.nanoTime();
+    } catch (RuntimeException failure) {
+      inUse.release();
+      throw failure;
+    }
   }
 
   /** Says which record the task has read last; null: none came in time. */
@@ -99,6 +132,9 @@ final class RunningShare {
 
   /** Processes the record that the task has read last, and commits outputs if it is time for that. */
   void process() {
+    if (globals != null) {
+      globals.check();
+    }
     if (current != null) {
       publisher.begin(new TopicPartition(current.topic(), current.partition()), current.offset());
       task.process(current);
@@ -113,22 +149,36 @@ final class RunningShare {
 
   /** Ends a batch: first the outputs, then the state that they come of. */
   void end() {
-    publisher.commit(consumer.next());
-    task.save();
-    store.commit();
+    try {
+      publisher.commit(consumer.next());
+      task.save();
+      store.commit();
+    } finally {
+      inUse.release();
+    }
   }
 
   /** Gives a batch up. */
   void fail() {
-    store.rollBack();
+    try {
+      store.rollBack();
+    } finally {
+      inUse.release();
+    }
   }
 
-  private synchronized void close() {
-    if (!isClosed) {
-      isClosed = true;
-      consumer.close();
-      publisher.close();
-      store.close();
+  /** Closes the share once its batch has ended; IllegalStateException if that takes longer than the limit. */
+  private void close() {
+    try {
+      if (!inUse.tryAcquire(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+        throw new IllegalStateException("a batch did not end within %d s".formatted(CLOSE_SECONDS));
+      }
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw new IllegalStateException(interrupted);
     }
+    consumer.close();
+    publisher.close();
+    store.close();
   }
 }

@@ -11,6 +11,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
@@ -28,6 +29,7 @@ public final class TestRun {
 
   public TestRun(Program program) {
     this.program = program.copy();
+    this.program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     task = new Task(this.program, new MemoryStore(), this::send);
   }
 
@@ -36,6 +38,15 @@ public final class TestRun {
     RecordHeaders made = new RecordHeaders();
     for (int at = 0; at < headers.size(); at += 2) {
       made.add(new RecordHeader((String) headers.get(at), (byte[]) headers.get(at + 1)));
+    }
+    for (GlobalTable each : program.globalTables()) {
+      if (each.topic.equals(topic)) {
+        ConsumerRecord<byte[], byte[]> record = record(topic, key, value, time, made);
+        if (!each.take(record)) {
+          task.count(each.name, "rejected_records");
+        }
+        return;
+      }
     }
     read(topic, key, value, time, made);
     while (!waiting.isEmpty()) {
@@ -96,8 +107,13 @@ public final class TestRun {
   }
 
   private void read(String topic, byte[] key, byte[] value, long time, RecordHeaders headers) {
+    waiting.add(record(topic, key, value, time, headers));
+  }
+
+  private ConsumerRecord<byte[], byte[]> record(
+      String topic, byte[] key, byte[] value, long time, RecordHeaders headers) {
     long offset = ends.merge(topic, 1L, Long::sum) - 1;
-    waiting.add(new ConsumerRecord<>(topic, 0, offset, time, TimestampType.CREATE_TIME, -1, -1, key, value, headers,
-        java.util.Optional.empty()));
+    return new ConsumerRecord<>(topic, 0, offset, time, TimestampType.CREATE_TIME, -1, -1, key, value, headers,
+        Optional.empty());
   }
 }

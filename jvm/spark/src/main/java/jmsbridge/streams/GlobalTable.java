@@ -1,0 +1,76 @@
+package jmsbridge.streams;
+
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Table of the latest value of each key of all partitions of a topic, which all tasks have whole.
+ *
+ * <p>Its rows are in memory and are read from the topic's beginning at each start.
+ */
+final class GlobalTable extends Node implements TableState {
+  private static final long serialVersionUID = 1L;
+
+  final String topic;
+  private final Projection reader;
+  private final KeyKind key;
+  /** Rows as bytes by key, which the copies of the node in all tasks share. */
+  private transient Map<ByteBuffer, byte[]> rows;
+
+  GlobalTable(String name, StructType type, String topic, Projection reader, KeyKind key) {
+    super(name, type);
+    this.topic = topic;
+    this.reader = reader;
+    this.key = key;
+  }
+
+  /** Sets the rows, shared with the copies of the node in other tasks. */
+  void share(Map<ByteBuffer, byte[]> shared) {
+    rows = shared;
+  }
+
+  static Map<ByteBuffer, byte[]> noRows() {
+    return new ConcurrentHashMap<>();
+  }
+
+  /** Takes a record of the topic; false if its value cannot be read. */
+  boolean take(ConsumerRecord<byte[], byte[]> record) {
+    if (record.key() == null) {
+      return true;
+    }
+    ByteBuffer at = ByteBuffer.wrap(record.key());
+    if (record.value() == null) {
+      rows.remove(at);
+      return true;
+    }
+    GenericInternalRow value = new GenericInternalRow(new Object[] {record.value()});
+    StreamRecord read = StreamRecord.of(record.key(), value, record.timestamp());
+    try {
+      UnsafeRow fields = reader.apply(read, value, key);
+      if (fields.isNullAt(0)) {
+        return false;
+      }
+      rows.put(at, fields.getStruct(0, type.size()).getBytes());
+      return true;
+    } catch (EvaluationException failure) {
+      return false;
+    }
+  }
+
+  @Override
+  void process(StreamRecord record, int port) {
+    throw new IllegalStateException("a global table has no inputs");
+  }
+
+  @Override
+  public InternalRow lookUp(byte[] of) {
+    byte[] row = rows.get(ByteBuffer.wrap(of));
+    return row == null ? null : Rows.row(row, type.size());
+  }
+}
