@@ -30,7 +30,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a JVM has locked a file; False if the file is missing. Its locks are those of `lockf`."""
+    """True if a JVM has locked a file; False if the file is missing. Java's locks are those of `lockf`."""
     try:
         with path.open("r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

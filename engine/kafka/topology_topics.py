@@ -97,7 +97,7 @@ def delete_topology_topics(config: Config, name: str) -> Iterator[str]:
 
 
 def _is_removed(removed: Future[None]) -> bool:
-    """Whether a group was there and is gone; KafkaException if Kafka refuses."""
+    """True if a group existed and is gone; KafkaException if Kafka refuses."""
     try:
         removed.result(_SECONDS)
     except KafkaException as error:

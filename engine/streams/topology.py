@@ -50,7 +50,7 @@ class Topology:
 
     @property
     def is_stateful(self) -> bool:
-        """Whether a node keeps state."""
+        """True if a node keeps state."""
         return any(isinstance(node, STATEFUL) for node in self.nodes)
 
     @property
