@@ -10,6 +10,7 @@ from boards.panels import draw, number
 __all__ = ["topologies"]
 
 _CHOSEN = f'{BRIDGE}, topology=~"$topology"'
+_REJECTED = f'{_CHOSEN}, reason="rejected_records"'
 
 
 def topologies() -> Dashboard:
@@ -37,8 +38,7 @@ def topologies() -> Dashboard:
             "Records in the time shown that could not be read or computed. They are in the topics NAME-dead-letters, "
             "unless `on-failure` says otherwise.",
             "short",
-            f'sum(increase(jmsbridge_topology_unprocessed_records_total{{{_CHOSEN}, reason="rejected_records"}}[$__range]))'
-            " or vector(0)",
+            f"sum(increase(jmsbridge_topology_unprocessed_records_total{{{_REJECTED}}}[$__range])) or vector(0)",
             limits=[(1, "orange")],
         )
     ).with_panel(
