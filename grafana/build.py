@@ -14,6 +14,7 @@ from boards.dead_letters import dead_letters
 from boards.overview import overview
 from boards.routes import routes
 from boards.spark import spark
+from boards.topologies import topologies
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _BOARDS = {
     "connectors": connectors,
     "dead-letters": dead_letters,
     "spark": spark,
+    "topologies": topologies,
 }
 
 

@@ -167,8 +167,7 @@ class _Progress:
             return
         if self._records >= 0:
             rate = (figures.records - self._records) / (now - self._shown_at)
-            passed = "".join(f", {name}: {number:,}" for name, number in sorted(figures.passed_over.items()))
-            typer.echo(f"{figures.records:,} records, {rate:,.0f}/s{passed}")
+            typer.echo(f"{figures.records:,} records, {rate:,.0f}/s{figures.remarks}")
         self._records, self._shown_at = figures.records, now
 
 

@@ -307,8 +307,11 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
+    from engine.telemetry.amounts import size
+    from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.run import TopologySettings, run_topology
 
+    meter = TopologyMetrics(status.registry, name)
     (found,) = (each for each in config.topologies if each.name == name)
     status.state(State.STARTING, "waiting for Kafka, or to lead")
     messages.go.wait()
@@ -320,8 +323,10 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     )
 
     def report(figures: TopologyFigures) -> None:
-        passed = "".join(f", {event}: {number}" for event, number in sorted(figures.passed_over.items()))
-        status.state(State.READY, f"{figures.mode}, {found.guarantee}, {figures.records} records{passed}")
+        meter.update(figures.records, figures.lag, figures.state_bytes, figures.passed_over)
+        state = f"state of {size(figures.state_bytes)}"
+        text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
+        status.state(State.READY, text)
 
     run_topology(config, settings, messages.stop, report)
 

@@ -1,4 +1,4 @@
-"""Recorders of the metrics: one class each for router, Spark, source, sink, supervisor, dead letters and processes.
+"""Recorders of the metrics, a class each: router, Spark, source, sink, topology, supervisor, dead letters, processes.
 
 Each process has its own registry, which is passed in; importing this module creates nothing. The router counts in its
 JVM and reports *totals* since that process started; sources and sinks report *increments* as things happen. Either way
@@ -49,6 +49,7 @@ __all__ = [
     "SinkMetrics",
     "SourceMetrics",
     "SparkMetrics",
+    "TopologyMetrics",
 ]
 
 _Series: TypeAlias = "list[tuple[str, float] | tuple[str, float, Exemplar]]"
@@ -369,6 +370,24 @@ class SinkMetrics:
     def connection(self, up: bool) -> None:
         """Sets whether the worker is connected to its system."""
         self._figures.set(metrics.CONNECTION_UP, up, self._component)
+
+
+class TopologyMetrics:
+    """Metrics of a topology of the user's own."""
+
+    def __init__(self, registry: CollectorRegistry, topology: str) -> None:
+        self._figures = Figures()
+        self._topology = topology
+        self.update(0, 0, 0, {})
+        registry.register(self._figures)
+
+    def update(self, records: int, lag: int, state_bytes: int, unprocessed: Mapping[tuple[str, str], int]) -> None:
+        """Sets all figures; counts are totals since the start, those of `unprocessed` by node and reason."""
+        self._figures.set(metrics.TOPOLOGY_RECORDS, records, self._topology)
+        self._figures.set(metrics.TOPOLOGY_LAG, lag, self._topology)
+        self._figures.set(metrics.TOPOLOGY_STATE, state_bytes, self._topology)
+        for (node, reason), count in unprocessed.items():
+            self._figures.set(metrics.TOPOLOGY_UNPROCESSED, count, self._topology, node, reason)
 
 
 class BridgeMetrics:

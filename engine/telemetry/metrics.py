@@ -65,6 +65,10 @@ __all__ = [
     "SPARK_HEAP_MAX",
     "SPARK_HEAP_USED",
     "SPARK_ROWS",
+    "TOPOLOGY_LAG",
+    "TOPOLOGY_RECORDS",
+    "TOPOLOGY_STATE",
+    "TOPOLOGY_UNPROCESSED",
     "UNIDENTIFIED",
     "UNROUTED",
     "UNROUTED_REASONS",
@@ -389,6 +393,31 @@ RECOVERY_PUBLISHED = Metric(
     (),
     "Messages published by recoveries because the previous run had left them out; they count as routed messages, too.",
 )
+TOPOLOGY_RECORDS = Metric(
+    "jmsbridge_topology_records_total",
+    MetricType.COUNTER,
+    ("topology",),
+    "Records that a topology has processed, those of its internal topics included.",
+)
+TOPOLOGY_UNPROCESSED = Metric(
+    "jmsbridge_topology_unprocessed_records_total",
+    MetricType.COUNTER,
+    ("topology", "node", "reason"),
+    "Records that a node of a topology did not process: late, repeated, without the key or value that the node needs, "
+    "or rejected because they could not be read or computed.",
+)
+TOPOLOGY_LAG = Metric(
+    "jmsbridge_topology_lag_records",
+    MetricType.GAUGE,
+    ("topology",),
+    "Records of a topology's topics that it has not processed yet.",
+)
+TOPOLOGY_STATE = Metric(
+    "jmsbridge_topology_state_bytes",
+    MetricType.GAUGE,
+    ("topology",),
+    "Size of a topology's state in local files and in memory, as of its last commit.",
+)
 PROCESS_CPU = Metric(
     "jmsbridge_process_cpu_seconds_total",
     MetricType.COUNTER,
@@ -434,6 +463,7 @@ METRICS: tuple[Metric, ...] = (
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
     *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
+    *(TOPOLOGY_RECORDS, TOPOLOGY_UNPROCESSED, TOPOLOGY_LAG, TOPOLOGY_STATE),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )

@@ -73,14 +73,24 @@ class TopologySettings:
 
 @dataclass(frozen=True, slots=True)
 class TopologyFigures:
-    """TopologyFigures of a running topology since its start."""
+    """Figures of a running topology since its start."""
 
     topology: str
     mode: Mode
     records: int
     """Records processed, those of internal topics included."""
-    passed_over: Mapping[str, int]
-    """Records that nodes did not process, under `node event`, such as `totals late_records`."""
+    lag: int
+    """Records of its topics that are not processed yet."""
+    state_bytes: int
+    """Bytes of its state in local files and in memory, as of the last commit."""
+    passed_over: Mapping[tuple[str, str], int]
+    """Records that nodes did not process, under node and reason, such as `("totals", "late_records")`."""
+
+    @property
+    def remarks(self) -> str:
+        """The lag and what was not processed, each after a comma; empty if there is neither."""
+        passed = [f"{node} {reason}: {number:,}" for (node, reason), number in sorted(self.passed_over.items())]
+        return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed])
 
 
 def state_folder(config: Config, name: str) -> Path:
@@ -220,8 +230,13 @@ class _Run:
         return query
 
     def _figures(self) -> TopologyFigures:
-        counts = {name.replace("\t", " "): number for name, number in self._java.counts(self._id).items()}
-        return TopologyFigures(self._program.topology.name, self._mode, self._java.records(self._id), counts)
+        java, run = self._java, self._id
+        counts: dict[tuple[str, str], int] = {}
+        for name, number in java.counts(run).items():
+            node, _, reason = name.partition("\t")
+            counts[node, reason] = number
+        records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
+        return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts)
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:

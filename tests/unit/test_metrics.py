@@ -19,6 +19,7 @@ from engine.telemetry.meters import (
     SinkMetrics,
     SourceMetrics,
     SparkMetrics,
+    TopologyMetrics,
 )
 from engine.telemetry.metrics import (
     DEAD_LETTER_REASONS,
@@ -66,21 +67,23 @@ class Clock:
 
 def everything(config: Config) -> CollectorRegistry:
     """What `/metrics` shows of a bridge: each process has figures of its own."""
-    router, source, sink, bridge = (CollectorRegistry() for _ in range(4))
+    router, source, sink, topology, bridge = (CollectorRegistry() for _ in range(5))
     RouterMetrics(router, config).connection(up=True)
     SparkMetrics(router)
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")
+    TopologyMetrics(topology, "totals").update(5, 2, 1_000, {("totals", "late_records"): 1})
     supervisor = BridgeMetrics(bridge, ["router"], "0.1", "4.2")
     supervisor.leader(leads=True, has_leader=True)
     supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
     ProcessMetrics(bridge, dict)
     census = DeadLetterCounts("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
     DeadLetterMetrics(bridge, lambda: census)
-    board = StatusBoard(["router", "source:jms", "sink:nats"])
+    board = StatusBoard(["router", "source:jms", "sink:nats", "topology:totals"])
     board.put(Status("router", State.READY, metrics=text(router)))
     board.put(Status("source:jms", State.READY, metrics=text(source)))
     board.put(Status("sink:nats", State.READY, metrics=text(sink)))
+    board.put(Status("topology:totals", State.READY, metrics=text(topology)))
     bridge.register(Merged(board))
     return bridge
 

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 from tests.waiting import until
@@ -39,10 +42,11 @@ class TopologyBench:
         self._processes: list[subprocess.Popen[bytes]] = []
         self.log = folder / "topology.log"
         self.file = folder / "jms-bridge.properties"
+        self._http = f"127.0.0.1:{free_ports(1)[0]}"
         self.file.write_text(
             f"bridge.id=t\nkafka.bootstrap.servers={bootstrap}\nembedded.data={folder}/var\n"
             f"source.box.type=dropbox\nsource.box.root={folder}/in\nsource.box.destinations=queue:a\n"
-            f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address=127.0.0.1:{free_ports(1)[0]}\n"
+            f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address={self._http}\n"
         )
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         names = [f"{self.prefix}-{name}" for name in ("clicks", "pages", "counts-out", "joined-out")]
@@ -66,6 +70,22 @@ class TopologyBench:
             producer.produce(f"{self.prefix}-clicks", value, f"k{number}", timestamp=BEGIN_MS + number * 1_000)
         assert producer.flush(60) == 0
         self.sent += count
+
+    def send_unreadable(self) -> None:
+        """Sends a click that is no JSON."""
+        producer = self._producer()
+        producer.produce(f"{self.prefix}-clicks", b"{", b"k", timestamp=BEGIN_MS)
+        assert producer.flush(60) == 0
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """Value of a series at the bridge's page of metrics; None if it is not there."""
+        try:
+            with urllib.request.urlopen(f"http://{self._http}/metrics", timeout=10) as answer:
+                families = list(text_string_to_metric_families(answer.read().decode()))
+        except urllib.error.URLError:
+            return None
+        samples = (sample for family in families for sample in family.samples if sample.name == name)
+        return next((sample.value for sample in samples if sample.labels.items() >= labels.items()), None)
 
     def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.integration.topologies.conftest import PAGES, TopologyBench, children
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -76,6 +77,13 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(be
     bridge = bench.run_part("topology:clicks")
     bench.send_clicks(500)
     bench.comes_to("counts-out", 500)
+    # 500 records, and as many of the topic between the keys of the stream and those of the groups.
+    until(lambda: bench.metric("jmsbridge_topology_records_total", topology="clicks") == 1_000)
+    until(lambda: bench.metric("jmsbridge_topology_lag_records", topology="clicks") == 0)
+    assert (bench.metric("jmsbridge_topology_state_bytes", topology="clicks") or 0) > 1_000
+    bench.send_unreadable()
+    rejected = {"topology": "clicks", "reason": "rejected_records"}
+    until(lambda: bench.metric("jmsbridge_topology_unprocessed_records_total", **rejected) == 1)
     (part,) = children(bridge.pid)
     os.kill(part, signal.SIGKILL)
     bench.send_clicks(500)

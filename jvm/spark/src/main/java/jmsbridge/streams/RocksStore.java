@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
 import org.apache.spark.sql.execution.streaming.state.RocksDB;
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
+import org.apache.spark.sql.execution.streaming.state.RocksDBMetrics;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.util.NextIterator;
@@ -50,6 +51,12 @@ final class RocksStore implements Store {
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     rocks.commit(false);
+  }
+
+  /** Bytes of the state in files and in memory, as of the last commit; for the task's own thread. */
+  long bytes() {
+    Option<RocksDBMetrics> metrics = rocks.metricsOpt();
+    return metrics.isEmpty() ? 0 : metrics.get().totalSSTFilesBytes() + metrics.get().totalMemUsageBytes();
   }
 
   void rollBack() {

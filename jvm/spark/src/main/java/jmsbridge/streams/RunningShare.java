@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.ToLongFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -23,6 +24,7 @@ final class RunningShare {
   private final Publisher publisher;
   private final RocksStore store;
   private final AtomicLong records = new AtomicLong();
+  private volatile long stateBytes;
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
@@ -84,8 +86,20 @@ final class RunningShare {
   }
 
   static long records(String run) {
+    return sum(run, share -> share.records.get());
+  }
+
+  static long lag(String run) {
+    return sum(run, share -> share.consumer.lag());
+  }
+
+  static long stateBytes(String run) {
+    return sum(run, share -> share.stateBytes);
+  }
+
+  private static long sum(String run, ToLongFunction<RunningShare> figure) {
     return ALL.entrySet().stream().filter(each -> each.getKey().startsWith(run + "/"))
-        .mapToLong(each -> each.getValue().records.get()).sum();
+        .mapToLong(each -> figure.applyAsLong(each.getValue())).sum();
   }
 
   static void addCounts(String run, Map<String, Long> counts) {
@@ -153,6 +167,7 @@ final class RunningShare {
       publisher.commit(consumer.next());
       task.save();
       store.commit();
+      stateBytes = store.bytes();
     } finally {
       inUse.release();
     }

@@ -29,6 +29,7 @@ final class ShareConsumer implements AutoCloseable {
   private final Map<TopicPartition, Deque<ConsumerRecord<byte[], byte[]>>> waiting = new HashMap<>();
   private final Map<TopicPartition, Long> next = new HashMap<>();
   private final Set<TopicPartition> paused = new HashSet<>();
+  private volatile long lag;
 
   ShareConsumer(Map<String, Object> settings, Set<TopicPartition> partitions) {
     consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -92,6 +93,11 @@ final class ShareConsumer implements AutoCloseable {
     return first == null ? null : take(first);
   }
 
+  /** Records of the partitions that were not given yet, as of the last answer of Kafka; from any thread. */
+  long lag() {
+    return lag;
+  }
+
   @Override
   public void close() {
     boolean interrupted = Thread.interrupted();
@@ -104,6 +110,7 @@ final class ShareConsumer implements AutoCloseable {
   private ConsumerRecord<byte[], byte[]> take(TopicPartition from) {
     Deque<ConsumerRecord<byte[], byte[]>> records = waiting.get(from);
     ConsumerRecord<byte[], byte[]> taken = records.poll();
+    lag = Math.max(0, lag - 1);
     next.put(from, records.isEmpty() ? consumer.position(from) : taken.offset() + 1);
     if (records.isEmpty() && paused.remove(from)) {
       consumer.resume(List.of(from));
@@ -124,6 +131,11 @@ final class ShareConsumer implements AutoCloseable {
       }
     });
     consumer.pause(full);
+    long behind = 0;
+    for (Map.Entry<TopicPartition, Deque<ConsumerRecord<byte[], byte[]>>> each : waiting.entrySet()) {
+      behind += each.getValue().size() + consumer.currentLag(each.getKey()).orElse(0);
+    }
+    lag = behind;
   }
 
   private boolean isFetched(Map<TopicPartition, Long> ends) {

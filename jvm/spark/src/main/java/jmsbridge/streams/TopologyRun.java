@@ -29,6 +29,16 @@ public final class TopologyRun {
     return RunningShare.records(run);
   }
 
+  /** Records of the topology's topics that are not processed yet, as of Kafka's last answers. */
+  public static long lag(String run) {
+    return RunningShare.lag(run);
+  }
+
+  /** Bytes of the state of all shares in local files and in memory, as of their last commits. */
+  public static long stateBytes(String run) {
+    return RunningShare.stateBytes(run);
+  }
+
   /** Records that nodes did not process, each number under the node's name, a tab and the reason. */
   public static Map<String, Long> counts(String run) {
     Map<String, Long> counts = new HashMap<>();
