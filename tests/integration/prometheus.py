@@ -1,8 +1,9 @@
-"""A real Prometheus that scrapes a bridge."""
+"""A real Prometheus that scrapes a bridge, and what has to hold of the dashboards that ask it."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -16,6 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded import free_ports
+from engine.telemetry.metrics import METRICS, Metric, MetricType
 from tests.integration.bridge_process import ROOT, wait
 
 if TYPE_CHECKING:
@@ -23,7 +25,32 @@ if TYPE_CHECKING:
 
     from tests.integration.bridge_process import Bridge
 
-__all__ = ["Prometheus", "seconds_old"]
+__all__ = [
+    "CHOICES",
+    "PANELS",
+    "TOPOLOGY_METRICS",
+    "Prometheus",
+    "check_choice",
+    "check_metric",
+    "check_panel",
+    "seconds_old",
+]
+
+_DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in (ROOT / "grafana/dashboards").glob("*.json")}
+PANELS = {
+    f"{name}: {panel['title']}": panel
+    for name, dashboard in sorted(_DASHBOARDS.items())
+    for panel in dashboard["panels"]
+    if panel["type"] != "row"
+}
+CHOICES = {
+    choice["query"]: choice
+    for _, dashboard in sorted(_DASHBOARDS.items())
+    for choice in dashboard["templating"]["list"]
+    if choice["type"] == "query"
+}
+TOPOLOGY_METRICS = {metric.name for metric in METRICS if metric.name.startswith("jmsbridge_topology_")}
+"""Metrics that only topologies have; their dashboard is named `topologies`."""
 
 LABEL = "        labels: {bridge: orders}\n"
 KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"
@@ -76,6 +103,35 @@ class Prometheus:
         self.process.terminate()
         self.process.wait(30)
         self._output.close()
+
+
+def check_panel(prometheus: Prometheus, panel: dict[str, Any]) -> None:
+    """Each query of a panel has a result, and the labels that its legend names."""
+    for target in panel["targets"]:
+        expression = re.sub(r"\$__(rate_interval|range)", "10s", target["expr"])
+        expression = re.sub(r"\$(bridge|instance|route|source|sink|topology)", ".*", expression)
+        assert "$" not in expression
+        result = prometheus.query(expression)
+        assert result, expression
+        assert all(series["value"][1] != "NaN" for series in result), (expression, result)
+        for name in re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")):
+            assert all(series["metric"].get(name) for series in result), (name, result)
+
+
+def check_choice(prometheus: Prometheus, choice: dict[str, Any]) -> None:
+    """A choice at the top of a dashboard offers values."""
+    match = re.fullmatch(r"label_values\((.*), (\w+)\)", choice["query"])
+    assert match
+    series = re.sub(r"\$(bridge|instance)", ".*", match[1])
+    assert prometheus.get(f"label/{match[2]}/values", **{"match[]": series})
+
+
+def check_metric(prometheus: Prometheus, metric: Metric) -> None:
+    """A metric is scraped, with its type and help."""
+    # Asked by Prometheus the bridge answers in OpenMetrics, where a counter's family has no suffix.
+    (told,) = prometheus.get("metadata")[metric.name.removesuffix("_total")]
+    assert (told["type"], told["help"]) == (metric.kind, metric.help)
+    assert prometheus.query(metric.name + ("_count" if metric.kind is MetricType.HISTOGRAM else "")), metric.name
 
 
 def seconds_old(bridge: Bridge) -> float:

@@ -41,14 +41,15 @@ source.mq.connection-factory=org.apache.activemq.artemis.jms.client.ActiveMQConn
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClientProcess]:
-    """A client whose process writes the bytes in the file `frames`, then does what `then` says: it reads."""
+    """A client whose process writes the bytes in the file `frames`, then reads up to CLOSE, or as `then` says."""
     script = tmp_path / "java"
     script.write_text(
         f"#!{sys.executable}\nimport sys, time\n"
         f"open(sys.argv[-1], 'wb').write(open({str(tmp_path / 'frames')!r}, 'rb').read())\n"
         f"exec(open({str(tmp_path / 'then')!r}).read())\n"
     )
-    (tmp_path / "then").write_text("sys.stdin.read()")
+    close = r"b'\0\0\0\0X'"
+    (tmp_path / "then").write_text(f"while not sys.stdin.buffer.read1().endswith({close}): pass")
     script.chmod(0o700)
     monkeypatch.setattr(process, "_java", lambda: script)
     config = loads(CONFIG)

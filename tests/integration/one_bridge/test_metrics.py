@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -10,27 +9,23 @@ import sys
 import time
 from collections.abc import Iterator
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
-from engine.telemetry.metrics import METRICS, MetricType
+from engine.telemetry import metrics
 from tests.integration.bridge_process import ROOT, Bridge, wait
-from tests.integration.prometheus import Prometheus, seconds_old
+from tests.integration.prometheus import (
+    CHOICES,
+    PANELS,
+    TOPOLOGY_METRICS,
+    Prometheus,
+    check_choice,
+    check_metric,
+    check_panel,
+    seconds_old,
+)
 
-DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in (ROOT / "grafana/dashboards").glob("*.json")}
-PANELS = {
-    f"{name}: {panel['title']}": panel
-    for name, dashboard in sorted(DASHBOARDS.items())
-    for panel in dashboard["panels"]
-    if panel["type"] != "row"
-}
-CHOICES = {
-    choice["query"]: choice
-    for _, dashboard in sorted(DASHBOARDS.items())
-    for choice in dashboard["templating"]["list"]
-    if choice["type"] == "query"
-}
+METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in TOPOLOGY_METRICS)
 
 
 @pytest.fixture(scope="module")
@@ -67,35 +62,21 @@ def prometheus(one_bridge: Bridge, load: None, tmp_path_factory: pytest.TempPath
         server.end()
 
 
-@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
-def test_no_panel_is_empty(prometheus: Prometheus, panel: dict[str, Any]) -> None:
-    for target in panel["targets"]:
-        expression = re.sub(r"\$__(rate_interval|range)", "10s", target["expr"])
-        expression = re.sub(r"\$(bridge|instance|route|source|sink)", ".*", expression)
-        assert "$" not in expression
-        result = prometheus.query(expression)
-        assert result, expression
-        assert all(series["value"][1] != "NaN" for series in result), (expression, result)
-        for name in re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")):
-            assert all(series["metric"].get(name) for series in result), (name, result)
+@pytest.mark.parametrize("name", [name for name in PANELS if not name.startswith("topologies: ")])
+def test_no_panel_is_empty(prometheus: Prometheus, name: str) -> None:
+    check_panel(prometheus, PANELS[name])
 
 
-@pytest.mark.parametrize("choice", CHOICES.values(), ids=lambda choice: choice["name"])
-def test_every_choice_of_the_dashboard_has_values(prometheus: Prometheus, choice: dict[str, Any]) -> None:
-    match = re.fullmatch(r"label_values\((.*), (\w+)\)", choice["query"])
-    assert match
-    series = re.sub(r"\$(bridge|instance)", ".*", match[1])
-    assert prometheus.get(f"label/{match[2]}/values", **{"match[]": series})
+@pytest.mark.parametrize("name", sorted({choice["name"] for choice in CHOICES.values()} - {"topology"}))
+def test_every_choice_of_the_dashboard_has_values(prometheus: Prometheus, name: str) -> None:
+    for choice in CHOICES.values():
+        if choice["name"] == name:
+            check_choice(prometheus, choice)
 
 
 def test_every_metric_of_the_table_is_scraped_with_its_type_and_help(prometheus: Prometheus) -> None:
-    known = prometheus.get("metadata")
     for metric in METRICS:
-        name = metric.name
-        # Asked by Prometheus the bridge answers in OpenMetrics, where a counter's family has no suffix.
-        (told,) = known[name.removesuffix("_total")]
-        assert (told["type"], told["help"]) == (metric.kind, metric.help)
-        assert prometheus.query(name + ("_count" if metric.kind is MetricType.HISTOGRAM else "")), name
+        check_metric(prometheus, metric)
 
 
 def test_nothing_is_scraped_that_the_table_does_not_have(prometheus: Prometheus) -> None:

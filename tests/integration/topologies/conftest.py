@@ -42,11 +42,11 @@ class TopologyBench:
         self._processes: list[subprocess.Popen[bytes]] = []
         self.log = folder / "topology.log"
         self.file = folder / "jms-bridge.properties"
-        self._http = f"127.0.0.1:{free_ports(1)[0]}"
+        self.http_address = f"127.0.0.1:{free_ports(1)[0]}"
         self.file.write_text(
             f"bridge.id=t\nkafka.bootstrap.servers={bootstrap}\nembedded.data={folder}/var\n"
             f"source.box.type=dropbox\nsource.box.root={folder}/in\nsource.box.destinations=queue:a\n"
-            f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address={self._http}\n"
+            f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address={self.http_address}\n"
         )
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         names = [f"{self.prefix}-{name}" for name in ("clicks", "pages", "counts-out", "joined-out")]
@@ -80,7 +80,7 @@ class TopologyBench:
     def metric(self, name: str, **labels: str) -> float | None:
         """Value of a series at the bridge's page of metrics; None if it is not there."""
         try:
-            with urllib.request.urlopen(f"http://{self._http}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.http_address}/metrics", timeout=10) as answer:
                 families = list(text_string_to_metric_families(answer.read().decode()))
         except urllib.error.URLError:
             return None

@@ -7,11 +7,25 @@ import os
 import random
 import signal
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.telemetry.metrics import METRICS
+from tests.integration.prometheus import (
+    CHOICES,
+    PANELS,
+    TOPOLOGY_METRICS,
+    Prometheus,
+    check_choice,
+    check_metric,
+    check_panel,
+)
 from tests.integration.topologies.conftest import PAGES, TopologyBench, children
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -71,7 +85,9 @@ def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
     assert "reads 'missing-clicks', 'missing-pages', which Kafka does not have" in told
 
 
-def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(bench: TopologyBench) -> None:
+def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
+    bench: TopologyBench, tmp_path: Path
+) -> None:
     with bench.file.open("a") as file:
         file.write(f"topologies.clicks.build={bench.function('counts')}\ntopologies.clicks.mode=batch\n")
     bridge = bench.run_part("topology:clicks")
@@ -84,6 +100,18 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(be
     bench.send_unreadable()
     rejected = {"topology": "clicks", "reason": "rejected_records"}
     until(lambda: bench.metric("jmsbridge_topology_unprocessed_records_total", **rejected) == 1)
+    prometheus = Prometheus(tmp_path, bench.http_address)
+    try:
+        until(prometheus.answers)
+        until(lambda: bool(prometheus.query("rate(jmsbridge_topology_unprocessed_records_total[10s])")))
+        for name in (name for name in PANELS if name.startswith("topologies: ")):
+            check_panel(prometheus, PANELS[name])
+        for choice in (choice for choice in CHOICES.values() if choice["name"] == "topology"):
+            check_choice(prometheus, choice)
+        for metric in (metric for metric in METRICS if metric.name in TOPOLOGY_METRICS):
+            check_metric(prometheus, metric)
+    finally:
+        prometheus.end()
     (part,) = children(bridge.pid)
     os.kill(part, signal.SIGKILL)
     bench.send_clicks(500)
