@@ -12,6 +12,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
+import engine.connectors.amqp.session
+import engine.connectors.nats.connection
+import engine.connectors.stomp.session
 from engine.cli import main
 from tests.integration.browser import Browser
 from tests.integration.doctor import Doctor, Told
@@ -46,3 +49,10 @@ def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
         return Told(int(ended.value.code or 0), {finding["name"]: finding for finding in findings})
 
     return call
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections to brokers that give up after two seconds without an answer."""
+    for session in (engine.connectors.amqp.session, engine.connectors.stomp.session, engine.connectors.nats.connection):
+        monkeypatch.setattr(session, "_CONNECT_SECONDS", 2)

@@ -148,6 +148,7 @@ def test_a_queue_has_over_amqp_what_was_sent_with_its_types(run: Run, name: str,
     assert {"n=int", "ok=boolean"} <= set(headers(found)["jmsbridge.types"].split(","))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_what_refuses_over_amqp_is_one_line(run: Run, name: str, artemis: EmbeddedArtemis) -> None:
     found = run("send", f"amqp:queue/{name}", "--url", artemis.stomp_url.replace("stomp", "amqp"), "hello")
     assert found.code != 0
@@ -244,6 +245,7 @@ def test_what_a_broker_refuses_is_one_line(run: Run, name: str, tmp_path: Path) 
         assert said in result.err
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_port_of_another_system_is_told_as_such(run: Run, artemis: EmbeddedArtemis, nats: EmbeddedNats) -> None:
     result = run("send", "queue:a", "x", "--url", nats.url.replace("nats:", "stomp:"))
     assert (result.code, result.err.count("\n")) == (6, 1)

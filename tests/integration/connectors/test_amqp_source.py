@@ -221,6 +221,7 @@ def test_a_message_that_was_delivered_before_says_so(
     assert located.message.headers["JMSXDeliveryCount"] == "2"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_port_where_something_else_listens_is_reported(
     amqp: AmqpHarness, stomp: StompHarness, configured: Configure, start: Start, queue: str
 ) -> None:

@@ -128,6 +128,7 @@ def test_it_shows_its_own_certificate_where_that_is_wanted(
     ],
     ids=["authority", "host", "expired", "client certificate", "no TLS there"],
 )
+@pytest.mark.usefixtures("impatient")
 def test_a_broker_that_cannot_be_trusted_gets_no_login(
     protocol: str,
     secure: SecureArtemis,
@@ -180,6 +181,7 @@ def test_a_broker_need_not_be_verified_if_so_configured(
     until(lambda: source.connected)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_tls_port_without_tls_is_told_with_what_to_write(
     protocol: str, secure: SecureArtemis, configured: Configure, start: Start, queue: str
 ) -> None:

@@ -184,6 +184,7 @@ def test_a_client_cannot_pass_for_the_bridge_but_may_say_where_a_message_comes_f
     assert located.record.header("jmsbridge.position") is None
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_port_where_something_else_listens_is_reported(
     stomp: StompHarness, configured: Configure, start: Start, queue: str, artemis: object
 ) -> None:

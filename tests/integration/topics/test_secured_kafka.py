@@ -133,4 +133,4 @@ def test_a_server_that_is_not_trusted_is_refused(secured_kafka: SecuredKafka) ->
 
 def test_speaking_plainly_to_a_tls_port_is_unreachable_and_says_why(secured_kafka: SecuredKafka) -> None:
     with pytest.raises(UnreachableError, match=r"does kafka\.security\.protocol fit\?"):
-        check_topics(configure(secured_kafka.tls, "t"), timeout_seconds=10)
+        check_topics(configure(secured_kafka.tls, "t"), timeout_seconds=4)
