@@ -13,6 +13,8 @@ from engine.streams.nodes import (
     Fail,
     GroupTable,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     SinkNode,
     SourceNode,
@@ -20,6 +22,7 @@ from engine.streams.nodes import (
     TopicChoice,
     children,
 )
+from engine.streams.python_functions import name_of
 
 __all__ = ["describe", "mermaid", "records"]
 
@@ -122,6 +125,10 @@ def _detail(node: Node) -> str:
         case Repartition() | GroupTable():
             stores = node.name if isinstance(node, GroupTable) else ""
             return f"stores: [{stores}], through an internal topic"
+        case PythonColumn():
+            return f"stores: [], Python: {name_of(node.function.function)}"
+        case Process():
+            return f"stores: [{node.name if isinstance(node, STATEFUL) else ''}], Python: {name_of(node.function)}"
     return f"stores: [{node.name if isinstance(node, STATEFUL) else ''}]"
 
 

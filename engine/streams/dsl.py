@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import Column
 
@@ -32,6 +32,7 @@ from engine.streams.nodes import (
     Aggregate,
     Branch,
     Deduplicate,
+    DropField,
     Expression,
     Fail,
     Filter,
@@ -42,10 +43,13 @@ from engine.streams.nodes import (
     JoinStreams,
     JoinTable,
     JoinTables,
+    KeyedProcess,
     Map,
     MapValues,
     Merge,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     RowFunction,
     SelectKey,
@@ -56,6 +60,7 @@ from engine.streams.nodes import (
     ToStream,
     ToTable,
 )
+from engine.streams.python_functions import BatchFunction, ProcessFunction, PythonFunction, TimerFunction, python
 from engine.streams.row import Row
 from engine.streams.serdes import KeyKind, Serde, binary
 from engine.streams.topology import Topology, TopologyError, faults_of
@@ -178,14 +183,11 @@ class Stream:
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
-        name = self._builder._named(name, "filter")
-        return self._then(Filter(name, (self.name,), condition=self._builder._condition(condition, name)))
+        return self._filter("filter", condition, name, is_negated=False)
 
     def filter_not(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is not true."""
-        name = self._builder._named(name, "filter-not")
-        condition = self._builder._condition(condition, name)
-        return self._then(Filter(name, (self.name,), condition=condition, is_negated=True))
+        return self._filter("filter-not", condition, name, is_negated=True)
 
     def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
         """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
@@ -197,7 +199,49 @@ class Stream:
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
         """The records with these fields instead of theirs, each an expression of the present fields."""
         name = self._builder._named(name, "map-values")
-        return self._then(MapValues(name, (self.name,), fields=fields))
+        stream, computed = self, dict(fields)
+        for field, expression in fields.items():
+            stream, computed[field] = stream._computed(f"{name}-{field}", expression)
+        return stream._then(MapValues(name, (stream.name,), fields=computed))
+
+    def peek(self, function: BatchFunction, *, name: str | None = None) -> Stream:
+        """The records as they are; the function gets them in batches, as a function of `python`, and returns nothing.
+
+        After a crash it may get records again.
+        """
+        name = self._builder._named(name, "peek")
+        stream, _ = self._computed(name, python(_Peek(function), "boolean"))
+        return stream._without_last_field(name)
+
+    def process(
+        self,
+        function: ProcessFunction,
+        *,
+        fields: str,
+        state: str | None = None,
+        on_timer: TimerFunction | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """The records that a Python function returns or yields for each record, with state and timers of its key.
+
+        What is returned keeps the key, the time and the headers of the record; behind a timer, its key and time. After
+        a crash the function may be called again for a record; its state, timers and results count once.
+
+        Args:
+            function: gets an `InputRecord` and a `ProcessorContext`; returns mappings from fields to values, or None.
+            fields: fields of what it returns, as text of Spark SQL.
+            state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
+            on_timer: gets the context and the time of a timer, and returns records as `function`.
+            name: name of the node, under which the state is kept.
+        """
+        name = self._builder._named(name, "process")
+        if state is None:
+            if on_timer is not None:
+                self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
+            return self._then(Process(name, (self.name,), function=function, fields=fields))
+        parent = self._placed()
+        node = KeyedProcess(name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer)
+        return self._builder._add(node, keyed_by=parent._keyed_by)
 
     def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
         """A record for each element of an array; a struct's fields become the record's, other elements `value`."""
@@ -206,10 +250,7 @@ class Stream:
 
     def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
         """The records with another key, as text or binary."""
-        name = self._builder._named(name, "select-key")
-        text = key if isinstance(key, str) else None
-        node = SelectKey(name, (self.name,), key=self._builder._key(key, name))
-        return self._builder._add(node, keyed_by=text, is_moved=True)
+        return self._keyed(self._builder._named(name, "select-key"), key)
 
     def split(self, name: str) -> Branches:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
@@ -321,9 +362,31 @@ class Stream:
         """The stream with another key; the same stream if it has this key."""
         if isinstance(key, str) and key == self._keyed_by:
             return self
-        name = self._builder._named(None, "select-key")
-        node = SelectKey(name, (self.name,), key=self._builder._key(key, name), like=like)
-        return self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+        return self._keyed(self._builder._named(None, "select-key"), key, like)
+
+    def _keyed(self, name: str, key: Expression, like: str | None = None) -> Stream:
+        stream, made = self._computed(name, key)
+        node = SelectKey(name, (stream.name,), key=self._builder._key(made, name), like=like)
+        keyed = self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+        return keyed if stream is self else keyed._without_last_field(name)
+
+    def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Stream:
+        name = self._builder._named(name, kind)
+        stream, made = self._computed(name, condition)
+        made = self._builder._condition(made, name)
+        passed = stream._then(Filter(name, (stream.name,), condition=made, is_negated=is_negated))
+        return passed if stream is self else passed._without_last_field(name)
+
+    def _computed(self, name: str, expression: Expression) -> tuple[Stream, Expression]:
+        """The stream with the result of a Python function in a field, and an expression for it; others as they are."""
+        if not isinstance(expression, PythonFunction):
+            return self, expression
+        column = f"{name}-python"
+        stream = self._then(PythonColumn(column, (self.name,), column=column, function=expression))
+        return stream, lambda row: row[column]
+
+    def _without_last_field(self, name: str) -> Stream:
+        return self._then(DropField(f"{name}-fields", (self.name,)))
 
     def _placed(self) -> Stream:
         """The stream with all records of a key in one partition."""
@@ -374,6 +437,17 @@ class Stream:
                 grace_ms=builder._duration(name, grace),
             )
         return builder._add(node, keyed_by=left._keyed_by)
+
+
+class _Peek:
+    """Function that calls another one, and has no results."""
+
+    def __init__(self, function: BatchFunction) -> None:
+        self._function = function
+
+    def __call__(self, batch: Any) -> list[None]:
+        self._function(batch)
+        return [None] * batch.num_rows
 
 
 class GlobalTable:

@@ -19,7 +19,10 @@ from engine.streams.nodes import (
     GroupTable,
     Join,
     JoinGlobal,
+    KeyedProcess,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     SourceNode,
 )
@@ -45,6 +48,8 @@ class Layout:
     """Those of the internal topics alone."""
     mixes_inputs: tuple[str, ...]
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
+    python: tuple[str, ...]
+    """Nodes that call Python functions, which get many records at once."""
 
     @property
     def shares(self) -> int:
@@ -89,7 +94,8 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
         if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
     )
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
-    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))))
+    python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
+    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))), python)
 
 
 def fingerprints(program: Program) -> dict[str, str]:
@@ -98,8 +104,11 @@ def fingerprints(program: Program) -> dict[str, str]:
     found = {}
     for node in topology.nodes:
         if isinstance(node, STATEFUL):
-            fields = [program.fields(parent) for parent in node.parents]
-            text = repr([type(node).__name__, fields, program.fields(node.name), _settings(node)])
+            about = [program.fields(parent) for parent in node.parents], program.fields(node.name), _settings(node)
+            if isinstance(node, KeyedProcess):
+                # What the function gets and returns is not in the state.
+                about = [], "", [node.state, program.key_kind(node.name)]
+            text = repr([type(node).__name__, *about])
             found[node.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return found
 

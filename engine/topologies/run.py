@@ -255,11 +255,18 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
                 "another order, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
             )
             raise UsageError(msg)
+        if settings.guarantee == "exactly_once" and layout.python:
+            names = ", ".join(f"'{name}'" for name in layout.python)
+            msg = (
+                f"{names}: Python functions get many records at once, and after a crash real-time mode could cut them "
+                "otherwise, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
+            )
+            raise UsageError(msg)
         if settings.interval_seconds is not None and settings.interval_seconds < _MINIMUM_REALTIME_SECONDS:
             msg = f"the interval of real-time mode is at least {_MINIMUM_REALTIME_SECONDS:.0f} s"
             raise UsageError(msg)
         return "realtime"
-    if settings.mode == "batch" or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
+    if settings.mode == "batch" or layout.python or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
         return "batch"
     return "realtime"
 
