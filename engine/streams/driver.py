@@ -101,6 +101,16 @@ class TopologyTestDriver:
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
 
+    def advance_time(self, timestamp: int) -> None:
+        """Moves the stream time of all nodes on to a time, as a record of it would: windows close, timers fire.
+
+        `timestamp` is in milliseconds since 1970. Raises TopologyError as `pipe_input`.
+        """
+        try:
+            self._running().advance(timestamp)
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
+
     def read_output(self, topic: str) -> list[Output]:
         """The records published to a topic since they were last read, in their order."""
         return list(_outputs(bytes(self._running().take(topic))))

@@ -33,6 +33,7 @@ __all__ = [
     "GlobalTableNode",
     "GroupTable",
     "Join",
+    "JoinForeign",
     "JoinGlobal",
     "JoinStreams",
     "JoinTable",
@@ -270,6 +271,13 @@ class JoinTables(Join):
     """Keeps the joined values of two tables."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinForeign(Join):
+    """Joins each row of a table with the row of another table that an expression names, through internal topics."""
+
+    on: Expression = field(kw_only=True)
+
+
 @dataclass(frozen=True, slots=True)
 class JoinStreams(Join):
     """Joins the records of two streams whose times are near."""
@@ -336,7 +344,7 @@ class Fail(Node):
     message: RowFunction = field(kw_only=True)
 
 
-SHOWN = (ToTable, Aggregate, GroupTable, KeyedProcess)
+SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)
 """Nodes whose state is rows that can be asked for."""
 STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 """Nodes that keep state."""

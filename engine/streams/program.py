@@ -30,6 +30,7 @@ from engine.streams.nodes import (
     FlatMap,
     GlobalTableNode,
     GroupTable,
+    JoinForeign,
     JoinGlobal,
     JoinStreams,
     JoinTable,
@@ -197,7 +198,7 @@ class _Planner:
 
     @add.register
     def _(self, node: Repartition) -> None:
-        self._java.repartition(node.name, *node.parents, self._topic(node))
+        self._java.repartition(node.name, *node.parents, self._topic(node.name))
 
     @add.register
     def _(self, node: ToTable) -> None:
@@ -223,7 +224,7 @@ class _Planner:
     @add.register
     def _(self, node: GroupTable) -> None:
         group, columns = self._column(node.group), self._aggregates(node.columns)
-        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node))
+        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node.name))
 
     @add.register
     def _(self, node: JoinTable) -> None:
@@ -232,6 +233,11 @@ class _Planner:
     @add.register
     def _(self, node: JoinTables) -> None:
         self._java.joinTables(node.name, *node.parents, node.prefix, node.keeps_left, node.keeps_right)
+
+    @add.register
+    def _(self, node: JoinForeign) -> None:
+        topics = (self._topic(f"{node.name}-ask"), self._topic(f"{node.name}-answer"))
+        self._java.joinForeign(node.name, *node.parents, self._column(node.on), node.prefix, node.keeps_left, *topics)
 
     @add.register
     def _(self, node: JoinStreams) -> None:
@@ -277,8 +283,8 @@ class _Planner:
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
 
-    def _topic(self, node: Node) -> str:
-        name = internal_topic(self._topology, node.name)
+    def _topic(self, node: str) -> str:
+        name = internal_topic(self._topology, node)
         self.internal.append(name)
         return name
 

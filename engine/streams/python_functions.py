@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +25,7 @@ __all__ = [
     "name_of",
     "pickled",
     "python",
+    "without_result",
 ]
 
 BatchFunction: TypeAlias = Callable[[Any], Any]
@@ -50,6 +52,16 @@ def python(function: BatchFunction, returns: str) -> PythonFunction:
         returns: type of the values as text of Spark SQL, such as `double` or `struct<score double, label string>`.
     """
     return PythonFunction(function, returns)
+
+
+def without_result(function: BatchFunction) -> PythonFunction:
+    """The function, called for what it does; its values are NULL."""
+
+    def call(batch: Any) -> list[None]:
+        function(batch)
+        return [None] * batch.num_rows
+
+    return PythonFunction(functools.update_wrapper(call, function), "boolean")
 
 
 class InputRecord(NamedTuple):

@@ -63,8 +63,8 @@ def _read(requests: IO[bytes]) -> list[bytes] | None:
     return parts
 
 
-def _function(packed: PackedFunction) -> _Columns | _Process:
-    return _Process(packed) if packed.is_process else _Columns(packed)
+def _function(packed: PackedFunction) -> _BatchFunction | _RecordFunction:
+    return _RecordFunction(packed) if packed.is_process else _BatchFunction(packed)
 
 
 class _Failures:
@@ -90,7 +90,7 @@ class _Failures:
         return data
 
 
-class _Columns:
+class _BatchFunction:
     """A function over whole batches."""
 
     def __init__(self, packed: PackedFunction) -> None:
@@ -145,7 +145,7 @@ class _Outcome(NamedTuple):
     timer: int | None
 
 
-class _Process:
+class _RecordFunction:
     """A function of `process`, called for each record and timer in the order of time."""
 
     def __init__(self, packed: PackedFunction) -> None:
@@ -202,7 +202,7 @@ class _Process:
 
 
 class _Run:
-    """One request to a function of `process`."""
+    """Calls of a function of `process` for one request."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class _Run:
         self._state_type = state
         self.check: Any = None
         """Raises for outputs and a state that do not fit their types; None: they are not looked at."""
-        (context.stream_time,) = struct.unpack(">q", parts[0])
+        context.stream_time, self._end = struct.unpack(">qq", parts[0])
         self._batch = _batch(parts[1])
         self._keys: list[Any] = []
         self._states: list[dict[str, Any] | None] = []
@@ -253,6 +253,8 @@ class _Run:
                 continue
             self._take(_Outcome(outputs, row, slot, None))
             self._fire(row)
+        context.stream_time = self._end
+        self._fire(batch.num_rows - 1)
         return self._outcomes
 
     def _fire(self, row: int) -> None:
@@ -310,7 +312,7 @@ class _Run:
 
 
 def _listed(result: Iterable[Mapping[str, Any]] | Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """What a function has returned or yielded, as a list."""
+    """Lists the outputs that a function has returned or yielded."""
     if result is None:
         return []
     outputs = [result] if isinstance(result, Mapping) else list(result)

@@ -62,7 +62,9 @@ def test_state_and_timers_of_keys_follow_the_time_of_the_records(spark: SparkSes
     driver = TopologyTestDriver(counting(), spark)
     for key, time, number in (("a", 1_000, 1), ("b", 2_000, 2), ("a", 5_000, 3), ("b", 14_000, 4), ("b", 15_000, 5)):
         driver.pipe_input("in", key, {"n": number}, timestamp=time)
-    assert [(each.key, each.timestamp, each.value["count"], each.value["why"]) for each in driver.read_output("out")] == [
+    assert [
+        (each.key, each.timestamp, each.value["count"], each.value["why"]) for each in driver.read_output("out")
+    ] == [
         ("a", 1_000, 1, "record"),
         ("b", 2_000, 1, "record"),
         ("a", 5_000, 2, "record"),
@@ -72,6 +74,9 @@ def test_state_and_timers_of_keys_follow_the_time_of_the_records(spark: SparkSes
         ("b", 15_000, 2, "record"),
     ]
     assert driver.get_store("counts").rows() == [{"key": "b", "count": 2, "due": 25_000, "last": [4, 5]}]
+    driver.advance_time(25_000)
+    assert [(each.key, each.value["why"]) for each in driver.read_output("out")] == [("b", "b at 25000")]
+    assert driver.get_store("counts").rows() == []
     driver.close()
 
 

@@ -226,8 +226,7 @@ public final class Program implements Serializable {
     Keyed keyed = keyed(parent, group, null);
     add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, key(parent), keyed.kind, topic),
         keyed.kind, parent);
-    add(new Steps.Source(node + " (read)", RAW, topic, null, true), keyed.kind);
-    sources.put(topic, nodes.get(node + " (read)"));
+    addInternal(node + " (read)", topic, keyed.kind);
     Aggregator aggregator = new Aggregator(session, from.type, keyed.kind, aggregates);
     add(new Regrouping.GroupTotal(node, aggregator, keyed.kind, from.type.size()), keyed.kind, node + " (read)");
   }
@@ -267,6 +266,26 @@ public final class Program implements Serializable {
     StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
     add(new Joins.TableTable(node, type, nodes.get(left), nodes.get(right), keepsLeft, keepsRight), key(left), left,
         right);
+  }
+
+  /** Join of a table's rows with those of another that a column names, through two internal topics. */
+  public void joinForeign(
+      String node, String left, String right, Column on, String prefix, boolean isLeft, String asks, String answers) {
+    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    Projection column = keyed(left, on, key(right)).projection;
+    Node from = nodes.get(left);
+    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, key(left), key(right), asks, answers), key(left), left);
+    addInternal(node + " (asked)", asks, key(right));
+    add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
+        right);
+    addInternal(node + " (answered)", answers, key(left));
+    add(new ForeignKeys.Result(node, type, from, isLeft), key(left), node + " (answered)");
+  }
+
+  /** Reader of an internal topic whose values are bytes. */
+  private void addInternal(String node, String topic, KeyKind key) {
+    add(new Steps.Source(node, RAW, topic, null, true), key);
+    sources.put(topic, nodes.get(node));
   }
 
   public void joinStreams(

@@ -47,15 +47,13 @@ final class PythonBatch implements Serializable, AutoCloseable {
 
   /** The records that wait, in their order. */
   List<Cause> causes() {
+    open();
     return causes;
   }
 
   /** Adds a record with a number; returns true if the batch is full. */
   boolean add(StreamRecord record, ConsumerRecord<byte[], byte[]> source, int slot) {
-    if (rows == null) {
-      rows = new ArrowRows(type);
-      causes = new ArrayList<>();
-    }
+    open();
     rows.add(new GenericInternalRow(new Object[] {
         record.value(), record.key() == null ? null : key.read(record.key()), record.time(),
         record.headers().length == 0 ? null : RecordFields.headers(record.headers()),
@@ -65,8 +63,16 @@ final class PythonBatch implements Serializable, AutoCloseable {
     return causes.size() >= MOST;
   }
 
+  private void open() {
+    if (rows == null) {
+      rows = new ArrowRows(type);
+      causes = new ArrayList<>();
+    }
+  }
+
   /** The records as a stream of Arrow; none waits any more. */
   byte[] take() {
+    open();
     causes = new ArrayList<>();
     return rows.take();
   }

@@ -92,12 +92,24 @@ final class PythonProcess extends StatefulNode {
 
   @Override
   void flush() {
-    if (batch.isEmpty()) {
-      return;
+    if (!batch.isEmpty()) {
+      call();
     }
+  }
+
+  @Override
+  void expire() {
+    if (state != null) {
+      begun = time();
+      call();
+    }
+  }
+
+  /** Has the function process the records that wait and the timers that are due. */
+  private void call() {
     List<PythonBatch.Cause> causes = batch.causes();
     List<byte[]> parts = new ArrayList<>();
-    parts.add(ByteBuffer.allocate(Long.BYTES).putLong(begun).array());
+    parts.add(ByteBuffer.allocate(2 * Long.BYTES).putLong(begun).putLong(time()).array());
     parts.add(batch.take());
     if (state != null) {
       if (stateRows == null) {
@@ -109,18 +121,15 @@ final class PythonProcess extends StatefulNode {
     }
     List<byte[]> answer = task.python().ask(function, parts);
     for (UnsafeRow each : ArrowRows.read(answer.get(0), outputs)) {
-      PythonBatch.Cause cause = causes.get(each.getInt(0));
-      cause.resume(task);
+      StreamRecord cause = resume(causes, each.getInt(0));
       UnsafeRow value = each.getStruct(3, type.size()).copy();
       forward(each.isNullAt(2)
-          ? cause.record().withValue(value)
+          ? cause.withValue(value)
           : StreamRecord.of(keysOfSlots.get(each.getInt(1)), value, each.getLong(2)));
     }
     for (UnsafeRow each : ArrowRows.read(answer.get(1), FAILURES)) {
-      PythonBatch.Cause cause = causes.get(each.getInt(0));
-      cause.resume(task);
-      task.reject(name, cause.record(),
-          new EvaluationException(new IllegalStateException(each.getUTF8String(1).toString())));
+      StreamRecord cause = resume(causes, each.getInt(0));
+      task.reject(name, cause, new EvaluationException(new IllegalStateException(each.getUTF8String(1).toString())));
     }
     if (state != null) {
       take(answer.get(2), answer.get(3));
@@ -128,6 +137,15 @@ final class PythonProcess extends StatefulNode {
       keysOfSlots.clear();
     }
     task.resumeLatest();
+  }
+
+  /** Goes on with the record of a row; a negative row is that of time alone. */
+  private StreamRecord resume(List<PythonBatch.Cause> causes, int row) {
+    if (row < 0) {
+      return StreamRecord.of(null, null, time());
+    }
+    causes.get(row).resume(task);
+    return causes.get(row).record();
   }
 
   /** The timers that are due, which are removed, as a stream of Arrow. */

@@ -75,6 +75,15 @@ abstract class StatefulNode extends Node {
     return time;
   }
 
+  /** Removes what has expired, and forwards what follows from it. */
+  void expire() {}
+
+  /** Moves stream time on to a time, as a record of it would. */
+  final void advance(long to) {
+    observe(to);
+    expire();
+  }
+
   final long time() {
     return time;
   }

@@ -55,7 +55,18 @@ final class Task {
 
   /** Goes on with the record that was read last. */
   void resumeLatest() {
-    resume(latest);
+    if (latest != null) {
+      resume(latest);
+    }
+  }
+
+  /** Moves the stream time of all nodes on to a time. */
+  void advance(long to) {
+    for (Node each : program.nodes()) {
+      if (each instanceof StatefulNode stateful) {
+        stateful.advance(to);
+      }
+    }
   }
 
   void process(ConsumerRecord<byte[], byte[]> record) {

@@ -51,6 +51,16 @@ public final class TestRun {
       }
     }
     read(topic, key, value, time, made);
+    processWaiting();
+  }
+
+  /** Moves the stream time of all nodes on to a time. */
+  public void advance(long to) {
+    task.advance(to);
+    processWaiting();
+  }
+
+  private void processWaiting() {
     while (!waiting.isEmpty()) {
       task.process(waiting.poll());
       task.flush();
