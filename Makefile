@@ -10,7 +10,7 @@ NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: m
 SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
 # Bytecode is kept, whatever the shell says of it: making it again is half of what it takes a worker to read the tests.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --tb=short -n 4 --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.

@@ -30,6 +30,9 @@ FAILED_LATELY_SECONDS = 300.0
 _SLOW_SECONDS = 10.0
 _STUCK_SECONDS = 60.0
 _WIDTH = 1120
+_COLUMNS = 4
+"""Number of columns over which a picture of this width is spread."""
+_LEAST_WAY = 72
 _BOX = 208
 _HEIGHT = 62
 _GAP = 16
@@ -78,6 +81,16 @@ class FlowGraph:
     routes: tuple[FlowNode, ...]
     destinations: tuple[FlowNode, ...]
     edges: tuple[Edge, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, tuple[FlowNode, ...]], ...]:
+        """The nodes of each column, with its heading."""
+        return (
+            ("Sources", self.sources),
+            ("Journal", (self.journal,)),
+            ("Routes", self.routes),
+            ("Destinations", self.destinations),
+        )
 
 
 def flow(view: View) -> FlowGraph:
@@ -265,18 +278,13 @@ class Picture:
     """Notes on nodes left out of a column, with their coordinates."""
 
 
-def draw(flow: FlowGraph) -> Picture:
-    """Computes the picture of a flow."""
-    columns = (
-        ("Sources", flow.sources),
-        ("Journal", (flow.journal,)),
-        ("Routes", flow.routes),
-        ("Destinations", flow.destinations),
-    )
+def draw(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Iterable[Edge]) -> Picture:
+    """Computes the picture of nodes in columns, each with a heading, and of the flows between them."""
+    width = max(_WIDTH, len(columns) * (_BOX + _LEAST_WAY) - _LEAST_WAY)
     kept = [(head, _kept(nodes), len(nodes)) for head, nodes in columns]
     rows = max(len(nodes) + (total > len(nodes)) for _, nodes, total in kept)
     inner = max(rows, 1) * (_HEIGHT + _GAP) - _GAP
-    step = (_WIDTH - _BOX) / (len(columns) - 1)
+    step = (width - _BOX) / max(len(columns) - 1, _COLUMNS - 1)
     boxes: dict[str, NodeBox] = {}
     more = []
     for number, (_, nodes, total) in enumerate(kept):
@@ -290,13 +298,13 @@ def draw(flow: FlowGraph) -> Picture:
             more.append((f"and {total - len(nodes)} more", x + _BOX // 2, y + 24))
     lines = [
         Line(_curve(boxes[edge.start], boxes[edge.end]), edge.tone, _thickness(edge.rate))
-        for edge in flow.edges
+        for edge in edges
         if edge.start in boxes and edge.end in boxes
     ]
     heads = tuple((head, round(number * step)) for number, (head, _, _) in enumerate(kept))
     # Lines with a flow are drawn over idle ones.
     lines.sort(key=lambda line: (line.tone is not Tone.IDLE, line.width))
-    return Picture(_WIDTH, _TOP + inner + 6, heads, tuple(boxes.values()), tuple(lines), tuple(more))
+    return Picture(width, _TOP + inner + 6, heads, tuple(boxes.values()), tuple(lines), tuple(more))
 
 
 def _kept(nodes: Sequence[FlowNode]) -> Sequence[FlowNode]:

@@ -47,7 +47,7 @@ def overview(view: View) -> Callable[[Request], Response]:
             view,
             "overview.html",
             flow=shown,
-            picture=draw(shown),
+            picture=draw(shown.columns, shown.edges),
             summary=_summary(view),
             parts=_parts(view),
             numbers=_numbers(view),

@@ -52,6 +52,7 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
     shared = {
         "bridge": view.config().bridge_id,
         "version": _VERSION,
+        "topologies_link": (("/topologies", "Topologies"),) if view.config().topologies else (),
         "path": request.url.path,
         "login": request.scope.get(LOGIN, ""),
         "seal": signature(view.seal, request),

@@ -27,6 +27,10 @@ from engine.telemetry.metrics import (
     ROUTED,
     SINK_LAG,
     SINK_REJECTED,
+    TOPOLOGY_LAG,
+    TOPOLOGY_RECORDS,
+    TOPOLOGY_STATE,
+    TOPOLOGY_UNPROCESSED,
     UNROUTED,
 )
 from engine.telemetry.report import MetricSample, Traffic
@@ -54,6 +58,7 @@ _READ = frozenset(
     for metric in (
         *(CONNECTION_UP, DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, REJECTED, RESTARTS),
         *(ROUTED, SINK_LAG, SINK_REJECTED, UNROUTED),
+        *(TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED),
     )
 )
 

@@ -12,6 +12,7 @@ from engine.streams.driver import Output, TopologyTestDriver
 from engine.streams.dsl import GlobalTable, Grouped, GroupedTable, Stream, StreamsBuilder, Table
 from engine.streams.nodes import Expression, RecordCondition, RowFunction, TextLanguage, TopicChoice
 from engine.streams.program import Program, plan
+from engine.streams.python_functions import InputRecord, ProcessorContext, PythonFunction, python
 from engine.streams.row import HeaderView, Row
 from engine.streams.serdes import KeyKind, Serde, binary, json, text
 from engine.streams.state import NodeState
@@ -26,10 +27,13 @@ __all__ = [
     "Grouped",
     "GroupedTable",
     "HeaderView",
+    "InputRecord",
     "KeyKind",
     "NodeState",
     "Output",
+    "ProcessorContext",
     "Program",
+    "PythonFunction",
     "RecordCondition",
     "Row",
     "RowFunction",
@@ -49,5 +53,6 @@ __all__ = [
     "compile_topology",
     "json",
     "plan",
+    "python",
     "text",
 ]

@@ -5,6 +5,7 @@ The output is the same each time for one topology, so that tests can compare it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,10 @@ from engine.streams.nodes import (
     STATEFUL,
     Fail,
     GroupTable,
+    JoinForeign,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     SinkNode,
     SourceNode,
@@ -20,6 +24,7 @@ from engine.streams.nodes import (
     TopicChoice,
     children,
 )
+from engine.streams.python_functions import name_of
 
 __all__ = ["describe", "mermaid", "records"]
 
@@ -39,15 +44,22 @@ def describe(nodes: Sequence[Node]) -> str:
 
 
 def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """A JSON object for each node: kind, name, parents (`after`), children (`before`) and its constant topics."""
+    """A JSON object for each node, in the order of flow.
+
+    Its fields are `kind`, `name`, `operator`, parents (`after`), children (`before`), constant `topics`, whether it is
+    `stateful`, and the name of its `python` function, which is empty for native nodes.
+    """
     consumers = children(nodes)
     return [
         {
             "kind": _kind(node).lower(),
             "name": node.name,
+            "operator": _operator(node),
             "after": list(node.parents),
             "before": [child.name for child in consumers.get(node.name, ())],
             "topics": _topics(node),
+            "stateful": isinstance(node, STATEFUL),
+            "python": _python(node),
         }
         for node in nodes
     ]
@@ -122,7 +134,24 @@ def _detail(node: Node) -> str:
         case Repartition() | GroupTable():
             stores = node.name if isinstance(node, GroupTable) else ""
             return f"stores: [{stores}], through an internal topic"
-    return f"stores: [{node.name if isinstance(node, STATEFUL) else ''}]"
+        case JoinForeign():
+            return f"stores: [{node.name}], through two internal topics"
+    python = f", Python: {name}" if (name := _python(node)) else ""
+    return f"stores: [{node.name if isinstance(node, STATEFUL) else ''}]{python}"
+
+
+def _operator(node: Node) -> str:
+    """The operator in words: `join streams`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
+
+
+def _python(node: Node) -> str:
+    match node:
+        case PythonColumn():
+            return name_of(node.function.function)
+        case Process():
+            return name_of(node.function)
+    return ""
 
 
 def _names(names: Iterable[str]) -> str:

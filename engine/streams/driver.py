@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -65,6 +68,7 @@ class TopologyTestDriver:
         self._spark = spark
         self._on_failure = on_failure
         self._run: Any = None
+        self._close: Callable[[], None] = _nothing
         self._program: Program | None = None
 
     def pipe_input(
@@ -97,6 +101,16 @@ class TopologyTestDriver:
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
 
+    def advance_time(self, timestamp: int) -> None:
+        """Moves the stream time of all nodes on to a time, as a record of it would: windows close, timers fire.
+
+        `timestamp` is in milliseconds since 1970. Raises TopologyError as `pipe_input`.
+        """
+        try:
+            self._running().advance(timestamp)
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
+
     def read_output(self, topic: str) -> list[Output]:
         """The records published to a topic since they were last read, in their order."""
         return list(_outputs(bytes(self._running().take(topic))))
@@ -123,11 +137,16 @@ class TopologyTestDriver:
         counted: Any = self._running().counts()
         return {(name.split("\t")[0], name.split("\t")[1]): number for name, number in counted.items()}
 
+    def close(self) -> None:
+        """Ends the process of the topology's Python functions, if it has any, as the end of the driver does."""
+        self._close()
+
     def _running(self) -> Any:
         if self._run is None:
             self._program = plan(self._topology, self._spark, on_failure=self._on_failure)
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
+            self._close = weakref.finalize(self, _close, self._run)
         return self._run
 
     def run(self, topics: Mapping[str, Iterable[Record]]) -> dict[str, list[Record]]:
@@ -146,6 +165,16 @@ class TopologyTestDriver:
         for row in published.select("topic", "key", "value", "headers").collect():
             output.setdefault(row.topic, []).append(_record(row))
         return output
+
+
+def _nothing() -> None:
+    pass
+
+
+def _close(run: Any) -> None:
+    """Closes a run; one whose JVM has ended is closed."""
+    with suppress(Py4JError, OSError):
+        run.close()
 
 
 def _headers(record: Record) -> list[tuple[str, bytes | None]] | None:

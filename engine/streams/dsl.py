@@ -14,9 +14,7 @@ are called once, when the topology is planned, never for each record.
     topology = builder.build()
 
 Names of nodes are given, or made from their kind and a number. State is kept under the names of nodes.
-
-Delivery guarantees are those of the query that runs the topology. A record goes to every consumer of its stream, and at
-a split to the first branch whose condition accepts it.
+A record goes to every consumer of its stream, and at a split to the first branch whose condition accepts it.
 """
 
 from __future__ import annotations
@@ -28,33 +26,14 @@ from typing import Literal
 
 from pyspark.sql import Column
 
-from engine.streams.nodes import (
-    Aggregate,
-    Branch,
-    Deduplicate,
-    Expression,
-    Fail,
-    Filter,
-    FlatMap,
-    GlobalTableNode,
-    GroupTable,
-    JoinGlobal,
-    JoinStreams,
-    JoinTable,
-    JoinTables,
-    Map,
-    MapValues,
-    Merge,
-    Node,
-    Repartition,
-    RowFunction,
-    SelectKey,
-    SinkNode,
-    SourceNode,
-    Split,
-    TextLanguage,
-    ToStream,
-    ToTable,
+from engine.streams import nodes
+from engine.streams.nodes import Expression, Node, RowFunction, TextLanguage
+from engine.streams.python_functions import (
+    BatchFunction,
+    ProcessFunction,
+    PythonFunction,
+    TimerFunction,
+    without_result,
 )
 from engine.streams.row import Row
 from engine.streams.serdes import KeyKind, Serde, binary
@@ -86,20 +65,20 @@ class StreamsBuilder:
     ) -> Stream:
         """A stream of the records of a topic, whose values have the form `value`, or are bytes."""
         name = self._named(name, "stream")
-        return self._add(SourceNode(name, topic=topic, value=value or binary(), key=KeyKind(key)))
+        return self._add(nodes.SourceNode(name, topic=topic, value=value or binary(), key=KeyKind(key)))
 
     def table(self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None) -> Table:
         """A table of the latest value of each key of a topic; a record without a value removes its key."""
         name = self._named(name, "table")
-        source = self._add(SourceNode(f"{name}-source", topic=topic, value=value, key=KeyKind(key)))
-        return self._table(ToTable(name, (source.name,)))
+        source = self._add(nodes.SourceNode(f"{name}-source", topic=topic, value=value, key=KeyKind(key)))
+        return self._table(nodes.ToTable(name, (source.name,)))
 
     def global_table(
         self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None
     ) -> GlobalTable:
         """A table of all partitions of a topic, which every task has whole, in memory."""
         name = self._named(name, "global-table")
-        self._nodes.append(GlobalTableNode(name, topic=topic, value=value, key=KeyKind(key)))
+        self._nodes.append(nodes.GlobalTableNode(name, topic=topic, value=value, key=KeyKind(key)))
         return GlobalTable(self, name)
 
     def build(self) -> Topology:
@@ -126,18 +105,6 @@ class StreamsBuilder:
     def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
         self._nodes.append(node)
         return Table(self, node.name, windows=windows, is_kept=is_kept)
-
-    def _replace(self, node: Node) -> None:
-        self._nodes = [node if each.name == node.name else each for each in self._nodes]
-
-    def _node(self, name: str) -> Node:
-        return next(node for node in self._nodes if node.name == name)
-
-    def _condition(self, condition: Expression, name: str) -> Expression:
-        return self._read("condition", condition, name)
-
-    def _key(self, key: Expression, name: str) -> Expression:
-        return self._read("key", key, name)
 
     def _read(self, what: Literal["condition", "key"], given: Expression, name: str) -> Expression:
         if self._language is None or not isinstance(given, str):
@@ -178,42 +145,79 @@ class Stream:
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
-        name = self._builder._named(name, "filter")
-        return self._then(Filter(name, (self.name,), condition=self._builder._condition(condition, name)))
+        return self._filter("filter", condition, name, is_negated=False)
 
     def filter_not(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is not true."""
-        name = self._builder._named(name, "filter-not")
-        condition = self._builder._condition(condition, name)
-        return self._then(Filter(name, (self.name,), condition=condition, is_negated=True))
+        return self._filter("filter-not", condition, name, is_negated=True)
 
     def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
         """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
 
         `apart` is for a change that is a lot of code and meets few records: the others do not pay for it.
         """
-        return self._then(Map(name, (self.name,), change=change, apart=apart))
+        return self._then(nodes.Map(name, (self.name,), change=change, apart=apart))
 
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
         """The records with these fields instead of theirs, each an expression of the present fields."""
         name = self._builder._named(name, "map-values")
-        return self._then(MapValues(name, (self.name,), fields=fields))
+        stream, computed = self, dict(fields)
+        for field, expression in fields.items():
+            stream, computed[field] = stream._computed(f"{name}-{field}", expression)
+        return stream._then(nodes.MapValues(name, (stream.name,), fields=computed))
+
+    def peek(self, function: BatchFunction, *, name: str | None = None) -> Stream:
+        """The records as they are; the function gets them in batches, as a function of `python`, and returns nothing.
+
+        After a crash it may get records again.
+        """
+        name = self._builder._named(name, "peek")
+        return self._computed(name, without_result(function))[0]._without_last_field(name)
+
+    def process(
+        self,
+        function: ProcessFunction,
+        *,
+        fields: str,
+        state: str | None = None,
+        on_timer: TimerFunction | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """The records that a Python function returns or yields for each record, with state and timers of its key.
+
+        What is returned keeps the key, the time and the headers of the record; behind a timer, its key and time. After
+        a crash the function may be called again for a record; its state, timers and results count once.
+
+        Args:
+            function: gets an `InputRecord` and a `ProcessorContext`; returns mappings from fields to values, or None.
+            fields: fields of what it returns, as text of Spark SQL.
+            state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
+            on_timer: gets the context and the time of a timer, and returns records as `function`.
+            name: name of the node, under which the state is kept.
+        """
+        name = self._builder._named(name, "process")
+        if state is None:
+            if on_timer is not None:
+                self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
+            return self._then(nodes.Process(name, (self.name,), function=function, fields=fields))
+        parent = self._placed()
+        node = nodes.KeyedProcess(
+            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer
+        )
+        return self._builder._add(node, keyed_by=parent._keyed_by)
 
     def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
         """A record for each element of an array; a struct's fields become the record's, other elements `value`."""
         name = self._builder._named(name, "flat-map")
-        return self._then(FlatMap(name, (self.name,), array=array))
+        return self._then(nodes.FlatMap(name, (self.name,), array=array))
 
     def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
         """The records with another key, as text or binary."""
-        name = self._builder._named(name, "select-key")
-        text = key if isinstance(key, str) else None
-        node = SelectKey(name, (self.name,), key=self._builder._key(key, name))
-        return self._builder._add(node, keyed_by=text, is_moved=True)
+        return self._keyed(self._builder._named(name, "select-key"), key)
 
     def split(self, name: str) -> Branches:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
-        self._builder._add(Split(name, (self.name,)))
+        self._builder._add(nodes.Split(name, (self.name,)))
         return Branches(self._builder, name, self)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
@@ -221,7 +225,7 @@ class Stream:
         name = self._builder._named(name, "merge")
         streams = (self, *others)
         self._builder._is_own(name, *others)
-        node = Merge(name, tuple(stream.name for stream in streams))
+        node = nodes.Merge(name, tuple(stream.name for stream in streams))
         keyed = {stream._keyed_by for stream in streams}
         return self._builder._add(
             node,
@@ -232,7 +236,7 @@ class Stream:
     def repartition(self, *, name: str | None = None) -> Stream:
         """The records, those of each key in one partition; what needs this does it by itself."""
         name = self._builder._named(name, "repartition")
-        return self._builder._add(Repartition(name, (self.name,)), keyed_by=self._keyed_by)
+        return self._builder._add(nodes.Repartition(name, (self.name,)), keyed_by=self._keyed_by)
 
     def group_by_key(self) -> Grouped:
         """The records by their keys, to be aggregated."""
@@ -291,7 +295,7 @@ class Stream:
         A record older than that, by the times of the records before it, is dropped and counted.
         """
         name = self._builder._named(name, "deduplicate")
-        node = Deduplicate(
+        node = nodes.Deduplicate(
             name, (self._placed().name,), id=by, within_ms=self._builder._duration(name, within, least=1)
         )
         return self._builder._add(node, keyed_by=self._keyed_by)
@@ -299,7 +303,7 @@ class Stream:
     def to_table(self, *, name: str | None = None) -> Table:
         """A table of the latest value of each key."""
         name = self._builder._named(name, "to-table")
-        return self._builder._table(ToTable(name, (self._placed().name,)))
+        return self._builder._table(nodes.ToTable(name, (self._placed().name,)))
 
     def to(self, topic: str | Column | RowFunction, *, value: Serde | None = None, name: str | None = None) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
@@ -308,11 +312,11 @@ class Stream:
         are bytes or one text are published as they are, others as JSON.
         """
         name = self._builder._named(name, "to")
-        self._builder._add(SinkNode(name, (self.name,), topic=topic, value=value))
+        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value))
 
     def fail(self, message: RowFunction, *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
-        self._builder._add(Fail(name, (self.name,), message=message))
+        self._builder._add(nodes.Fail(name, (self.name,), message=message))
 
     def _then(self, node: Node) -> Stream:
         return self._builder._add(node, keyed_by=self._keyed_by, is_moved=self._is_moved)
@@ -321,9 +325,31 @@ class Stream:
         """The stream with another key; the same stream if it has this key."""
         if isinstance(key, str) and key == self._keyed_by:
             return self
-        name = self._builder._named(None, "select-key")
-        node = SelectKey(name, (self.name,), key=self._builder._key(key, name), like=like)
-        return self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+        return self._keyed(self._builder._named(None, "select-key"), key, like)
+
+    def _keyed(self, name: str, key: Expression, like: str | None = None) -> Stream:
+        stream, made = self._computed(name, key)
+        node = nodes.SelectKey(name, (stream.name,), key=self._builder._read("key", made, name), like=like)
+        keyed = self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+        return keyed if stream is self else keyed._without_last_field(name)
+
+    def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Stream:
+        name = self._builder._named(name, kind)
+        stream, made = self._computed(name, condition)
+        made = self._builder._read("condition", made, name)
+        passed = stream._then(nodes.Filter(name, (stream.name,), condition=made, is_negated=is_negated))
+        return passed if stream is self else passed._without_last_field(name)
+
+    def _computed(self, name: str, expression: Expression) -> tuple[Stream, Expression]:
+        """The stream with the result of a Python function in a field, and an expression for it; others as they are."""
+        if not isinstance(expression, PythonFunction):
+            return self, expression
+        column = f"{name}-python"
+        stream = self._then(nodes.PythonColumn(column, (self.name,), column=column, function=expression))
+        return stream, lambda row: row[column]
+
+    def _without_last_field(self, name: str) -> Stream:
+        return self._then(nodes.DropField(f"{name}-fields", (self.name,)))
 
     def _placed(self) -> Stream:
         """The stream with all records of a key in one partition."""
@@ -347,15 +373,15 @@ class Stream:
         if isinstance(other, GlobalTable):
             if within is not None:
                 builder._fault(name, "`within` is for the join of two streams")
-            key = None if on is None else builder._key(on, name)
+            key = None if on is None else builder._read("key", on, name)
             parents = (self.name, other.name)
-            return self._then(JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+            return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
         if isinstance(other, Table):
             left = (self if on is None else self._by(on, other.name))._placed()
             if within is not None:
                 builder._fault(name, "`within` is for the join of two streams")
             parents = (left.name, other._kept(name).name)
-            node: Node = JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
+            node: Node = nodes.JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
         else:
             left = (self if on is None else self._by(on, other.name))._placed()
             right = other._placed()
@@ -363,7 +389,7 @@ class Stream:
                 builder._fault(name, "the join of two streams needs `within`, how far apart their times may be")
                 within = "1 ms"
             before, after = within if isinstance(within, tuple) else (within, within)
-            node = JoinStreams(
+            node = nodes.JoinStreams(
                 name,
                 (left.name, right.name),
                 keeps_left=keeps[0],
@@ -416,7 +442,7 @@ class Grouped:
         if not columns:
             builder._fault(name, "it aggregates nothing: name the results, such as total=F.sum('amount')")
         parent = self._stream._placed()
-        node = Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
+        node = nodes.Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
         return builder._table(node, windows=self._windows)
 
 
@@ -443,28 +469,35 @@ class Table:
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Table:
         """The rows with these fields instead of theirs, each an expression of the present fields."""
         name = self._builder._named(name, "map-values")
-        return self._then(MapValues(name, (self.name,), fields=fields, is_table=True))
+        return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
     def suppress(self) -> Table:
         """The windows' final results, each when its window and grace have ended; no changes before."""
-        node = self._builder._node(self.name)
-        if isinstance(node, Aggregate) and node.windows is not None:
-            self._builder._replace(replace(node, only_final=True))
-        else:
-            self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
+        drafts = self._builder._nodes
+        for at, node in enumerate(drafts):
+            if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
+                drafts[at] = replace(node, only_final=True)
+                return self
+        self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
         return self
 
-    def join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
-        """The rows with the fields of the other table's row under the same key; those without one are not in it."""
-        return self._join(other, "join", prefix, name, (False, False))
+    def join(self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None) -> Table:
+        """The rows with the fields of the other table's row under the same key; those without one are not in it.
 
-    def left_join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
+        `on` is another key in the other table, computed from the row (a foreign key); the result keeps the row's own.
+        `prefix` is for the names of the other table's fields.
+        """
+        return self._join(other, "join", on, prefix, name, (False, False))
+
+    def left_join(
+        self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None
+    ) -> Table:
         """The result of `join`, with this table's rows that have no partner."""
-        return self._join(other, "left-join", prefix, name, (True, False))
+        return self._join(other, "left-join", on, prefix, name, (True, False))
 
     def outer_join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
         """The result of `join`, with the rows of both tables that have no partner."""
-        return self._join(other, "outer-join", prefix, name, (True, True))
+        return self._join(other, "outer-join", None, prefix, name, (True, True))
 
     def group_by(self, key: Expression) -> GroupedTable:
         """The rows by groups other than their key, to be aggregated."""
@@ -476,7 +509,7 @@ class Table:
         Rows of windows that are removed, since their session became part of a longer one, are left out.
         """
         name = self._builder._named(name, "to-stream")
-        return self._builder._add(ToStream(name, (self.name,), keeps_removals=self._windows is None))
+        return self._builder._add(nodes.ToStream(name, (self.name,), keeps_removals=self._windows is None))
 
     def to(self, topic: str, *, value: Serde | None = None, name: str | None = None) -> None:
         """Publishes the changes of the table, as `to_stream().to(…)`."""
@@ -484,8 +517,8 @@ class Table:
 
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:
         name = self._builder._named(name, kind)
-        condition = self._builder._condition(condition, name)
-        return self._then(Filter(name, (self.name,), condition=condition, is_negated=is_negated, is_table=True))
+        condition = self._builder._read("condition", condition, name)
+        return self._then(nodes.Filter(name, (self.name,), condition=condition, is_negated=is_negated, is_table=True))
 
     def _then(self, node: Node) -> Table:
         return self._builder._table(node, windows=self._windows, is_kept=False)
@@ -496,13 +529,24 @@ class Table:
             self._builder._fault(asking, f"'{self.name}' has windows: make it a stream with to_stream first")
         if self._is_kept:
             return self
-        return self._builder._table(ToTable(self._builder._named(None, "to-table"), (self.name,)))
+        return self._builder._table(nodes.ToTable(self._builder._named(None, "to-table"), (self.name,)))
 
-    def _join(self, other: Table, kind: str, prefix: str, name: str | None, keeps: tuple[bool, bool]) -> Table:
+    def _join(
+        self,
+        other: Table,
+        kind: str,
+        on: Expression | None,
+        prefix: str,
+        name: str | None,
+        keeps: tuple[bool, bool],
+    ) -> Table:
         name = self._builder._named(name, kind)
         self._builder._is_own(name, other)
         parents = (self._kept(name).name, other._kept(name).name)
-        joined = JoinTables(name, parents, keeps_left=keeps[0], keeps_right=keeps[1], prefix=prefix)
+        if on is not None:
+            key = self._builder._read("key", on, name)
+            return self._builder._table(nodes.JoinForeign(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+        joined = nodes.JoinTables(name, parents, keeps_left=keeps[0], keeps_right=keeps[1], prefix=prefix)
         return self._builder._table(joined, is_kept=False)
 
 
@@ -525,7 +569,7 @@ class GroupedTable:
         builder = self._table._builder
         name = builder._named(name, kind)
         kept = self._table._kept(name)
-        return builder._table(GroupTable(name, (kept.name,), group=self._key, columns=columns))
+        return builder._table(nodes.GroupTable(name, (kept.name,), group=self._key, columns=columns))
 
 
 class Branches:
@@ -539,16 +583,18 @@ class Branches:
 
     def branch(self, condition: Expression, *, name: str) -> Branches:
         """Adds a branch for records that no earlier branch took, if the condition is true."""
-        return self._branch(Branch(name, (self._split,), condition=self._builder._condition(condition, name)))
+        return self._branch(
+            nodes.Branch(name, (self._split,), condition=self._builder._read("condition", condition, name))
+        )
 
     def default_branch(self, name: str) -> tuple[Stream, ...]:
         """Ends the split; returns its streams, the last of them with the records that no branch took."""
-        return tuple(self._branch(Branch(name, (self._split,), condition=None))._streams)
+        return tuple(self._branch(nodes.Branch(name, (self._split,), condition=None))._streams)
 
     def no_default_branch(self) -> tuple[Stream, ...]:
         """Ends the split; returns its streams. Records that no branch took end at the split."""
         return tuple(self._streams)
 
-    def _branch(self, branch: Branch) -> Branches:
+    def _branch(self, branch: nodes.Branch) -> Branches:
         self._streams.append(self._stream._then(branch))
         return self

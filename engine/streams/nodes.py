@@ -14,6 +14,7 @@ from typing import Protocol, Self, TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.streams.python_functions import ProcessFunction, PythonFunction, TimerFunction
 from engine.streams.row import Row
 from engine.streams.serdes import KeyKind, Serde, SerdeKind
 from engine.streams.windows import Windows
@@ -24,6 +25,7 @@ __all__ = [
     "Aggregate",
     "Branch",
     "Deduplicate",
+    "DropField",
     "Expression",
     "Fail",
     "Filter",
@@ -31,14 +33,18 @@ __all__ = [
     "GlobalTableNode",
     "GroupTable",
     "Join",
+    "JoinForeign",
     "JoinGlobal",
     "JoinStreams",
     "JoinTable",
     "JoinTables",
+    "KeyedProcess",
     "Map",
     "MapValues",
     "Merge",
     "Node",
+    "Process",
+    "PythonColumn",
     "RecordCondition",
     "Repartition",
     "RowFunction",
@@ -57,12 +63,15 @@ __all__ = [
 
 RowFunction: TypeAlias = Callable[[Row], Column]
 """A function from a row to a Column: a condition (boolean; NULL counts as false), a key, a topic or a text."""
-Expression: TypeAlias = str | Column | RowFunction
-"""Text of Spark SQL over the fields of a record, a Column of them, or a function from a row to a Column."""
+Expression: TypeAlias = str | Column | RowFunction | PythonFunction
+"""Text of Spark SQL over the fields of a record, a Column, a function from a row to a Column, or `python(…)`."""
 
 
 def column_of(expression: Expression, row: Row) -> Column:
-    """The expression as a Column of the row."""
+    """The expression as a Column of the row; ValueError for a Python function where there can be none."""
+    if isinstance(expression, PythonFunction):
+        msg = "a Python function cannot stand here: compute a field first, with map_values(f=python(…))"
+        raise ValueError(msg)
     if isinstance(expression, str):
         return F.expr(expression)
     return expression if isinstance(expression, Column) else expression(row)
@@ -262,6 +271,13 @@ class JoinTables(Join):
     """Keeps the joined values of two tables."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinForeign(Join):
+    """Joins each row of a table with the row of another table that an expression names, through internal topics."""
+
+    on: Expression = field(kw_only=True)
+
+
 @dataclass(frozen=True, slots=True)
 class JoinStreams(Join):
     """Joins the records of two streams whose times are near."""
@@ -281,6 +297,38 @@ class Deduplicate(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PythonColumn(Node):
+    """Passes each record with one more field, which a Python function computes."""
+
+    column: str = field(kw_only=True)
+    """Name of the field."""
+    function: PythonFunction = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DropField(Node):
+    """Passes each record without its last field."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(Node):
+    """Passes what a Python function returns for each record."""
+
+    function: ProcessFunction = field(kw_only=True)
+    fields: str = field(kw_only=True)
+    """Fields of what it returns as text of Spark SQL."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedProcess(Process):
+    """Passes what a Python function returns for each record, with a state and timers for each key."""
+
+    state: str = field(kw_only=True)
+    """Fields of the state as text of Spark SQL."""
+    on_timer: TimerFunction | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SinkNode(Node):
     """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
 
@@ -296,7 +344,7 @@ class Fail(Node):
     message: RowFunction = field(kw_only=True)
 
 
-SHOWN = (ToTable, Aggregate, GroupTable)
+SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)
 """Nodes whose state is rows that can be asked for."""
 STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 """Nodes that keep state."""

@@ -6,8 +6,11 @@ through all nodes at once, in the task that has read it.
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaPackage
@@ -21,18 +24,23 @@ from engine.streams.nodes import (
     Aggregate,
     Branch,
     Deduplicate,
+    DropField,
     Expression,
     Filter,
     FlatMap,
     GlobalTableNode,
     GroupTable,
+    JoinForeign,
     JoinGlobal,
     JoinStreams,
     JoinTable,
     JoinTables,
+    KeyedProcess,
     MapValues,
     Merge,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     SelectKey,
     SinkNode,
@@ -42,6 +50,7 @@ from engine.streams.nodes import (
     ToTable,
     column_of,
 )
+from engine.streams.python_functions import PackedFunction, pickled
 from engine.streams.row import HeaderView, JvmFunctions, Row
 from engine.streams.serdes import Serde, SerdeKind
 from engine.streams.topology import Topology, TopologyError
@@ -79,6 +88,11 @@ class Program:
     dead_letters: str
     """Topic of records that cannot be processed."""
 
+    def key_kind(self, node: str) -> str:
+        """Kind of the keys of a node's records."""
+        kind: str = self.java.keyKind(node)
+        return kind
+
     def fields(self, node: str) -> str:
         """Fields of a node's records as text of Spark SQL."""
         text: str = self.java.fields(node)
@@ -105,7 +119,9 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
         raise RuntimeError(msg)
     dead_letters = f"{topology.name}-dead-letters"
     policy = on_failure.upper().replace("-", "_")
-    java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters)
+    command = [sys.executable, "-m", "engine.streams.python_worker"]
+    path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
+    java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
     planner = _Planner(topology, spark, java)
     for node in topology.nodes:
         try:
@@ -123,6 +139,7 @@ class _Planner:
         self._java = java
         self._functions = JvmFunctions(spark)
         jvm: Any = spark._jvm
+        self._schema = jvm.jmsbridge.streams.Program.arrowSchema
         self._array_list = jvm.java.util.ArrayList
         self.internal: list[str] = []
 
@@ -181,7 +198,7 @@ class _Planner:
 
     @add.register
     def _(self, node: Repartition) -> None:
-        self._java.repartition(node.name, *node.parents, self._topic(node))
+        self._java.repartition(node.name, *node.parents, self._topic(node.name))
 
     @add.register
     def _(self, node: ToTable) -> None:
@@ -207,7 +224,7 @@ class _Planner:
     @add.register
     def _(self, node: GroupTable) -> None:
         group, columns = self._column(node.group), self._aggregates(node.columns)
-        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node))
+        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node.name))
 
     @add.register
     def _(self, node: JoinTable) -> None:
@@ -218,6 +235,11 @@ class _Planner:
         self._java.joinTables(node.name, *node.parents, node.prefix, node.keeps_left, node.keeps_right)
 
     @add.register
+    def _(self, node: JoinForeign) -> None:
+        topics = (self._topic(f"{node.name}-ask"), self._topic(f"{node.name}-answer"))
+        self._java.joinForeign(node.name, *node.parents, self._column(node.on), node.prefix, node.keeps_left, *topics)
+
+    @add.register
     def _(self, node: JoinStreams) -> None:
         times = (node.before_ms, node.after_ms, node.grace_ms)
         self._java.joinStreams(node.name, *node.parents, node.prefix, *times, node.keeps_left, node.keeps_right)
@@ -225,6 +247,24 @@ class _Planner:
     @add.register
     def _(self, node: Deduplicate) -> None:
         self._java.deduplicate(node.name, *node.parents, self._column(node.id), node.within_ms)
+
+    @add.register
+    def _(self, node: PythonColumn) -> None:
+        fields = f"`{node.column}` {node.function.returns}"
+        packed = PackedFunction(node.name, node.function.function, None, bytes(self._schema(fields)), None, False)
+        self._java.pythonColumn(node.name, *node.parents, pickled(packed), fields)
+
+    @add.register
+    def _(self, node: DropField) -> None:
+        (parent,) = node.parents
+        self._java.firstFields(node.name, parent, len(self._java_fields(parent)) - 1)
+
+    @add.register
+    def _(self, node: Process) -> None:
+        on_timer, state = (node.on_timer, node.state) if isinstance(node, KeyedProcess) else (None, None)
+        schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
+        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True)
+        self._java.process(node.name, *node.parents, pickled(packed), node.fields, state)
 
     @add.register
     def _(self, node: SinkNode) -> None:
@@ -237,14 +277,14 @@ class _Planner:
 
     def show(self, node: Node) -> None:
         """Makes the state of a node readable: its fields and, unless one of them has this name, its key."""
-        fields = dict.fromkeys(("key", *self._java_fields(node.name)))
+        fields = dict.fromkeys(("key", *self._java.shownNames(node.name)))
         self._java.show(node.name, Serde(SerdeKind.JSON).writer(tuple(fields))._jc)
 
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
 
-    def _topic(self, node: Node) -> str:
-        name = internal_topic(self._topology, node.name)
+    def _topic(self, node: str) -> str:
+        name = internal_topic(self._topology, node)
         self.internal.append(name)
         return name
 

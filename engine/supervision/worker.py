@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from engine.embedded.server import EmbeddedServer
     from engine.spark.launch import Launch
+    from engine.streams.topology import Topology
     from engine.topologies.run import TopologyFigures
     from routes.model import Config
 
@@ -307,8 +308,10 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
+    from engine.streams.describe import records
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
+    from engine.topologies.graph import write_graph
     from engine.topologies.run import TopologySettings, run_topology
 
     meter = TopologyMetrics(status.registry, name)
@@ -328,7 +331,10 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
         text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
         status.state(State.READY, text)
 
-    run_topology(config, settings, messages.stop, report)
+    def begin(topology: Topology) -> None:
+        write_graph(config, name, topology.name, records(topology.nodes))
+
+    run_topology(config, settings, messages.stop, report, begin)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:

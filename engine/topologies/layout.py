@@ -18,8 +18,12 @@ from engine.streams.nodes import (
     GlobalTableNode,
     GroupTable,
     Join,
+    JoinForeign,
     JoinGlobal,
+    KeyedProcess,
     Node,
+    Process,
+    PythonColumn,
     Repartition,
     SourceNode,
 )
@@ -45,6 +49,8 @@ class Layout:
     """Those of the internal topics alone."""
     mixes_inputs: tuple[str, ...]
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
+    python: tuple[str, ...]
+    """Nodes that call Python functions, which get many records at once."""
 
     @property
     def shares(self) -> int:
@@ -62,7 +68,11 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
     counts = dict(partitions)
     # A topic before the one that depends on it: nodes are in the order of flow.
     for node in topology.nodes:
-        if _makes_topic(node):
+        if isinstance(node, JoinForeign):
+            left, right = (inputs[parent][0] for parent in node.parents)
+            ask, answer = _foreign_topics(topology, node)
+            counts[ask], counts[answer] = counts[right], counts[left]
+        elif _makes_topic(node):
             topic = internal_topic(topology, node.name)
             upstream = [counts[each] for each in inputs[node.parents[0]]]
             partners = [
@@ -82,14 +92,19 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
     ]
     if faults:
         raise TopologyError(faults)
-    mixing = tuple(node.name for node in topology.nodes if isinstance(node, STATEFUL) and len(inputs[node.name]) > 1)
+    mixing = tuple(
+        node.name
+        for node in topology.nodes
+        if isinstance(node, JoinForeign) or (isinstance(node, STATEFUL) and len(inputs[node.name]) > 1)
+    )
     joins = tuple(
         node.name
         for node in topology.nodes
         if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
     )
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
-    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))))
+    python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
+    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))), python)
 
 
 def fingerprints(program: Program) -> dict[str, str]:
@@ -98,8 +113,11 @@ def fingerprints(program: Program) -> dict[str, str]:
     found = {}
     for node in topology.nodes:
         if isinstance(node, STATEFUL):
-            fields = [program.fields(parent) for parent in node.parents]
-            text = repr([type(node).__name__, fields, program.fields(node.name), _settings(node)])
+            about = [program.fields(parent) for parent in node.parents], program.fields(node.name), _settings(node)
+            if isinstance(node, KeyedProcess):
+                # What the function gets and returns is not in the state.
+                about = [], "", [node.state, program.key_kind(node.name)]
+            text = repr([type(node).__name__, *about])
             found[node.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return found
 
@@ -111,6 +129,8 @@ def _settings(node: Node) -> list[str]:
             return [*columns, str(node.windows), str(node.only_final)]
         case GroupTable():
             return [_text(node.group), *(f"{name}={_text(each)}" for name, each in node.columns.items())]
+        case JoinForeign():
+            return [_text(node.on)]
         case _:
             return [
                 f"{name}={getattr(node, name)}"
@@ -130,6 +150,11 @@ def _makes_topic(node: Node) -> bool:
     return isinstance(node, Repartition | GroupTable)
 
 
+def _foreign_topics(topology: Topology, node: JoinForeign) -> tuple[str, str]:
+    """The topics of questions to the right table, and of its answers to the left one."""
+    return internal_topic(topology, f"{node.name}-ask"), internal_topic(topology, f"{node.name}-answer")
+
+
 def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
     """The topics whose records reach each node without another topic between them."""
     found: dict[str, tuple[str, ...]] = {}
@@ -139,6 +164,8 @@ def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
             found[node.name] = ()
         elif isinstance(node, SourceNode):
             found[node.name] = (node.topic,)
+        elif isinstance(node, JoinForeign):
+            found[node.name] = _foreign_topics(topology, node)[1:]
         elif _makes_topic(node):
             found[node.name] = (internal_topic(topology, node.name),)
         else:

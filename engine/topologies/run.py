@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from engine.streams.topology import Topology
     from routes.model import Config
 
 __all__ = ["FINGERPRINTS", "Guarantee", "Mode", "TopologyFigures", "TopologySettings", "run_topology", "state_folder"]
@@ -103,6 +104,7 @@ def run_topology(
     settings: TopologySettings,
     stop: Event,
     report: Callable[[TopologyFigures], None] | None = None,
+    begin: Callable[[Topology], None] = lambda _: None,
 ) -> None:
     """Runs a topology until `stop` is set.
 
@@ -111,6 +113,7 @@ def run_topology(
         settings: the topology and how it runs.
         stop: set from another thread or a signal handler.
         report: called about every second with the figures.
+        begin: called with the topology before it runs.
 
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
@@ -139,6 +142,7 @@ def run_topology(
         lock = CheckpointLock(spark, folder, _LOCK_SECONDS)
         try:
             _check_state(folder, program, layout)
+            begin(topology)
             _Run(config, settings, spark, program, layout, mode, folder).follow(stop, report)
         finally:
             lock.release()
@@ -255,11 +259,18 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
                 "another order, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
             )
             raise UsageError(msg)
+        if settings.guarantee == "exactly_once" and layout.python:
+            names = ", ".join(f"'{name}'" for name in layout.python)
+            msg = (
+                f"{names}: Python functions get many records at once, and after a crash real-time mode could cut them "
+                "otherwise, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
+            )
+            raise UsageError(msg)
         if settings.interval_seconds is not None and settings.interval_seconds < _MINIMUM_REALTIME_SECONDS:
             msg = f"the interval of real-time mode is at least {_MINIMUM_REALTIME_SECONDS:.0f} s"
             raise UsageError(msg)
         return "realtime"
-    if settings.mode == "batch" or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
+    if settings.mode == "batch" or layout.python or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
         return "batch"
     return "realtime"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
-from engine.streams import StreamsBuilder, TimeWindows, Topology, json
+from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, TimeWindows, Topology, json
 
 PREFIX = os.environ.get("TOPOLOGY_PREFIX", "")
 
@@ -29,6 +31,36 @@ def counts() -> Topology:
 def changed() -> Topology:
     """The same with windows of another size."""
     return _counts("2 minutes")
+
+
+def _numbered(click: InputRecord, page: ProcessorContext) -> Iterator[dict[str, Any]]:
+    """Adds up the clicks of a page, with a timer that never fires and is moved on at each."""
+    assert click.value is not None
+    state = page.state or {"total": 0, "due": 0}
+    page.cancel(state["due"])
+    state = {"total": state["total"] + click.value["n"], "due": page.stream_time + 86_400_000}
+    page.schedule(state["due"])
+    page.state = state
+    yield {"total": state["total"]}
+
+
+def processed() -> Topology:
+    """Totals of the clicks of each page, by a Python function."""
+    builder = StreamsBuilder(f"{PREFIX}-processed")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    totals = (
+        clicks.select_key("page")
+        .repartition()
+        .process(
+            _numbered,
+            on_timer=lambda page, at: [],
+            fields="total bigint",
+            state="total bigint, due bigint",
+            name="totals",
+        )
+    )
+    totals.to(f"{PREFIX}-processed-out")
+    return builder.build()
 
 
 def joined() -> Topology:

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +79,22 @@ def test_a_join_runs_in_batches_and_goes_on_after_a_kill(bench: TopologyBench) -
     bench.check("joined-out")
 
 
+def test_python_functions_run_in_batches_and_go_on_after_a_kill(bench: TopologyBench) -> None:
+    code, told = bench.fails("processed", "--mode", "realtime")
+    assert code == 64
+    assert "'totals': Python functions get many records at once" in told
+    bench.send_clicks(1_000)
+    killed = bench.start("processed")
+    bench.comes_to("processed-out", 1_000)
+    bench.send_clicks(3_000)
+    time.sleep(0.5)
+    bench.kill(killed)
+    stopped = bench.start("processed")
+    bench.comes_to("processed-out", 4_000)
+    bench.stop(stopped)
+    bench.check("processed-out")
+
+
 def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
     bench.prefix = "missing"
     code, told = bench.fails("joined")
@@ -112,6 +129,10 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
             check_metric(prometheus, metric)
     finally:
         prometheus.end()
+    with urllib.request.urlopen(f"http://{bench.http_address}/topologies", timeout=10) as page:
+        shown = page.read().decode()
+    assert f"application id <code>{bench.prefix}-counts</code>" in shown
+    assert "</tspan> aggregate<" in shown
     (part,) = children(bridge.pid)
     os.kill(part, signal.SIGKILL)
     bench.send_clicks(500)
@@ -122,7 +143,9 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
 
 @pytest.mark.kills
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch")])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch"), ("processed", "auto")]
+)
 def test_topologies_that_are_killed_again_and_again_lose_and_double_nothing(
     bench: TopologyBench, name: str, mode: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from engine.streams import TopologyTestDriver
-from examples import click_sessions, deduplication, enrichment, journal_router, order_totals, word_count
+from examples import card_fraud, click_sessions, deduplication, enrichment, journal_router, order_totals, word_count
 
 MINUTE = 60_000
 
@@ -86,3 +86,13 @@ def test_journal_router(spark: SparkSession) -> None:
     assert european.headers[:2] == (order, region)
     assert [each.value for each in driver.read_output("orders-other")] == [2]
     assert [each.value for each in driver.read_output("other")] == [3]
+
+
+def test_card_fraud(spark: SparkSession) -> None:
+    driver = TopologyTestDriver(card_fraud.build(), spark)
+    for card, amount, second in (("a", 0.5, 0), ("b", 900, 1), ("a", 20, 30), ("a", 700, 59), ("a", 800, 61)):
+        driver.pipe_input("payments", card, {"amount": amount}, timestamp=second * 1_000)
+    (alert,) = driver.read_output("alerts")
+    assert (alert.key, alert.timestamp, alert.value) == ("a", 59_000, {"trial": 0.5, "amount": 700.0})
+    assert driver.get_store("trials").rows() == []
+    driver.close()

@@ -327,3 +327,58 @@ def test_steps_without_state(spark: SparkSession, step: str) -> None:
     change(numbers(builder)).to("out")
     expected = [result for each in samples(1) for result in model(each)]
     assert [(each.key, each.value["n"]) for each in run(builder.build(), spark, samples(1))] == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("keeps", [False, True], ids=["inner", "left"])
+def test_foreign_key_joins_follow_both_tables(spark: SparkSession, seed: int, keeps: bool) -> None:
+    builder = StreamsBuilder("foreign")
+    orders = builder.table("orders", value=json("n int"))
+    people = builder.table("people", value=json("p int"), key="text")
+    on = "CASE WHEN n % 4 < 3 THEN CAST(n % 4 AS string) END"
+    joined = orders.left_join(people, on=on) if keeps else orders.join(people, on=on)
+    joined.to_stream().to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    source = random.Random(seed)  # noqa: S311 # test data
+    left: dict[str, int] = {}
+    right: dict[str, int] = {}
+    shown: dict[str, Any] = {}
+    for at in range(COUNT):
+        number = source.randrange(12)
+        is_removed = source.random() < 0.2
+        if source.random() < 0.6:
+            key = source.choice("abc")
+            left.pop(key, None) if is_removed else left.update({key: number})
+            driver.pipe_input("orders", key, None if is_removed else {"n": number}, timestamp=at)
+        else:
+            key = source.choice("012")
+            right.pop(key, None) if is_removed else right.update({key: number})
+            driver.pipe_input("people", key, None if is_removed else {"p": number}, timestamp=at)
+        for each in driver.read_output("out"):
+            assert each.key is not None
+            shown.pop(each.key, None) if each.value is None else shown.update({each.key: each.value})
+        expected = {}
+        for key, number in left.items():
+            partner = right.get(str(number % 4))
+            if partner is not None:
+                expected[key] = {"n": number, "p": partner}
+            elif keeps:
+                expected[key] = {"n": number}
+        assert shown == expected
+    kept = {row["key"]: row for row in driver.get_store("join-1" if not keeps else "left-join-1").rows()}
+    assert {key: {name: row[name] for name in row if name != "key"} for key, row in kept.items()} == shown
+    assert driver.rejected() == []
+
+
+def test_time_that_advances_closes_windows_and_fires_what_is_due(spark: SparkSession) -> None:
+    builder = StreamsBuilder("advancing")
+    grouped = numbers(builder).group_by_key().windowed_by(TimeWindows.of("1 second", grace="1 second"))
+    grouped.count(name="counts").suppress().to_stream().to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    driver.pipe_input("in", "a", {"n": 1}, timestamp=100)
+    driver.advance_time(1_999)
+    assert driver.read_output("out") == []
+    driver.advance_time(2_000)
+    assert [(each.key, each.value["count"]) for each in driver.read_output("out")] == [("a", 1)]
+    driver.pipe_input("in", "a", {"n": 1}, timestamp=999)
+    assert driver.counts() == {("counts", "late_records"): 1}

@@ -9,11 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from engine.telemetry.metrics import DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, ROUTED
+from engine.telemetry.metrics import (
+    DELIVERED,
+    FAILED,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    ROUTED,
+    TOPOLOGY_LAG,
+    TOPOLOGY_RECORDS,
+    TOPOLOGY_STATE,
+    TOPOLOGY_UNPROCESSED,
+)
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
-from tests.unit.page.bridge import LOGIN, Page
+from engine.topologies.graph import write_graph
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
-EVERY = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
+EVERY = ("/", "/routes", "/topologies", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
 SAME = {"Origin": "http://127.0.0.1"}
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 
@@ -290,3 +302,42 @@ def test_without_a_login_no_other_name_leads_to_the_page(page: Page, host: str, 
 def test_with_a_login_any_name_does(tmp_path: Path) -> None:
     page = Page(tmp_path, login=True)
     assert page.client.get("/", headers={**LOGIN, "Host": "bridge.example"}).status_code == 200
+
+
+TOPOLOGY = CONFIGURATION + "topologies.totals.build=examples.order_totals:build\n"
+
+
+def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Path) -> None:
+    page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n")
+    assert 'href="/topologies"' in page.text("/")
+    assert "The picture appears when the topology has started" in page.text("/topologies")
+    node = {"operator": "filter", "topics": [], "stateful": False, "python": ""}
+    nodes = [
+        {**node, "name": "orders", "operator": "source", "topics": ["orders"], "after": []},
+        {**node, "name": "gold-python", "operator": "python column", "python": "m.is_gold", "after": ["orders"]},
+        {**node, "name": "gold", "after": ["gold-python"]},
+        {**node, "name": "gold-fields", "operator": "drop field", "after": ["gold"]},
+        {**node, "name": HOSTILE, "operator": "aggregate", "stateful": True, "after": ["gold-fields"]},
+        {**node, "name": "to-1", "operator": "sink", "topics": ["totals"], "after": [HOSTILE]},
+    ]
+    write_graph(page.config, "totals", "order-totals", nodes)
+    for number in range(4):
+        page.figures.set(TOPOLOGY_RECORDS, number * 600, "totals")
+        page.figures.set(TOPOLOGY_LAG, 17, "totals")
+        page.figures.set(TOPOLOGY_STATE, 2048, "totals")
+        page.figures.set(TOPOLOGY_UNPROCESSED, 3, "totals", "gold", "rejected_records")
+        page.sample()
+    shown = page.text("/topologies")
+    for figure in ("120/s", ">17<", "2.0 KiB", "gold: 3 rejected records", "application id <code>order-totals</code>"):
+        assert figure in shown
+    assert re.findall(r'class="node (\w+)">', shown) == ["idle", "idle", "warn", "good", "idle"]
+    assert [text.strip() for text in re.findall(r"</tspan>([^<]*)<", shown)] == [
+        "from orders", "Python field", "filter", "aggregate", "to totals",
+    ]  # fmt: skip
+    assert "<script>alert" not in shown
+    assert len(re.findall(r'class="line', shown)) == 4
+
+
+def test_a_bridge_without_topologies_has_no_link_to_them(page: Page) -> None:
+    assert 'href="/topologies"' not in page.text("/")
+    assert "No topology is configured" in page.text("/topologies")

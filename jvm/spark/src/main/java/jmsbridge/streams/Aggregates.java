@@ -166,7 +166,7 @@ final class Aggregates {
       if (isLate) {
         task.count(name, "late_records");
       }
-      close();
+      expire();
     }
 
     private void add(StreamRecord record, long start) {
@@ -185,7 +185,8 @@ final class Aggregates {
       }
     }
 
-    private void close() {
+    @Override
+    void expire() {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
         task.store().remove(at);
@@ -231,7 +232,7 @@ final class Aggregates {
       }
       if (end + gap + grace < time) {
         task.count(name, "late_records");
-        close();
+        expire();
         return;
       }
       for (Store.Entry each : near) {
@@ -257,10 +258,11 @@ final class Aggregates {
             .findFirst().map(each -> row(from, to, buffer(each.value()))).orElse(null);
         forward(record.withChange(row(start, end, buffer), former).withTime(end));
       }
-      close();
+      expire();
     }
 
-    private void close() {
+    @Override
+    void expire() {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
         task.store().remove(at);
@@ -301,7 +303,7 @@ final class Aggregates {
       long time = observe(record.time());
       if (record.time() + size + grace < time) {
         task.count(name, "late_records");
-        close();
+        expire();
         return;
       }
       byte[] entry = keys(RECORDS).bytes(record.key()).number(record.time()).number(nextNumber()).done();
@@ -326,7 +328,7 @@ final class Aggregates {
           create(record, other + 1);
         }
       }
-      close();
+      expire();
     }
 
     /** Times of the records of the key that are near enough to share a window with the record. */
@@ -370,7 +372,8 @@ final class Aggregates {
       return keys(STATE).bytes(record.key()).number(start).done();
     }
 
-    private void close() {
+    @Override
+    void expire() {
       byte[] ofWindows = Arrays.copyOf(keys(STATE).done(), 5);
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);

@@ -43,6 +43,11 @@ final class Deduplicate extends StatefulNode {
       expireAfter(record.time() + 2 * within, at);
       forward(record);
     }
+    expire();
+  }
+
+  @Override
+  void expire() {
     expired().forEach(task.store()::remove);
   }
 }

@@ -31,7 +31,7 @@ final class Joins {
   }
 
   /** Maker of joined rows; a missing side has no fields. */
-  private static final class Joiner {
+  static final class Joiner {
     private final UnsafeProjection copier;
     private final JoinedRow both = new JoinedRow();
     private final InternalRow noLeft;
@@ -185,7 +185,7 @@ final class Joins {
       long closes = record.time() + after[port] + grace;
       if (closes < time) {
         task.count(name, "late_records");
-        close();
+        expire();
         return;
       }
       int other = 1 - port;
@@ -207,10 +207,11 @@ final class Joins {
       byte[] at = side(port).bytes(record.key()).number(record.time()).number(nextNumber()).done();
       task.store().put(at, entry(record, !partners.isEmpty()));
       expireAfter(closes, at);
-      close();
+      expire();
     }
 
-    private void close() {
+    @Override
+    void expire() {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
         task.store().remove(at);

@@ -35,6 +35,12 @@ abstract class Node implements Serializable {
   /** Processes a record that came in at a port. */
   abstract void process(StreamRecord record, int port);
 
+  /** Forwards what waits in the node; called before outputs are committed. */
+  void flush() {}
+
+  /** Releases what the node holds besides memory. */
+  void release() {}
+
   /** Writes what the node keeps in memory into its store; called before each commit. */
   void save() {}
 

@@ -1,8 +1,12 @@
 package jmsbridge.streams;
 
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
 
 /** Receiver of the records that a task publishes. */
 interface Output {
+  /** Says from which record of a topic the next outputs come. */
+  default void begin(ConsumerRecord<byte[], byte[]> record) {}
+
   void send(String topic, byte[] key, byte[] value, long time, Header[] headers);
 }

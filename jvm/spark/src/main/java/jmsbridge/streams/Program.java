@@ -33,6 +33,7 @@ public final class Program implements Serializable {
   private static final String VALUE = "value";
 
   private final transient SparkSession session;
+  private final PythonCode python;
   private final String name;
   private final FailurePolicy policy;
   private final String deadLetters;
@@ -41,7 +42,11 @@ public final class Program implements Serializable {
   private final Map<String, Node> sources = new LinkedHashMap<>();
   private final Map<String, Projection> shown = new LinkedHashMap<>();
 
-  public Program(org.apache.spark.sql.SparkSession session, String name, String policy, String deadLetters) {
+  /** Creates a program without nodes, whose Python functions are run by a command with a value of PYTHONPATH. */
+  public Program(
+      org.apache.spark.sql.SparkSession session, String name, String policy, String deadLetters, List<String> command,
+      String path) {
+    python = new PythonCode(command, path);
     this.session = (SparkSession) session;
     this.name = name;
     this.policy = FailurePolicy.valueOf(policy);
@@ -50,6 +55,10 @@ public final class Program implements Serializable {
 
   String name() {
     return name;
+  }
+
+  PythonCode python() {
+    return python;
   }
 
   FailurePolicy policy() {
@@ -91,8 +100,8 @@ public final class Program implements Serializable {
 
   /** Makes the state of a node readable as JSON, with these columns; before the program is copied to tasks. */
   public void show(String node, Column json) {
-    stateful(node);
-    shown.put(node, columns(node, List.of(json.cast("binary"))));
+    StructType fields = stateful(node).shownType();
+    shown.put(node, Expressions.projection(session, fields, key(node), List.of(json.cast("binary"))));
   }
 
   /** Topics that the program reads, internal ones included. */
@@ -103,6 +112,11 @@ public final class Program implements Serializable {
   /** Fields of a node's records, as text of Spark SQL. */
   public String fields(String node) {
     return nodes.get(node).type.toDDL();
+  }
+
+  /** Names of the fields of the state of a node that shows it. */
+  public List<String> shownNames(String node) {
+    return List.of(stateful(node).shownType().fieldNames());
   }
 
   /** Names of the fields of a node's records. */
@@ -212,8 +226,7 @@ public final class Program implements Serializable {
     Keyed keyed = keyed(parent, group, null);
     add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, key(parent), keyed.kind, topic),
         keyed.kind, parent);
-    add(new Steps.Source(node + " (read)", RAW, topic, null, true), keyed.kind);
-    sources.put(topic, nodes.get(node + " (read)"));
+    addInternal(node + " (read)", topic, keyed.kind);
     Aggregator aggregator = new Aggregator(session, from.type, keyed.kind, aggregates);
     add(new Regrouping.GroupTotal(node, aggregator, keyed.kind, from.type.size()), keyed.kind, node + " (read)");
   }
@@ -255,6 +268,26 @@ public final class Program implements Serializable {
         right);
   }
 
+  /** Join of a table's rows with those of another that a column names, through two internal topics. */
+  public void joinForeign(
+      String node, String left, String right, Column on, String prefix, boolean isLeft, String asks, String answers) {
+    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    Projection column = keyed(left, on, key(right)).projection;
+    Node from = nodes.get(left);
+    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, key(left), key(right), asks, answers), key(left), left);
+    addInternal(node + " (asked)", asks, key(right));
+    add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
+        right);
+    addInternal(node + " (answered)", answers, key(left));
+    add(new ForeignKeys.Result(node, type, from, isLeft), key(left), node + " (answered)");
+  }
+
+  /** Reader of an internal topic whose values are bytes. */
+  private void addInternal(String node, String topic, KeyKind key) {
+    add(new Steps.Source(node, RAW, topic, null, true), key);
+    sources.put(topic, nodes.get(node));
+  }
+
   public void joinStreams(
       String node, String left, String right, String prefix, long before, long after, long grace, boolean keepsLeft,
       boolean keepsRight) {
@@ -263,6 +296,37 @@ public final class Program implements Serializable {
     int fields = nodes.get(left).type.size();
     add(new Joins.StreamStream(node, type, fields, before, after, grace, keepsLeft, keepsRight), key(left), left,
         right);
+  }
+
+  /** A schema of Arrow for fields as text of Spark SQL. */
+  public static byte[] arrowSchema(String fields) {
+    return ArrowRows.schema(StructType.fromDDL(fields)).serializeAsMessage();
+  }
+
+  /** Node that adds a field to records: one of the type in {@code result}, by a pickled function. */
+  public void pythonColumn(String node, String parent, byte[] function, String result) {
+    StructType field = StructType.fromDDL(result);
+    StructType from = nodes.get(parent).type;
+    add(new PythonColumns(node, from, key(parent), python.add(function), field), key(parent), parent);
+  }
+
+  /** Node that forwards the first {@code count} fields of records. */
+  public void firstFields(String node, String parent, int count) {
+    List<Column> fields = fieldNames(parent).subList(0, count).stream().map(Program::field).toList();
+    mapValues(node, parent, fields, false);
+  }
+
+  private static Column field(String name) {
+    return functions.col("`%s`".formatted(name.replace("`", "``")));
+  }
+
+  /** Node that processes records by a pickled function; {@code state} is null if it is not keyed. */
+  public void process(String node, String parent, byte[] function, String fields, String state) {
+    StructType kept = state == null ? null : StructType.fromDDL(state);
+    StructType from = nodes.get(parent).type;
+    PythonProcess made =
+        new PythonProcess(node, from, key(parent), python.add(function), StructType.fromDDL(fields), kept);
+    add(made, key(parent), parent);
   }
 
   public void deduplicate(String node, String parent, Column id, long within) {

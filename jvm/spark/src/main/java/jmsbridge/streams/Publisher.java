@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -57,9 +58,10 @@ final class Publisher implements Output, AutoCloseable {
     return own;
   }
 
-  /** Says from which record the next outputs come. */
-  void begin(TopicPartition of, long offset) {
-    isHeldBack = settings.isExact() && offset < committed.getOrDefault(of, 0L);
+  @Override
+  public void begin(ConsumerRecord<byte[], byte[]> record) {
+    TopicPartition of = new TopicPartition(record.topic(), record.partition());
+    isHeldBack = settings.isExact() && record.offset() < committed.getOrDefault(of, 0L);
   }
 
   @Override

@@ -65,7 +65,7 @@ final class RecordFields implements Serializable {
     };
   }
 
-  private static GenericArrayData headers(Header[] headers) {
+  static GenericArrayData headers(Header[] headers) {
     Object[] rows = new Object[headers.length];
     for (int at = 0; at < rows.length; at++) {
       UTF8String name = UTF8String.fromString(headers[at].key());

@@ -1,6 +1,5 @@
 package jmsbridge.streams;
 
-import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
@@ -49,12 +48,7 @@ final class Regrouping {
     }
 
     private void send(StreamRecord record, byte[] group, byte[] row) {
-      // The row begins at a multiple of eight, where Spark can read it in place.
-      int length = record.key().length;
-      int begin = (Integer.BYTES + length + 7) / 8 * 8;
-      byte[] value = new byte[begin + row.length];
-      ByteBuffer.wrap(value).putInt(length).put(record.key()).position(begin).put(row);
-      task.send(topic, group, value, record.time(), record.headers());
+      task.send(topic, group, Pair.of(record.key(), row), record.time(), record.headers());
     }
   }
 
@@ -75,9 +69,8 @@ final class Regrouping {
     @Override
     void process(StreamRecord record, int port) {
       byte[] value = record.value().getBinary(0);
-      byte[] member = new byte[ByteBuffer.wrap(value).getInt()];
-      ByteBuffer.wrap(value).position(Integer.BYTES).get(member);
-      byte[] row = Arrays.copyOfRange(value, (Integer.BYTES + member.length + 7) / 8 * 8, value.length);
+      byte[] member = Pair.first(value);
+      byte[] row = Pair.second(value);
       byte[] at = keys(STATE).bytes(record.key()).bytes(member).done();
       InternalRow before = lookUp(record.key());
       if (row.length == 0) {

@@ -22,6 +22,7 @@ final class RunningShare {
   private final RunSettings settings;
   private final ShareConsumer consumer;
   private final Publisher publisher;
+  private final PythonWorker python;
   private final RocksStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
@@ -41,6 +42,7 @@ final class RunningShare {
     });
     consumer = new ShareConsumer(settings.consumer(), partitions);
     publisher = new Publisher(settings, share, partitions);
+    python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     try {
       store = new RocksStore(settings.folder(), share);
@@ -130,7 +132,10 @@ final class RunningShare {
       if (globals != null) {
         globals.share(program);
       }
-      task = new Task(program, store, publisher);
+      if (task != null) {
+        task.release();
+      }
+      task = new Task(program, store, publisher, python);
       task.counts().putAll(before);
       committedAt = System.nanoTime();
     } catch (RuntimeException failure) {
@@ -150,12 +155,14 @@ final class RunningShare {
       globals.check();
     }
     if (current != null) {
-      publisher.begin(new TopicPartition(current.topic(), current.partition()), current.offset());
       task.process(current);
       records.incrementAndGet();
+    } else {
+      task.flush();
     }
     long now = System.nanoTime();
     if (now - committedAt >= settings.commitMs() * 1_000_000) {
+      task.flush();
       publisher.commit(consumer.next());
       committedAt = now;
     }
@@ -164,6 +171,7 @@ final class RunningShare {
   /** Ends a batch: first the outputs, then the state that they come of. */
   void end() {
     try {
+      task.flush();
       publisher.commit(consumer.next());
       task.save();
       store.commit();
@@ -176,6 +184,8 @@ final class RunningShare {
   /** Gives a batch up. */
   void fail() {
     try {
+      // It may be in the middle of an answer.
+      python.close();
       store.rollBack();
     } finally {
       inUse.release();
@@ -192,6 +202,10 @@ final class RunningShare {
       Thread.currentThread().interrupt();
       throw new IllegalStateException(interrupted);
     }
+    if (task != null) {
+      task.release();
+    }
+    python.close();
     consumer.close();
     publisher.close();
     store.close();

@@ -24,7 +24,7 @@ public final class StateQuery {
       RocksStore store = new RocksStore(folder, share);
       try {
         store.look(version);
-        rows.addAll(new Task(program.copy(), store, null).state(node, key, limit - rows.size()));
+        rows.addAll(new Task(program.copy(), store, null, null).state(node, key, limit - rows.size()));
         store.rollBack();
       } finally {
         store.close();

@@ -56,6 +56,11 @@ abstract class StatefulNode extends Node {
     return Keys.of(number(name), kind);
   }
 
+  /** Fields of what {@link #shown} gives. */
+  StructType shownType() {
+    return type;
+  }
+
   /** What an entry of the kind {@link #STATE} says, as the record that it would forward; null: nothing. */
   StreamRecord shown(Store.Entry entry) {
     throw new IllegalArgumentException("node '%s' keeps records, not results, and cannot be asked".formatted(name));
@@ -68,6 +73,15 @@ abstract class StatefulNode extends Node {
       isSaved = false;
     }
     return time;
+  }
+
+  /** Removes what has expired, and forwards what follows from it. */
+  void expire() {}
+
+  /** Moves stream time on to a time, as a record of it would. */
+  final void advance(long to) {
+    observe(to);
+    expire();
   }
 
   final long time() {

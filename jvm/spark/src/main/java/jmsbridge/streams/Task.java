@@ -21,13 +21,16 @@ final class Task {
   private final Store store;
   private final Output output;
   private final Map<String, Long> counts = new ConcurrentHashMap<>();
+  private final PythonWorker python;
+  private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
 
-  /** Opens the nodes of a program, which is this task's own copy. */
-  Task(Program program, Store store, Output output) {
+  /** Opens the nodes of a program, which is this task's own copy; {@code python} is the task's as long as it works. */
+  Task(Program program, Store store, Output output, PythonWorker python) {
     this.program = program;
     this.store = store;
     this.output = output;
+    this.python = python;
     program.nodes().forEach(each -> each.open(this));
   }
 
@@ -35,8 +38,40 @@ final class Task {
     return store;
   }
 
-  void process(ConsumerRecord<byte[], byte[]> record) {
+  PythonWorker python() {
+    return python;
+  }
+
+  /** The record of a topic that is processed. */
+  ConsumerRecord<byte[], byte[]> current() {
+    return current;
+  }
+
+  /** Goes on with a record of a topic that has waited in a node: what follows comes from it. */
+  void resume(ConsumerRecord<byte[], byte[]> record) {
     current = record;
+    output.begin(record);
+  }
+
+  /** Goes on with the record that was read last. */
+  void resumeLatest() {
+    if (latest != null) {
+      resume(latest);
+    }
+  }
+
+  /** Moves the stream time of all nodes on to a time. */
+  void advance(long to) {
+    for (Node each : program.nodes()) {
+      if (each instanceof StatefulNode stateful) {
+        stateful.advance(to);
+      }
+    }
+  }
+
+  void process(ConsumerRecord<byte[], byte[]> record) {
+    latest = record;
+    resume(record);
     GenericInternalRow value = record.value() == null ? null : new GenericInternalRow(new Object[] {record.value()});
     program.source(record.topic()).process(
         new StreamRecord(record.key(), value, null, record.timestamp(), record.headers().toArray(), record.topic(),
@@ -60,6 +95,15 @@ final class Task {
       }
     }
     return rows;
+  }
+
+  /** Has nodes forward what waits in them, those in front first. */
+  void flush() {
+    program.nodes().forEach(Node::flush);
+  }
+
+  void release() {
+    program.nodes().forEach(Node::release);
   }
 
   /** Writes what nodes keep in memory into the store. */

@@ -22,6 +22,7 @@ import org.apache.kafka.common.record.TimestampType;
 /** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
 public final class TestRun {
   private final Program program;
+  private final PythonWorker python;
   private final Task task;
   private final Map<String, List<ProducerRecord<byte[], byte[]>>> outputs = new HashMap<>();
   private final Map<String, Long> ends = new HashMap<>();
@@ -30,7 +31,8 @@ public final class TestRun {
   public TestRun(Program program) {
     this.program = program.copy();
     this.program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
-    task = new Task(this.program, new MemoryStore(), this::send);
+    python = new PythonWorker(program.python());
+    task = new Task(this.program, new MemoryStore(), this::send, python);
   }
 
   /** Processes a record of a topic that the program reads; headers are name, value, name, value and so on. */
@@ -49,8 +51,19 @@ public final class TestRun {
       }
     }
     read(topic, key, value, time, made);
+    processWaiting();
+  }
+
+  /** Moves the stream time of all nodes on to a time. */
+  public void advance(long to) {
+    task.advance(to);
+    processWaiting();
+  }
+
+  private void processWaiting() {
     while (!waiting.isEmpty()) {
       task.process(waiting.poll());
+      task.flush();
     }
   }
 
@@ -95,6 +108,12 @@ public final class TestRun {
   /** Counters of this run, each under the name of its node, a tab and its event. */
   public Map<String, Long> counts() {
     return task.counts();
+  }
+
+  /** Releases what the run holds besides memory. */
+  public void close() {
+    task.release();
+    python.close();
   }
 
   private void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {

@@ -1,0 +1,80 @@
+"""Graph of a topology for the status page: its worker writes it, since only a process with Spark can build one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.private import make_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from routes.model import Config
+
+__all__ = ["GraphNode", "TopologyGraph", "read_graph", "write_graph"]
+
+_DROP = "drop field"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """Node of a topology as it is drawn."""
+
+    name: str
+    operator: str
+    """Operator in words, such as `filter`."""
+    after: tuple[str, ...]
+    """Names of the nodes whose records it gets."""
+    topics: tuple[str, ...]
+    """Topics that it reads or writes."""
+    keeps_state: bool
+    python: str
+    """Name of the Python function that it calls; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyGraph:
+    """Application id and nodes of a topology, in the order of flow."""
+
+    name: str
+    nodes: tuple[GraphNode, ...]
+
+
+def write_graph(config: Config, part: str, name: str, records: Sequence[dict[str, Any]]) -> None:
+    """Writes the graph of the topology that a part of the bridge runs, with a record for each node."""
+    path = _file(config, part)
+    make_folder(path.parent)
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps({"name": name, "nodes": records}), encoding="utf-8")
+    draft.replace(path)
+
+
+def read_graph(config: Config, part: str) -> TopologyGraph | None:
+    """The graph of the topology that a part of the bridge runs; None if it has not run on this machine."""
+    try:
+        read = json.loads(_file(config, part).read_text(encoding="utf-8"))
+        return TopologyGraph(str(read["name"]), _nodes(read["nodes"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # A damaged file is written anew when the topology starts.
+        return None
+
+
+def _file(config: Config, part: str) -> Path:
+    return config.embedded.data / "topologies" / f"{part}.graph.json"
+
+
+def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:
+    """The nodes, without those that only remove a field."""
+    hidden: dict[str, str] = {}
+    found = []
+    for each in records:
+        after = tuple(hidden.get(parent, parent) for parent in each["after"])
+        if each["operator"] == _DROP:
+            hidden[each["name"]] = after[0]
+        else:
+            topics = tuple(each["topics"])
+            found.append(GraphNode(each["name"], each["operator"], after, topics, each["stateful"], each["python"]))
+    return tuple(found)

@@ -1,0 +1,169 @@
+package jmsbridge.streams;
+
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Nodes that join each row of a table, the left one, with the row of another table that an expression of it names.
+ *
+ * <p>A left row goes through an internal topic to the partition of its partner, which keeps it, and answers it through
+ * another topic now and at each change of the partner. An answer carries the left row that it is for: one for a row that
+ * has been replaced since is left out, since the present row has its own.
+ */
+final class ForeignKeys {
+  private static final byte[] NOTHING = {};
+
+  private ForeignKeys() {}
+
+  /** Sends the changes of the left table to the partitions of their partners. */
+  static final class Ask extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Projection on;
+    private final KeyKind from;
+    private final KeyKind to;
+    private final String asks;
+    private final String answers;
+
+    Ask(String name, StructType type, Projection on, KeyKind from, KeyKind to, String asks, String answers) {
+      super(name, type);
+      this.on = on;
+      this.from = from;
+      this.to = to;
+      this.asks = asks;
+      this.answers = answers;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      byte[] former = partner(record, record.before());
+      byte[] now = partner(record, record.value());
+      if (former != null && !Arrays.equals(former, now)) {
+        send(asks, former, Pair.of(record.key(), NOTHING), record);
+      }
+      if (now != null) {
+        send(asks, now, Pair.of(record.key(), Rows.bytes(record.value())), record);
+      } else if (record.value() == null) {
+        send(answers, record.key(), null, record);
+      } else {
+        task.count(name, "null_keys");
+        send(answers, record.key(), Pair.of(Rows.bytes(record.value()), NOTHING), record);
+      }
+    }
+
+    private byte[] partner(StreamRecord record, InternalRow value) {
+      if (value == null) {
+        return null;
+      }
+      UnsafeRow result = on.apply(record, value, from);
+      return result.isNullAt(0) ? null : to.write(result);
+    }
+
+    private void send(String topic, byte[] key, byte[] value, StreamRecord cause) {
+      task.send(topic, key, value, cause.time(), cause.headers());
+    }
+  }
+
+  /** Keeps the left rows under the keys of their partners, and answers them. */
+  static final class Partner extends StatefulNode {
+    private static final long serialVersionUID = 1L;
+    private final Node right;
+    private final String answers;
+
+    Partner(String name, StructType type, Node right, String answers) {
+      super(name, type);
+      this.right = right;
+      this.answers = answers;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      if (port == Joins.RIGHT) {
+        for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(record.key()).done())) {
+          Keys.Reader reader = new Keys.Reader(each.key());
+          reader.bytes();
+          answer(reader.bytes(), each.value(), record.value(), record);
+        }
+        return;
+      }
+      byte[] asked = record.value().getBinary(0);
+      byte[] key = Pair.first(asked);
+      byte[] row = Pair.second(asked);
+      byte[] at = keys(STATE).bytes(record.key()).bytes(key).done();
+      if (row.length == 0) {
+        task.store().remove(at);
+      } else {
+        task.store().put(at, row);
+        answer(key, row, ((TableState) right).lookUp(record.key()), record);
+      }
+    }
+
+    private void answer(byte[] key, byte[] left, InternalRow found, StreamRecord cause) {
+      byte[] value = Pair.of(left, found == null ? NOTHING : Rows.bytes(found));
+      task.send(answers, key, value, cause.time(), cause.headers());
+    }
+  }
+
+  /** Table of the joined rows, by the keys of the left table. */
+  static final class Result extends StatefulNode implements TableState {
+    private static final long serialVersionUID = 1L;
+    private final Node left;
+    private final boolean isLeft;
+    private transient Joins.Joiner joiner;
+
+    Result(String name, StructType type, Node left, boolean isLeft) {
+      super(name, type);
+      this.left = left;
+      this.isLeft = isLeft;
+    }
+
+    @Override
+    void open(Task owner) {
+      super.open(owner);
+      joiner = new Joins.Joiner(type, left.type.size());
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      InternalRow present = ((TableState) left).lookUp(record.key());
+      InternalRow now = null;
+      if (record.value() == null) {
+        if (present != null) {
+          return;
+        }
+      } else {
+        byte[] answer = record.value().getBinary(0);
+        byte[] row = Pair.first(answer);
+        if (present == null || !Arrays.equals(Rows.bytes(present), row)) {
+          return;
+        }
+        byte[] found = Pair.second(answer);
+        UnsafeRow right = found.length == 0 ? null : Rows.row(found, type.size() - left.type.size());
+        now = right != null || isLeft ? joiner.join(Rows.row(row, left.type.size()), right) : null;
+      }
+      InternalRow before = lookUp(record.key());
+      byte[] at = keys(STATE).bytes(record.key()).done();
+      if (now != null) {
+        task.store().put(at, Rows.timed(record.time(), now));
+      } else if (before == null) {
+        return;
+      } else {
+        task.store().remove(at);
+      }
+      forward(record.withChange(now, before));
+    }
+
+    @Override
+    StreamRecord shown(Store.Entry entry) {
+      InternalRow row = Rows.timedRow(entry.value(), type.size());
+      return StreamRecord.of(new Keys.Reader(entry.key()).bytes(), row, Rows.time(entry.value()));
+    }
+
+    @Override
+    public InternalRow lookUp(byte[] key) {
+      byte[] kept = task.store().get(keys(STATE).bytes(key).done());
+      return kept == null ? null : Rows.timedRow(kept, type.size());
+    }
+  }
+}

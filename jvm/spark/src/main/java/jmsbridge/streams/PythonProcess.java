@@ -1,0 +1,209 @@
+package jmsbridge.streams;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Has a Python function process each record and, where the node is keyed, the state and the timers of its key.
+ *
+ * <p>The function gets many records at once, with the states of their keys and the timers that are due up to the latest
+ * of them. It answers with outputs, changed states and timers, and the records that it could not process.
+ */
+final class PythonProcess extends StatefulNode {
+  private static final long serialVersionUID = 1L;
+  private static final char TIMER = 't';
+  private static final StructType TIMERS =
+      new StructType().add("slot", DataTypes.IntegerType).add("time", DataTypes.LongType);
+  private static final StructType TIMER_CHANGES = TIMERS.add("is_set", DataTypes.BooleanType);
+  /** Rows that the function could not process. */
+  static final StructType FAILURES =
+      new StructType().add("row", DataTypes.IntegerType).add("error", DataTypes.StringType);
+
+  private final int function;
+  private final KeyKind key;
+  private final StructType state;
+  private final StructType states;
+  private final StructType outputs;
+  private final PythonBatch batch;
+  private transient Map<ByteBuffer, Integer> slots;
+  private transient List<byte[]> keysOfSlots;
+  private transient long begun;
+  private transient ArrowRows stateRows;
+  private transient ArrowRows timerRows;
+
+  /** Creates the node; {@code state} is null if it is not keyed. */
+  PythonProcess(String name, StructType from, KeyKind key, int function, StructType output, StructType state) {
+    super(name, output);
+    this.function = function;
+    this.key = key;
+    this.state = state;
+    StructType kept = state == null ? new StructType().add("none", DataTypes.BooleanType) : state;
+    states = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
+    outputs = new StructType()
+        .add("row", DataTypes.IntegerType)
+        .add("slot", DataTypes.IntegerType)
+        .add("timer", DataTypes.LongType)
+        .add("value", output);
+    batch = new PythonBatch(from, key);
+  }
+
+  @Override
+  StructType shownType() {
+    return state;
+  }
+
+  @Override
+  void open(Task owner) {
+    super.open(owner);
+    batch.clear();
+    slots = new HashMap<>();
+    keysOfSlots = new ArrayList<>();
+  }
+
+  @Override
+  void process(StreamRecord record, int port) {
+    if (state != null && record.key() == null) {
+      task.count(name, "null_keys");
+      return;
+    }
+    if (batch.isEmpty()) {
+      begun = time();
+    }
+    observe(record.time());
+    if (batch.add(record, task.current(), state == null ? 0 : slot(record.key()))) {
+      flush();
+    }
+  }
+
+  private int slot(byte[] of) {
+    return slots.computeIfAbsent(ByteBuffer.wrap(of), any -> {
+      keysOfSlots.add(of);
+      return keysOfSlots.size() - 1;
+    });
+  }
+
+  @Override
+  void flush() {
+    if (!batch.isEmpty()) {
+      call();
+    }
+  }
+
+  @Override
+  void expire() {
+    if (state != null) {
+      begun = time();
+      call();
+    }
+  }
+
+  /** Has the function process the records that wait and the timers that are due. */
+  private void call() {
+    List<PythonBatch.Cause> causes = batch.causes();
+    List<byte[]> parts = new ArrayList<>();
+    parts.add(ByteBuffer.allocate(2 * Long.BYTES).putLong(begun).putLong(time()).array());
+    parts.add(batch.take());
+    if (state != null) {
+      if (stateRows == null) {
+        stateRows = new ArrowRows(states);
+        timerRows = new ArrowRows(TIMERS);
+      }
+      parts.add(timers());
+      parts.add(states());
+    }
+    List<byte[]> answer = task.python().ask(function, parts);
+    for (UnsafeRow each : ArrowRows.read(answer.get(0), outputs)) {
+      StreamRecord cause = resume(causes, each.getInt(0));
+      UnsafeRow value = each.getStruct(3, type.size()).copy();
+      forward(each.isNullAt(2)
+          ? cause.withValue(value)
+          : StreamRecord.of(keysOfSlots.get(each.getInt(1)), value, each.getLong(2)));
+    }
+    for (UnsafeRow each : ArrowRows.read(answer.get(1), FAILURES)) {
+      StreamRecord cause = resume(causes, each.getInt(0));
+      task.reject(name, cause, new EvaluationException(new IllegalStateException(each.getUTF8String(1).toString())));
+    }
+    if (state != null) {
+      take(answer.get(2), answer.get(3));
+      slots.clear();
+      keysOfSlots.clear();
+    }
+    task.resumeLatest();
+  }
+
+  /** Goes on with the record of a row; a negative row is that of time alone. */
+  private StreamRecord resume(List<PythonBatch.Cause> causes, int row) {
+    if (row < 0) {
+      return StreamRecord.of(null, null, time());
+    }
+    causes.get(row).resume(task);
+    return causes.get(row).record();
+  }
+
+  /** The timers that are due, which are removed, as a stream of Arrow. */
+  private byte[] timers() {
+    Store store = task.store();
+    for (Store.Entry each : store.range(keys(TIMER).done(), keys(TIMER).number(time() + 1).done())) {
+      store.remove(each.key());
+      Keys.Reader reader = new Keys.Reader(each.key());
+      long due = reader.number();
+      timerRows.add(new GenericInternalRow(new Object[] {slot(reader.bytes()), due}));
+    }
+    return timerRows.take();
+  }
+
+  private byte[] states() {
+    for (int slot = 0; slot < keysOfSlots.size(); slot++) {
+      byte[] of = keysOfSlots.get(slot);
+      byte[] kept = task.store().get(keys(STATE).bytes(of).done());
+      InternalRow row = kept == null ? null : Rows.row(kept, state.size());
+      stateRows.add(new GenericInternalRow(new Object[] {slot, key.read(of), row}));
+    }
+    return stateRows.take();
+  }
+
+  /** Takes changed states and timers into the store. */
+  private void take(byte[] changedStates, byte[] changedTimers) {
+    for (UnsafeRow each : ArrowRows.read(changedStates, states)) {
+      byte[] at = keys(STATE).bytes(keysOfSlots.get(each.getInt(0))).done();
+      if (each.isNullAt(2)) {
+        task.store().remove(at);
+      } else {
+        task.store().put(at, Rows.bytes(each.getStruct(2, state.size()).copy()));
+      }
+    }
+    for (UnsafeRow each : ArrowRows.read(changedTimers, TIMER_CHANGES)) {
+      byte[] at = keys(TIMER).number(each.getLong(1)).bytes(keysOfSlots.get(each.getInt(0))).done();
+      if (each.getBoolean(2)) {
+        task.store().put(at, new byte[0]);
+      } else {
+        task.store().remove(at);
+      }
+    }
+  }
+
+  @Override
+  StreamRecord shown(Store.Entry entry) {
+    byte[] of = new Keys.Reader(entry.key()).bytes();
+    return StreamRecord.of(of, Rows.row(entry.value(), state.size()), 0);
+  }
+
+  @Override
+  void release() {
+    batch.close();
+    if (stateRows != null) {
+      stateRows.close();
+      timerRows.close();
+      stateRows = null;
+      timerRows = null;
+    }
+  }
+}
