@@ -32,7 +32,7 @@ _STUCK_SECONDS = 60.0
 _WIDTH = 1120
 _COLUMNS = 4
 """Number of columns over which a picture of this width is spread."""
-_LEAST_WAY = 72
+_LEAST_WAY = 48
 _BOX = 208
 _HEIGHT = 62
 _GAP = 16
@@ -270,6 +270,8 @@ class Picture:
 
     width: int
     height: int
+    is_wide: bool
+    """Whether the picture has so many columns that it is scrolled, rather than shrunk."""
     heads: tuple[tuple[str, int], ...]
     """Headings of the columns, with their x coordinates."""
     boxes: tuple[NodeBox, ...]
@@ -304,7 +306,7 @@ def draw(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Iterable[Edge
     heads = tuple((head, round(number * step)) for number, (head, _, _) in enumerate(kept))
     # Lines with a flow are drawn over idle ones.
     lines.sort(key=lambda line: (line.tone is not Tone.IDLE, line.width))
-    return Picture(width, _TOP + inner + 6, heads, tuple(boxes.values()), tuple(lines), tuple(more))
+    return Picture(width, _TOP + inner + 6, width > _WIDTH, heads, tuple(boxes.values()), tuple(lines), tuple(more))
 
 
 def _kept(nodes: Sequence[FlowNode]) -> Sequence[FlowNode]:
