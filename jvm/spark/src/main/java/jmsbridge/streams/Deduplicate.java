@@ -47,6 +47,11 @@ final class Deduplicate extends StatefulNode {
   }
 
   @Override
+  long slackMs() {
+    return SLACK_MS;
+  }
+
+  @Override
   void expire() {
     expired().forEach(task.store()::remove);
   }
