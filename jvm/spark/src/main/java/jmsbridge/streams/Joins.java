@@ -198,7 +198,7 @@ final class Joins {
         long latest = Math.max(record.time(), time(each.key()));
         InternalRow joined = port == LEFT
             ? joiner.join(record.value(), partner) : joiner.join(partner, record.value());
-        if (each.value()[0] == 0) {
+        if (keeps[other] && each.value()[0] == 0) {
           byte[] met = each.value().clone();
           met[0] = 1;
           task.store().put(each.key(), met);
