@@ -27,6 +27,7 @@ from bench import (
     requests,
     routes,
     start,
+    streams,
     throughput,
 )
 from bench.broker import broker
@@ -45,6 +46,7 @@ _MEASURE = {
     "latency": latency.measure,
     "memory": memory.measure,
     "start": start.measure,
+    "streams": streams.measure,
     "recovery": recovery.measure,
     "jms-source": jms_source.measure,
     "amqp-listener": amqp_listener.measure,

@@ -34,13 +34,15 @@ class Broker:
         self.bootstrap = bootstrap
         self._admin = _client(bootstrap)
 
-    def create(self, *topics: str, bound_bytes: int = -1) -> None:
+    def create(self, *topics: str, bound_bytes: int = -1, timestamps: str = "LogAppendTime") -> None:
         """New topics whose records carry the time at which the broker appended them: one clock for all contestants.
 
-        `bound_bytes` is what a partition may keep before its oldest records go.
+        `bound_bytes` is what a partition may keep before its oldest records go; `timestamps` is "CreateTime" for
+        topics whose records keep the times that they are sent with.
         """
         settings = {
-            "message.timestamp.type": "LogAppendTime",
+            "message.timestamp.type": timestamps,
+            "retention.ms": "-1",
             "retention.bytes": str(bound_bytes),
             "segment.bytes": str(128 * 1024 * 1024),
         }

@@ -27,6 +27,7 @@ MEASUREMENTS = (
     "requests",
     "connectors",
     "routes",
+    "streams",
 )
 _MODES = ("realtime", "batch")
 

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["ProcessTree", "running"]
 
@@ -39,13 +39,16 @@ class _Stat:
 class ProcessTree:
     """A running program and its descendants."""
 
-    def __init__(self, command: Sequence[str], log: Path, folder: Path) -> None:
-        """Starts it in `folder`; what it writes goes to `log`."""
+    def __init__(
+        self, command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Starts it in `folder`, with more variables in its environment; what it writes goes to `log`."""
         self.started = time.time()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 cwd=folder,
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -126,9 +129,11 @@ class ProcessTree:
 
 
 @contextmanager
-def running(command: Sequence[str], log: Path, folder: Path) -> Iterator[ProcessTree]:
+def running(
+    command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[ProcessTree]:
     """A program for the time of the block."""
-    tree = ProcessTree(command, log, folder)
+    tree = ProcessTree(command, log, folder, environment)
     try:
         yield tree
     finally:

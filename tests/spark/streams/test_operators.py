@@ -382,3 +382,16 @@ def test_time_that_advances_closes_windows_and_fires_what_is_due(spark: SparkSes
     assert [(each.key, each.value["count"]) for each in driver.read_output("out")] == [("a", 1)]
     driver.pipe_input("in", "a", {"n": 1}, timestamp=999)
     assert driver.counts() == {("counts", "late_records"): 1}
+
+
+def test_a_stream_that_has_expired_but_is_not_removed_yet_is_not_joined(spark: SparkSession) -> None:
+    builder = StreamsBuilder("expiring")
+    left, right = numbers(builder, "left"), numbers(builder, "right")
+    left.join(right, within=("3 seconds", "1 second"), prefix="r_").to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    driver.pipe_input("right", "a", {"n": 1}, timestamp=7_500)
+    driver.pipe_input("left", "b", {"n": 2}, timestamp=10_000)
+    driver.pipe_input("right", "b", {"n": 3}, timestamp=10_900)
+    # A right record at 7,500 waits for left ones up to 10,500; stream time is 10,900.
+    driver.pipe_input("left", "a", {"n": 4}, timestamp=10_500)
+    assert [each.key for each in driver.read_output("out")] == ["b"]

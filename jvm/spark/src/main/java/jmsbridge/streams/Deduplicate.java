@@ -35,19 +35,35 @@ final class Deduplicate extends StatefulNode {
     } else if (passed != null && Math.abs(record.time() - new Keys.Reader(passed).number()) < within) {
       task.count(name, "repeated_records");
     } else {
-      if (passed != null) {
-        forgetExpiry(new Keys.Reader(passed).number() + 2 * within, at);
-      }
       task.store().put(at, keys(STATE).number(record.time()).done());
-      // A record that comes up to `within` late can still repeat one that passed up to `within` before it.
-      expireAfter(record.time() + 2 * within, at);
+      if (passed == null) {
+        expireAfter(end(record.time()), at);
+      }
       forward(record);
     }
     expire();
   }
 
   @Override
+  long slackMs() {
+    return SLACK_MS;
+  }
+
+  /** A record that comes up to {@code within} late can still repeat one that passed so long before it. */
+  private long end(long passed) {
+    return passed + 2 * within;
+  }
+
+  @Override
   void expire() {
-    expired().forEach(task.store()::remove);
+    for (byte[] at : expired()) {
+      long end = end(new Keys.Reader(task.store().get(at)).number());
+      if (end < time()) {
+        task.store().remove(at);
+      } else {
+        // Another record of the id has passed since.
+        expireAfter(end, at);
+      }
+    }
   }
 }

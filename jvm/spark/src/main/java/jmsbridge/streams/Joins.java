@@ -192,12 +192,13 @@ final class Joins {
       byte[] first = side(other).bytes(record.key()).number(record.time() - before[port]).done();
       byte[] behind = side(other).bytes(record.key()).number(record.time() + after[port] + 1).done();
       List<Store.Entry> partners = task.store().range(first, behind);
+      partners.removeIf(each -> time(each.key()) + after[other] + grace < time);
       for (Store.Entry each : partners) {
         InternalRow partner = row(each.value(), fields[other]);
         long latest = Math.max(record.time(), time(each.key()));
         InternalRow joined = port == LEFT
             ? joiner.join(record.value(), partner) : joiner.join(partner, record.value());
-        if (each.value()[0] == 0) {
+        if (keeps[other] && each.value()[0] == 0) {
           byte[] met = each.value().clone();
           met[0] = 1;
           task.store().put(each.key(), met);
@@ -208,6 +209,11 @@ final class Joins {
       task.store().put(at, entry(record, !partners.isEmpty()));
       expireAfter(closes, at);
       expire();
+    }
+
+    @Override
+    long slackMs() {
+      return keeps[LEFT] || keeps[RIGHT] ? 0 : SLACK_MS;
     }
 
     @Override

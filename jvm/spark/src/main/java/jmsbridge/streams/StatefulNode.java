@@ -14,6 +14,7 @@ abstract class StatefulNode extends Node {
   static final char STATE = 's';
   static final char OTHER_SIDE = 'o';
   static final char EXPIRY = 'x';
+  static final long SLACK_MS = 1000;
   private static final char PROGRESS = 'p';
 
   private long time = Long.MIN_VALUE;
@@ -21,6 +22,8 @@ abstract class StatefulNode extends Node {
   private boolean isSaved = true;
   /** No entry expires before this time. */
   private long nextExpiry = Long.MIN_VALUE;
+  /** Entries that expire before this time are gone: a search from here passes none of those that the store deleted. */
+  private long searched = Long.MIN_VALUE;
 
   StatefulNode(String name, StructType type) {
     super(name, type);
@@ -40,6 +43,7 @@ abstract class StatefulNode extends Node {
     if (kept != null) {
       Keys.Reader reader = new Keys.Reader(kept);
       time = reader.number();
+      searched = Math.max(time, Long.MIN_VALUE + slackMs()) - slackMs();
       sequence = reader.number();
     }
   }
@@ -104,19 +108,28 @@ abstract class StatefulNode extends Node {
     task.store().remove(keys(EXPIRY).number(end).bytes(entry).done());
   }
 
+  /**
+   * How long an entry may stay after it has expired, so that not each record begins a search. 0 for a node that forwards
+   * something when an entry expires; others must not mind entries that have expired.
+   */
+  long slackMs() {
+    return 0;
+  }
+
   /** Entries that have expired, in the order of their times; they are no longer noted as such. */
   final List<byte[]> expired() {
-    if (time <= nextExpiry) {
+    if (time - slackMs() <= nextExpiry) {
       return List.of();
     }
     Store store = task.store();
     List<byte[]> entries = new ArrayList<>();
-    for (Store.Entry each : store.range(keys(EXPIRY).done(), keys(EXPIRY).number(time).done())) {
+    for (Store.Entry each : store.range(keys(EXPIRY).number(searched).done(), keys(EXPIRY).number(time).done())) {
       store.remove(each.key());
       Keys.Reader reader = new Keys.Reader(each.key());
       reader.number();
       entries.add(reader.bytes());
     }
+    searched = time;
     List<Store.Entry> next = store.range(keys(EXPIRY).number(time).done(), keys((char) (EXPIRY + 1)).done(), 1);
     nextExpiry = next.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(next.get(0).key()).number();
     return entries;
