@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from engine.connectors.base import RefusedError
 
@@ -11,6 +12,7 @@ __all__ = ["kind_and_name", "parsed"]
 _ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
 
 
+@lru_cache(maxsize=1024)
 def parsed(address: str) -> tuple[str, str] | None:
     """Splits an address into kind (`queue` or `topic`) and name; None if the text is no such address.
 

@@ -6,6 +6,7 @@ docs/adr/0023-jms.md; `jvm/jms` is the other side.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import struct
@@ -43,6 +44,8 @@ _CLOSE_SECONDS = 15.0
 _LOGIN_SECONDS = 30.0
 """Shortest wait before the next attempt after a refused login, or a client that cannot work with its jars."""
 _READ_BYTES = 1 << 20
+_PIPE_BYTES = 1 << 20
+"""Size of each pipe, in which a batch of ordinary messages fits, so that neither process waits while the other works."""
 _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
 _MOST_LINES = 200
@@ -259,6 +262,9 @@ class ClientProcess:
         self._process.stdin.close()
         for descriptor in (self._in, self._out):
             os.set_blocking(descriptor, False)
+            # Beyond what the kernel allows a user in all, pipes keep their small size.
+            with suppress(PermissionError):
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._log_lines = []
         self._reader = Thread(target=self._follow, args=(self._process.stdout, self._log_lines), daemon=True)
         self._reader.start()

@@ -18,8 +18,9 @@ _INITIAL_CONTEXT = "java.naming.factory.initial"
 class Provider:
     """Traits of a provider; the defaults are for one of which nothing is known."""
 
-    most_received: int = 1000
-    """Messages that a source acknowledges in one transaction at most."""
+    most_received: int = 4000
+    """Messages that a source acknowledges in one transaction at most; it receives nothing while the last of them enter
+    the journal, so a transaction of few is slow."""
     most_sent: int = 500
     """Messages that a sink sends in one transaction at most."""
     duplicate_id: str | None = None

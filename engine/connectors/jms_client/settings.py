@@ -150,8 +150,8 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
         "batch",
         whole(1, 100_000),
         "How many messages are acknowledged together at most. After a crash, so many come again, and are recognised.",
-        default_note="1000; with the client of OpenMQ 100, of Solace 200, since their brokers limit transactions",
-        example="1000",
+        default_note="4000; with the client of OpenMQ 100, of Solace 200, since their brokers limit transactions",
+        example="4000",
     )
     client_acknowledge: bool = key(
         "client-acknowledge",

@@ -98,4 +98,4 @@ def test_a_process_that_ends_while_much_is_written_to_it_has_said_why(client: Cl
     assert process is not None
     Timer(0.5, process.kill).start()
     with pytest.raises(NotConnectedError, match="MQRC 2009"):
-        client.write(ord("S"), b"x" * 1_000_000)
+        client.write(ord("S"), b"x" * 3_000_000)

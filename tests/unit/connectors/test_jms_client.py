@@ -203,8 +203,8 @@ def test_a_right_configuration_has_no_fault_and_shows_no_secret(tmp_path: Path, 
     ("settings", "expected"),
     [
         ({"factory": "com.sun.messaging.ConnectionFactory"}, (100, 500, None)),
-        ({"factory": FACTORY}, (1000, 500, "_AMQ_DUPL_ID")),
-        ({"factory": "com.ibm.mq.jms.MQConnectionFactory"}, (1000, 500, None)),
+        ({"factory": FACTORY}, (4000, 500, "_AMQ_DUPL_ID")),
+        ({"factory": "com.ibm.mq.jms.MQConnectionFactory"}, (4000, 500, None)),
         (
             {"jndi": {"java.naming.factory.initial": "com.solacesystems.jndi.SolJNDIInitialContextFactory"}},
             (200, 200, None),

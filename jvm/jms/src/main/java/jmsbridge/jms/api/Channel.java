@@ -29,7 +29,7 @@ final class Channel implements Runnable {
   private static final long SOON = 5;
   private static final long IDLE = 250;
   private static final long AGAIN = 2000;
-  private static final long CATCH_UP = 100;
+  private static final long CATCH_UP = 500;
 
   private final Client client;
   private final Session session;
