@@ -22,9 +22,11 @@ public final class JmsBare {
         String identity = arguments.length > 6 ? arguments[6] : null;
         try (Connection connection = factory.createConnection()) {
             Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+            boolean isReceiver = arguments[2].equals("receive");
+            MessageConsumer consumer = isReceiver ? session.createConsumer(session.createQueue(arguments[3])) : null;
             connection.start();
             long begin = System.nanoTime();
-            if (arguments[2].equals("send")) {
+            if (!isReceiver) {
                 MessageProducer producer = session.createProducer(null);
                 Queue queue = session.createQueue(arguments[3]);
                 for (int n = 1; n <= count; n++) {
@@ -41,7 +43,6 @@ public final class JmsBare {
                     }
                 }
             } else {
-                MessageConsumer consumer = session.createConsumer(session.createQueue(arguments[3]));
                 long read = 0;
                 for (int n = 1; n <= count; n++) {
                     Message message = consumer.receive();

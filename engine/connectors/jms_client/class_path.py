@@ -114,18 +114,22 @@ def check(settings: Settings, section: str, name: str) -> None:
     if jars is None or settings.get(f"{own}connection-factory", name) is None:
         return
     with Classes(jars) as classes:
-        _check_factory(settings, own, name, classes, len(jars))
+        _check_factory(settings, own, name, classes, jars)
 
 
-def _check_factory(settings: Settings, own: str, name: str, classes: Classes, jars: int) -> None:
+def _check_factory(settings: Settings, own: str, name: str, classes: Classes, jars: Sequence[Path]) -> None:
     factory, entry = settings.get(f"{own}connection-factory", name), settings.entry(f"{own}connection-factory", name)
     assert entry is not None
     holders = classes.holders(factory)
     if not holders:
         known = [each for each in classes.ending(_FACTORY) if _api(classes, each)]
         near = get_close_matches(factory, known, n=_SHOWN, cutoff=0.4) or known[:_SHOWN]
-        hint = f"did you mean {' or '.join(near)}?" if near else "name the jars of the provider's client"
-        message = f"none of the {jars} jars in the class path has a class {factory}"
+        folder = next((each for each in jars if each.is_dir() and any(each.glob("*.jar"))), None)
+        others = f"for the jars in a folder, write {folder}/*" if folder else "name the jars of the provider's client"
+        hint = f"did you mean {' or '.join(near)}?" if near else others
+        among = ", ".join(str(each) if each.is_dir() else each.name for each in jars[:_SHOWN])
+        more = f" and {len(jars) - _SHOWN} more" if len(jars) > _SHOWN else ""
+        message = f"no class {factory} in the class path ({among}{more})"
         settings.faults.append(entry.fault(message, hint))
         return
     apis = {holder: _api(classes, factory, holder) for holder in holders}

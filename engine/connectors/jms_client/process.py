@@ -45,7 +45,7 @@ _LOGIN_SECONDS = 30.0
 """Shortest wait before the next attempt after a refused login, or a client that cannot work with its jars."""
 _READ_BYTES = 1 << 20
 _PIPE_BYTES = 1 << 20
-"""Size of each pipe, in which a batch of ordinary messages fits, so that neither process waits while the other works."""
+"""Size of each pipe: a batch of ordinary messages fits, so that neither process waits for the other to read."""
 _MOST_FRAME_BYTES = 1 << 30
 _LINE_CHARS = 1000
 _MOST_LINES = 200
