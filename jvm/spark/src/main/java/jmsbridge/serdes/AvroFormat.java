@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Map;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericDatumReader;
@@ -28,6 +29,13 @@ final class AvroFormat implements Format {
   private static final long serialVersionUID = 1L;
   private static final String VALUE = "value";
   private static final String RECORD = "Value";
+  private static final String LIMITS = "org.apache.avro.limits.%s.maxLength";
+
+  static {
+    // The library trusts the lengths in a value, and takes memory for what a few wrong bytes announce.
+    Map.of("bytes", 64 << 20, "string", 64 << 20, "collectionItems", 10_000_000)
+        .forEach((name, most) -> System.getProperties().putIfAbsent(LIMITS.formatted(name), most.toString()));
+  }
 
   @Override
   public String type() {

@@ -230,7 +230,7 @@ final class ProtobufFormat implements Format {
   /** A number of Confluent's wire format: zigzag, in groups of seven bits. */
   private static int number(ByteBuffer bytes) {
     int found = 0;
-    for (int shift = 0; shift < Integer.SIZE; shift += 7) {
+    for (int shift = 0; shift < Integer.SIZE && bytes.hasRemaining(); shift += 7) {
       int next = bytes.get();
       found |= (next & 0x7f) << shift;
       if (next >= 0) {
