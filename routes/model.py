@@ -32,6 +32,7 @@ from routes.sections import (
     RouterConfig,
     RouterMode,
     RoutingConfig,
+    SchemaConfig,
     TopologyConfig,
     TracingConfig,
     Unmatched,
@@ -61,6 +62,7 @@ __all__ = [
     "RouterConfig",
     "RouterMode",
     "RoutingConfig",
+    "SchemaConfig",
     "SinkConfig",
     "SourceConfig",
     "Target",
@@ -174,6 +176,7 @@ class Config:
     sources: tuple[SourceConfig, ...]
     sinks: tuple[SinkConfig, ...]
     topologies: tuple[TopologyConfig, ...]
+    schema: SchemaConfig = part(SchemaConfig)
     http: HttpConfig = part(HttpConfig)
     embedded: EmbeddedConfig = part(EmbeddedConfig)
     spark: Mapping[str, str] = key(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routes.keys import table
-from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, TOPIC
+from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, REGISTRY_URLS, TOPIC
 from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.keys.table import key
 from routes.keys.values import (
@@ -52,6 +52,7 @@ __all__ = [
     "RouterConfig",
     "RouterMode",
     "RoutingConfig",
+    "SchemaConfig",
     "TopologyConfig",
     "TopologyFailures",
     "TopologyGuarantee",
@@ -511,4 +512,48 @@ class TopologyConfig:
         "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead "
         "letters, is dropped, or ends the topology.",
         default="dead-letter",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaConfig:
+    """`schema.*`: the registry of the schemas of Avro and Protobuf values in topologies."""
+
+    urls: tuple[str, ...] | None = table.key(
+        "schema.registry.url",
+        REGISTRY_URLS,
+        "Where a registry with the HTTP interface of Confluent's Schema Registry is; several are tried in turn.",
+        example="http://127.0.0.1:8081",
+    )
+    """None: there is no registry."""
+    username: str | None = table.key(
+        "schema.registry.username", TEXT, "Login by a name and a password.", example="jms-bridge"
+    )
+    password: str | None = table.key(
+        "schema.registry.password", TEXT, "Its password.", example="${env:REGISTRY_PASSWORD}"
+    )
+    token: str | None = table.key(
+        "schema.registry.token", TOKEN, "Login by a bearer token.", example="${file:registry.token}"
+    )
+    ca: Path | None = table.key(
+        "schema.registry.tls.ca",
+        PATH,
+        "Certificates (PEM) to trust. With this key or the next, TLS 1.3 or 1.2.",
+        default_note="those of Java",
+        example="tls/ca.pem",
+    )
+    certificate: Path | None = table.key(
+        "schema.registry.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
+    )
+    key: Path | None = table.key(
+        "schema.registry.tls.key", PATH, "Its private key (PEM, PKCS#8, not encrypted).", example="tls/bridge.key"
+    )
+    timeout_seconds: float = table.key(
+        "schema.registry.timeout", duration("100ms", "10m"), "Time for a connection and for a request.", default="10s"
+    )
+    outage_timeout_seconds: float = table.key(
+        "schema.registry.outage-timeout",
+        duration("1s", "7d"),
+        "How long the registry may be away before a running topology that needs it ends. Until then its records wait.",
+        default="5m",
     )

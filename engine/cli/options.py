@@ -18,6 +18,8 @@ import typer
 
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
+from routes.keys.addresses import REGISTRY_URLS
+from routes.keys.values import BadValueError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ __all__ = [
     "read_headers",
     "read_message",
     "read_properties",
+    "read_registry_urls",
     "read_seconds",
 ]
 
@@ -90,6 +93,15 @@ def read_seconds(text: str | float) -> float:
     if found is None:
         raise typer.BadParameter(f"{text!r} is no time: expected seconds, as 5 or 5s, or 500ms or 2m")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def read_registry_urls(text: str) -> str:
+    """The text, if it is what `schema.registry.url` may be."""
+    try:
+        REGISTRY_URLS.parse(text)
+    except BadValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return text
 
 
 Seconds = Annotated[

@@ -6,13 +6,24 @@ import re
 import signal
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples, load, read_seconds
+from engine.cli.options import (
+    DEFAULT_CONFIG,
+    ConfigFile,
+    Json,
+    command,
+    examples,
+    load,
+    read_registry_urls,
+    read_seconds,
+)
 from engine.errors import UsageError
 from engine.printable import json_text
+from routes.keys.addresses import REGISTRY_URLS
 from routes.sections import TopologyFailures, TopologyGuarantee, TopologyMode
 
 if TYPE_CHECKING:
@@ -94,6 +105,14 @@ def run(
     on_failure: Annotated[
         TopologyFailures, typer.Option(help="What happens with a record that cannot be read or computed.")
     ] = TopologyFailures.DEAD_LETTER,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(
+            parser=read_registry_urls,
+            metavar="URL",
+            help="Where the schema registry is, in the place of schema.registry.url.",
+        ),
+    ] = None,
 ) -> None:
     """Run a topology until Ctrl-C, on the Kafka of the properties file.
 
@@ -103,6 +122,8 @@ def run(
 
     settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
     loaded = load(config)
+    if schema_registry is not None:
+        loaded = replace(loaded, schema=replace(loaded.schema, urls=REGISTRY_URLS.parse(schema_registry)))
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -31,9 +31,11 @@ def check_certificates(config: Config) -> Iterator[Finding]:
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
-    own = [config.http.certificate, *(path for broker in config.brokers for path in broker.certificates), *kafka]
+    shown = (config.http.certificate, config.schema.certificate)
+    own = [*shown, *(path for broker in config.brokers for path in broker.certificates), *kafka]
     trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
     trusted += [path for broker in config.brokers for path in broker.authorities]
+    trusted += [config.schema.ca] if config.schema.ca else []
     now = datetime.now(UTC)
     for path in dict.fromkeys(filter(None, own)):
         yield from check_certificate(path, now, is_own=True)

@@ -14,6 +14,7 @@ from engine.doctor.checks import Check, Finding, failed, ok, run, warning
 from engine.doctor.folders import check_files, check_folders, check_hard_links, check_secrets, folders_of
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
+from engine.doctor.registry import REGISTRY_REMEDY, check_registry
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars
@@ -112,6 +113,9 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
 
 def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check]:
     brokers = [broker_check(config, broker, seconds, running=running) for broker in config.brokers]
+    if config.schema.urls:
+        look = partial(check_registry, config.schema, seconds)
+        brokers.append(Check("schema registry", look, REGISTRY_REMEDY, UnreachableError))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]

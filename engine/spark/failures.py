@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.router.failures import stopped_by_policy
 
@@ -62,6 +62,10 @@ _PASSING = {
     "OutOfOrderSequenceException",
     "InterruptException",
 }
+_REGISTRY = {
+    "jmsbridge.serdes.RegistryException": HardFailureError,
+    "jmsbridge.serdes.RegistryOutageException": UnreachableError,
+}
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _CAUSES_AT_MOST = 20
@@ -93,8 +97,9 @@ def send_failure(failure: SendFailure) -> Exception:
 def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     """The error that a chain of Java exceptions, outermost first, stands for.
 
-    StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka refuses for good; KafkaUnavailableError if a
-    new attempt may succeed; RuntimeError for any other exception.
+    StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
+    KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
+    long; RuntimeError for any other exception.
     """
     for _, message in causes:
         if stopped := stopped_by_policy(message):
@@ -102,6 +107,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     where = f" (topic {topic!r})" if topic else ""
     for name, message in reversed(causes):
         kind = name.rpartition(".")[2]
+        if name in _REGISTRY:
+            return _REGISTRY[name](message)
         if name.startswith(_KAFKA) and kind in _FINAL:
             return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):

@@ -14,6 +14,7 @@ from engine.streams.nodes import Expression, RecordCondition, RowFunction, TextL
 from engine.streams.program import Program, plan
 from engine.streams.python_functions import InputRecord, ProcessorContext, PythonFunction, python
 from engine.streams.row import HeaderView, Row
+from engine.streams.schema_serdes import SchemaSerde, avro, protobuf
 from engine.streams.serdes import KeyKind, Serde, binary, json, text
 from engine.streams.state import NodeState
 from engine.streams.topology import Topology, TopologyError
@@ -37,6 +38,7 @@ __all__ = [
     "RecordCondition",
     "Row",
     "RowFunction",
+    "SchemaSerde",
     "Serde",
     "SessionWindows",
     "SlidingWindows",
@@ -49,10 +51,12 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
+    "avro",
     "binary",
     "compile_topology",
     "json",
     "plan",
+    "protobuf",
     "python",
     "text",
 ]

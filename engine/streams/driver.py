@@ -24,7 +24,8 @@ from pyspark.sql import functions as F
 
 from engine.record import Record
 from engine.streams.compile import compile_topology
-from engine.streams.program import JVM_ERRORS, Program, plan, reason_of
+from engine.streams.program import JVM_ERRORS, Program, java_serde, plan, reason_of
+from engine.streams.schema_serdes import SchemaSerde
 from engine.streams.state import NodeState
 from engine.streams.topology import Topology, TopologyError
 
@@ -50,7 +51,7 @@ def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A published record: its key as text, and its value as the fields of JSON or as text."""
+    """A published record: its key as text, and its value as the fields of JSON, Avro or Protobuf, or as text."""
 
     key: str | None
     value: Any
@@ -70,6 +71,23 @@ class TopologyTestDriver:
         self._run: Any = None
         self._close: Callable[[], None] = _nothing
         self._program: Program | None = None
+        self._registry: Any = None
+
+    def register(self, subject: str, serde: SchemaSerde) -> int:
+        """Registers the schema of a serde in the driver's own registry, which begins empty; the schema's id."""
+        jvm: Any = self._spark._jvm
+        made = java_serde(serde, jvm.jmsbridge.serdes.SchemaSerde, self._schemas())
+        try:
+            return int(made.register(subject))
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
+
+    def _schemas(self) -> Any:
+        if self._registry is None:
+            jvm: Any = self._spark._jvm
+            self._registry = jvm.jmsbridge.serdes.MemoryRegistry()
+            weakref.finalize(self, _close, self._registry)
+        return self._registry
 
     def pipe_input(
         self,
@@ -79,7 +97,7 @@ class TopologyTestDriver:
         timestamp: int = 0,
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Processes one record; a value that is a mapping is written as JSON.
+        """Processes one record; a value that is a mapping is written as the topic's serde has it: JSON, Avro, Protobuf.
 
         `timestamp` is in milliseconds since 1970.
 
@@ -90,14 +108,15 @@ class TopologyTestDriver:
         if topic not in {source.topic for source in self._topology.sources}:
             msg = f"the topology does not read {topic}"
             raise ValueError(msg)
-        content = json.dumps(value).encode() if isinstance(value, Mapping) else _encoded(value)
+        running = self._running()
         jvm: Any = self._spark._jvm
         flat = jvm.java.util.ArrayList()
         for name, data in headers:
             flat.add(name)
             flat.add(data)
         try:
-            self._running().pipe(topic, _encoded(key), content, timestamp, flat)
+            content = self._content(topic, value) if isinstance(value, Mapping) else _encoded(value)
+            running.pipe(topic, _encoded(key), content, timestamp, flat)
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
 
@@ -111,9 +130,13 @@ class TopologyTestDriver:
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
 
-    def read_output(self, topic: str) -> list[Output]:
-        """The records published to a topic since they were last read, in their order."""
-        return list(_outputs(bytes(self._running().take(topic))))
+    def read_output(self, topic: str, *, as_bytes: bool = False) -> list[Output]:
+        """The records published to a topic since they were last read, in their order.
+
+        `as_bytes` leaves their values as they are in Kafka.
+        """
+        packed = bytes(self._running().take(topic))
+        return list(_outputs(packed, lambda value: value if as_bytes else self._decoded(topic, value)))
 
     def get_store(self, node: str) -> NodeState:
         """The state of a node; TopologyError, when it is asked, if it keeps none that can be shown."""
@@ -137,13 +160,22 @@ class TopologyTestDriver:
         counted: Any = self._running().counts()
         return {(name.split("\t")[0], name.split("\t")[1]): number for name, number in counted.items()}
 
+    def _content(self, topic: str, value: Mapping[str, Any]) -> bytes:
+        assert self._program is not None
+        return bytes(self._program.java.encoded(topic, json.dumps(value).encode()))
+
+    def _decoded(self, topic: str, value: bytes) -> Any:
+        assert self._program is not None
+        is_letter = topic == self._program.dead_letters
+        return _parsed(value if is_letter else bytes(self._program.java.decoded(topic, value)))
+
     def close(self) -> None:
         """Ends the process of the topology's Python functions, if it has any, as the end of the driver does."""
         self._close()
 
     def _running(self) -> Any:
         if self._run is None:
-            self._program = plan(self._topology, self._spark, on_failure=self._on_failure)
+            self._program = plan(self._topology, self._spark, on_failure=self._on_failure, registry=self._schemas())
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
             self._close = weakref.finalize(self, _close, self._run)
@@ -194,7 +226,7 @@ def _encoded(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _outputs(packed: bytes) -> Iterator[Output]:
+def _outputs(packed: bytes, decoded: Callable[[bytes], Any]) -> Iterator[Output]:
     """The records in the bytes that `jmsbridge.streams.TestRun.take` returns."""
     at = 0
     while at < len(packed):
@@ -214,13 +246,13 @@ def _outputs(packed: bytes) -> Iterator[Output]:
         )
         yield Output(
             None if key is None else key.decode("utf-8", "replace"),
-            None if value is None else _decoded(value),
+            None if value is None else decoded(value),
             timestamp,
             tuple(pairs),
         )
 
 
-def _decoded(value: bytes) -> Any:
+def _parsed(value: bytes) -> Any:
     """JSON as its value, other text as it is."""
     text = value.decode("utf-8", "replace")
     try:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.streams.python_functions import ProcessFunction, PythonFunction, TimerFunction
 from engine.streams.row import Row
-from engine.streams.serdes import KeyKind, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, KeyKind, Serde, SerdeKind
 from engine.streams.windows import Windows
 
 __all__ = [
@@ -137,7 +137,7 @@ class SourceNode(Node):
     """Reads the records of one topic."""
 
     topic: str = ""
-    value: Serde = field(default=Serde(SerdeKind.BYTES), kw_only=True)
+    value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
     key: KeyKind = field(default=KeyKind.TEXT, kw_only=True)
 
 

@@ -52,7 +52,8 @@ from engine.streams.nodes import (
 )
 from engine.streams.python_functions import PackedFunction, pickled
 from engine.streams.row import HeaderView, JvmFunctions, Row
-from engine.streams.serdes import Serde, SerdeKind
+from engine.streams.schema_serdes import SchemaSerde
+from engine.streams.serdes import ColumnSerde, Serde, SerdeKind
 from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "internal_topic", "plan", "reason_of"]
+__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "internal_topic", "is_outage", "java_serde", "plan", "reason_of"]
 
 FailurePolicy = ("dead-letter", "skip", "stop")
 """What can happen with a record that cannot be read, or for which an expression fails."""
@@ -99,17 +100,19 @@ class Program:
         return text
 
 
-def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter") -> Program:
+def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter", registry: Any = None) -> Program:
     """Plans a topology; starts nothing.
 
     Args:
         topology: the topology, which has a name.
         spark: the session, whose JVM has the project's jar.
         on_failure: one of `FailurePolicy`.
+        registry: the `jmsbridge.serdes.SchemaRegistry`; None: there is none.
 
     Raises:
         TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
-            aggregates that cannot be computed record by record, sides of a join that do not match.
+            aggregates that cannot be computed record by record, sides of a join that do not match; or the schema
+            registry refuses a schema or does not answer.
     """
     if not topology.name:
         raise TopologyError(["the topology has no name: give StreamsBuilder one, which names its state and its group"])
@@ -122,7 +125,7 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
     command = [sys.executable, "-m", "engine.streams.python_worker"]
     path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
     java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
-    planner = _Planner(topology, spark, java)
+    planner = _Planner(topology, spark, java, registry)
     for node in topology.nodes:
         try:
             planner.add(node)
@@ -134,13 +137,15 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
 
 
 class _Planner:
-    def __init__(self, topology: Topology, spark: SparkSession, java: Any) -> None:
+    def __init__(self, topology: Topology, spark: SparkSession, java: Any, registry: Any) -> None:
         self._topology = topology
+        self._registry = registry
         self._java = java
         self._functions = JvmFunctions(spark)
         jvm: Any = spark._jvm
         self._schema = jvm.jmsbridge.streams.Program.arrowSchema
         self._array_list = jvm.java.util.ArrayList
+        self._schema_serde = jvm.jmsbridge.serdes.SchemaSerde
         self.internal: list[str] = []
 
     @singledispatchmethod
@@ -151,11 +156,11 @@ class _Planner:
 
     @add.register
     def _(self, node: SourceNode) -> None:
-        self._java.source(node.name, node.topic, node.key.upper(), node.value.reader()._jc)
+        self._java.source(node.name, node.topic, node.key.upper(), self._reader(node.value))
 
     @add.register
     def _(self, node: GlobalTableNode) -> None:
-        self._java.globalTable(node.name, node.topic, node.key.upper(), node.value.reader()._jc)
+        self._java.globalTable(node.name, node.topic, node.key.upper(), self._reader(node.value))
 
     @add.register
     def _(self, node: JoinGlobal) -> None:
@@ -270,15 +275,22 @@ class _Planner:
     def _(self, node: SinkNode) -> None:
         (parent,) = node.parents
         fields = tuple(self._java_fields(parent))
-        serde = node.value or (Serde(SerdeKind.BYTES) if fields == ("value",) else Serde(SerdeKind.JSON))
+        serde = node.value or (ColumnSerde(SerdeKind.BYTES) if fields == ("value",) else ColumnSerde(SerdeKind.JSON))
         topic = node.topic if isinstance(node.topic, str) else None
         chosen = None if topic is not None else self._column(node.topic)
-        self._java.sink(node.name, parent, topic, chosen, serde.writer(fields)._jc)
+        value = self._schemas(serde) if isinstance(serde, SchemaSerde) else serde.writer(fields)._jc
+        self._java.sink(node.name, parent, topic, chosen, value)
 
     def show(self, node: Node) -> None:
         """Makes the state of a node readable: its fields and, unless one of them has this name, its key."""
         fields = dict.fromkeys(("key", *self._java.shownNames(node.name)))
-        self._java.show(node.name, Serde(SerdeKind.JSON).writer(tuple(fields))._jc)
+        self._java.show(node.name, ColumnSerde(SerdeKind.JSON).writer(tuple(fields))._jc)
+
+    def _reader(self, serde: Serde) -> Any:
+        return self._schemas(serde) if isinstance(serde, SchemaSerde) else serde.reader()._jc
+
+    def _schemas(self, serde: SchemaSerde) -> Any:
+        return java_serde(serde, self._schema_serde, self._registry)
 
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
@@ -305,6 +317,22 @@ class _Planner:
         for item in items:
             made.add(item)
         return made
+
+
+def java_serde(serde: SchemaSerde, make: Any, registry: Any) -> Any:
+    """The `jmsbridge.serdes.SchemaSerde` of a serde, made by its class; ValueError if it lacks its registry."""
+    if serde.uses_registry and registry is None:
+        msg = f"{serde} needs a schema registry: set schema.registry.url, or give a schema and registry=False"
+        raise ValueError(msg)
+    used = registry if serde.uses_registry else None
+    about = serde.schema, serde.subject, serde.version, serde.registers
+    return make(str(serde.format), serde.message, used, *about)
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """True if the schema registry could not be reached."""
+    java = "jmsbridge.serdes.RegistryOutageException"
+    return isinstance(error, Py4JJavaError) and error.java_exception.getClass().getName() == java
 
 
 def reason_of(error: Exception) -> str:

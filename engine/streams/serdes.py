@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["KeyKind", "Serde", "SerdeKind", "binary", "json", "text"]
+from engine.streams.schema_serdes import SchemaSerde
+
+__all__ = ["ColumnSerde", "KeyKind", "Serde", "SerdeKind", "binary", "json", "text"]
 
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone": "UTC"}
 """Timestamps in JSON are those of ISO 8601, in UTC."""
@@ -32,8 +35,8 @@ class SerdeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Serde:
-    """Form of the values of a topic; make one with `binary`, `text` or `json`."""
+class ColumnSerde:
+    """Form of values that Spark's expressions read and write; make one with `binary`, `text` or `json`."""
 
     kind: SerdeKind
     schema: str = ""
@@ -63,16 +66,20 @@ class Serde:
         return f"{self.kind}({self.schema})" if self.schema else str(self.kind)
 
 
-def binary() -> Serde:
+Serde: TypeAlias = ColumnSerde | SchemaSerde
+"""Form of the values of a topic."""
+
+
+def binary() -> ColumnSerde:
     """Bytes as they are, in the field `value`."""
-    return Serde(SerdeKind.BYTES)
+    return ColumnSerde(SerdeKind.BYTES)
 
 
-def text() -> Serde:
+def text() -> ColumnSerde:
     """UTF-8 text, in the field `value`."""
-    return Serde(SerdeKind.TEXT)
+    return ColumnSerde(SerdeKind.TEXT)
 
 
-def json(schema: str = "") -> Serde:
+def json(schema: str = "") -> ColumnSerde:
     """JSON objects with these fields, as text of Spark SQL; a sink needs no schema, since it writes all fields."""
-    return Serde(SerdeKind.JSON, schema)
+    return ColumnSerde(SerdeKind.JSON, schema)

@@ -123,7 +123,8 @@ def _secrets(config: Config) -> Iterator[str]:
                 yield read_jaas(value).password
     for broker in config.brokers:
         yield from broker.secrets
-    yield from (secret for secret in (config.http.password, config.http.token) if secret)
+    logins = (config.http.password, config.http.token, config.schema.password, config.schema.token)
+    yield from (secret for secret in logins if secret)
 
 
 def is_json() -> bool:

@@ -20,9 +20,10 @@ from engine.spark.failures import query_failure
 from engine.spark.generation import CheckpointLock
 from engine.spark.launch import Launch, log_file
 from engine.streams.nodes import GlobalTableNode
-from engine.streams.program import JVM_ERRORS, Program, plan, reason_of
+from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.definition import find, read
 from engine.topologies.layout import Layout, fingerprints, lay_out
+from engine.topologies.registry import planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +36,15 @@ if TYPE_CHECKING:
     from engine.streams.topology import Topology
     from routes.model import Config
 
-__all__ = ["FINGERPRINTS", "Guarantee", "Mode", "TopologyFigures", "TopologySettings", "run_topology", "state_folder"]
+__all__ = [
+    "FINGERPRINTS",
+    "Guarantee",
+    "Mode",
+    "TopologyFigures",
+    "TopologySettings",
+    "run_topology",
+    "state_folder",
+]
 
 Mode = Literal["auto", "realtime", "batch"]
 Guarantee = Literal["exactly_once", "at_least_once"]
@@ -128,7 +137,7 @@ def run_topology(
     spark = session.start(config, _MOST_SHARES, launched)
     try:
         topology = read(settings.build)
-        program = plan(topology, spark, on_failure=settings.on_failure)
+        program = planned(config.schema, topology, spark, settings.on_failure)
         topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
         partition_counts(config, topology.name, [source.topic for source in topology.sources])
         layout = lay_out(topology, partition_counts(config, topology.name, topics))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, UsageError
 from engine.spark import session
-from engine.streams.program import JVM_ERRORS, plan, reason_of
+from engine.streams.program import JVM_ERRORS, reason_of
 from engine.streams.state import NodeState
 from engine.topologies.definition import find, read
+from engine.topologies.registry import planned
 from engine.topologies.run import FINGERPRINTS, state_folder
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def state_rows(config: Config, build: str, node: str, key: str | None, limit: in
         folder = state_folder(config, topology.name)
         version = _committed(folder)
         counts = json.loads((folder / FINGERPRINTS).read_text(encoding="utf-8"))["partitions"]
-        program, jvm = plan(topology, spark), spark._jvm
+        program = planned(config.schema, topology, spark)
+        jvm = spark._jvm
         assert jvm is not None
         where: Any = ((folder / "state").absolute().as_uri(), max(counts.values()), version)
 

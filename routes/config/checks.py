@@ -381,6 +381,34 @@ def http_login(settings: Settings) -> None:
         settings.fault(name, "", "a user name with a colon", "choose one without")
 
 
+def registry_login(settings: Settings) -> None:
+    """Checks that there is one way to log in to the schema registry, and an address for it."""
+    registry = "schema.registry"
+    name, password, token = (f"{registry}.{part}" for part in ("username", "password", "token"))
+    for key, other in ((name, password), (password, name)):
+        if settings.is_set(key) and not settings.is_set(other):
+            settings.fault(key, "", f"a login without {other}", f"set {other}")
+    if settings.is_set(token) and settings.is_set(name):
+        settings.fault(token, "", "two ways to log in", f"keep {name} or {token}")
+    if ":" in (settings.get(name) or ""):
+        settings.fault(name, "", "a user name with a colon", "choose one without")
+    for key in (name, token, f"{registry}.tls.ca", f"{registry}.tls.certificate"):
+        if settings.is_set(key) and not settings.is_set(f"{registry}.url"):
+            settings.fault(key, "", f"'{key}' has no effect without a registry", f"set {registry}.url")
+
+
+def registry_tls(settings: Settings) -> None:
+    """Checks that the files for the schema registry exist, and that certificate and private key are both set."""
+    tls = "schema.registry.tls"
+    for part in ("ca", "certificate", "key"):
+        key, path = f"{tls}.{part}", settings.get(f"{tls}.{part}")
+        if path is not None and not settings.has_file(path):
+            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
+    for part, other in (("certificate", "key"), ("key", "certificate")):
+        if settings.is_set(f"{tls}.{part}") and not settings.is_set(f"{tls}.{other}"):
+            settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
+
+
 def http_tls(settings: Settings) -> None:
     """Checks that certificate and private key are both set and exist."""
     for part, other in (("certificate", "key"), ("key", "certificate")):
@@ -435,4 +463,6 @@ _CHECKS = (
     http_login,
     http_tls,
     http_reach,
+    registry_login,
+    registry_tls,
 )

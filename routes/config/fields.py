@@ -31,6 +31,8 @@ _SECTIONS = {
     "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
     "topologies": "[Topologies](streams.md) that run as parts of the bridge, each in a process of its own. NAME is "
     "yours to choose.",
+    "schema": "The registry that keeps the schemas of [Avro and Protobuf values](streams.md#avro-and-protobuf) in "
+    "topologies.",
     "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
     "client, librdkafka, calls differently is translated; what it does not have is left out there. A value that one of "
     "the two refuses is a fault.",

@@ -97,6 +97,27 @@ def _parse_endpoint(text: str) -> str:
     return f"{scheme}://{host_port}/{path or 'v1/traces'}"
 
 
+def _parse_registry_urls(text: str) -> tuple[str, ...]:
+    """Parses URLs between commas; each may have a path, such as the one at which Apicurio speaks like Confluent's."""
+    found = []
+    offset = 0
+    for part in text.split(","):
+        at = offset + len(part) - len(part.lstrip())
+        offset += len(part) + 1
+        address = part.strip()
+        if "@" in address:
+            hint = "set schema.registry.username and schema.registry.password instead"
+            raise BadValueError("a URL holds no user name and no password", hint, secret=True)
+        matched = re.fullmatch(r"(https?)://([^/]+)((?:/[A-Za-z0-9._~%-]+)*)/?", address)
+        if not matched:
+            raise BadValueError(
+                f"'{address}' is not http://host:port or https://host:port, with a path or none", "", at
+            )
+        _split_host_port(matched[2], at + matched.start(2))
+        found.append(f"{matched[1]}://{matched[2]}{matched[3]}")
+    return tuple(found)
+
+
 def _parse_topic(text: str) -> str:
     parse_text(text)
     hint = "letters, digits, '.', '_' and '-', 249 at most"
@@ -207,6 +228,7 @@ FROM = ValueKind("template", "an address, as in kafka.${topic}", _parse_from)
 ENDPOINT = ValueKind("URL", "http://host:port or https://host:port", _parse_endpoint)
 HOST_PORT = ValueKind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
 HOST_PORTS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
+REGISTRY_URLS = ValueKind("list of URLs", "one http://host:port or several, separated by commas", _parse_registry_urls)
 REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", parse_text)
 TARGET = ValueKind(
     "destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target

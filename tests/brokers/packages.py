@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 from engine.connectors.jms_client.class_path import resolve
@@ -30,7 +29,7 @@ def jar(package: str) -> Path:
 
 
 def distribution(package: str) -> Path:
-    """Returns the folder of an unpacked distribution, `group:artifact:version:zip`; SetupError without it."""
+    """Returns the folder of an unpacked distribution, `group:artifact:version:zip`, or of a tar.gz; else SetupError."""
     return _fetched(package)
 
 
@@ -45,8 +44,10 @@ def _fetched(package: str) -> Path:
             fresh.mkdir()
             _copy(package, fresh)
             for archive in fresh.glob("*.zip"):
-                with zipfile.ZipFile(archive) as opened:
-                    opened.extractall(fresh)
+                shutil.unpack_archive(archive, fresh)
+                archive.unlink()
+            for archive in fresh.glob("*.tar.gz"):
+                shutil.unpack_archive(archive, fresh, filter="data")
                 archive.unlink()
             fresh.rename(folder)
     return folder

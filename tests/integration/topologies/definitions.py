@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, TimeWindows, Topology, json
+from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, TimeWindows, Topology, avro, json, protobuf
 
 PREFIX = os.environ.get("TOPOLOGY_PREFIX", "")
 
@@ -70,4 +70,15 @@ def joined() -> Topology:
     pages = builder.table(f"{PREFIX}-pages", value=json("title string"))
     totals = clicks.join(pages, on="page", name="titled").group_by_key().aggregate("totals", total="sum(n)")
     totals.to(f"{PREFIX}-joined-out")
+    return builder.build()
+
+
+def schemas() -> Topology:
+    """Clicks in Avro and pages in Protobuf, read by the latest schemas of a registry and written again."""
+    builder = StreamsBuilder(f"{PREFIX}-schemas")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=avro())
+    clicks.map_values(page="page", total="CAST(n + 1 AS int)", note="note").to(f"{PREFIX}-counts-out", value=avro())
+    pages = f"{PREFIX}-pages"
+    same = protobuf(subject=f"{pages}-value", register=False)
+    builder.stream(pages, value=protobuf()).filter("views > 1").to(f"{PREFIX}-joined-out", value=same)
     return builder.build()

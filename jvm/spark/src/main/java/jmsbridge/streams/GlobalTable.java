@@ -3,10 +3,10 @@ package jmsbridge.streams;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import jmsbridge.serdes.UnfitValueException;
+import jmsbridge.serdes.ValueReader;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -18,16 +18,14 @@ final class GlobalTable extends Node implements TableState {
   private static final long serialVersionUID = 1L;
 
   final String topic;
-  private final Projection reader;
-  private final KeyKind key;
+  private final ValueReader reader;
   /** Rows as bytes by key, which the copies of the node in all tasks share. */
   private transient Map<ByteBuffer, byte[]> rows;
 
-  GlobalTable(String name, StructType type, String topic, Projection reader, KeyKind key) {
+  GlobalTable(String name, StructType type, String topic, ValueReader reader) {
     super(name, type);
     this.topic = topic;
     this.reader = reader;
-    this.key = key;
   }
 
   /** Sets the rows, shared with the copies of the node in other tasks. */
@@ -49,16 +47,10 @@ final class GlobalTable extends Node implements TableState {
       rows.remove(at);
       return true;
     }
-    GenericInternalRow value = new GenericInternalRow(new Object[] {record.value()});
-    StreamRecord read = StreamRecord.of(record.key(), value, record.timestamp());
     try {
-      UnsafeRow fields = reader.apply(read, value, key);
-      if (fields.isNullAt(0)) {
-        return false;
-      }
-      rows.put(at, fields.getStruct(0, type.size()).getBytes());
+      rows.put(at, Rows.bytes(reader.read(record.value()).copy()));
       return true;
-    } catch (EvaluationException failure) {
+    } catch (UnfitValueException unfit) {
       return false;
     }
   }

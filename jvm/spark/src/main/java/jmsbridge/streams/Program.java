@@ -12,6 +12,10 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import jmsbridge.serdes.SchemaSerde;
+import jmsbridge.serdes.SchemaWriter;
+import jmsbridge.serdes.ValueReader;
+import jmsbridge.serdes.ValueWriter;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.Dataset;
@@ -41,6 +45,7 @@ public final class Program implements Serializable {
   private final Map<String, KeyKind> keys = new LinkedHashMap<>();
   private final Map<String, Node> sources = new LinkedHashMap<>();
   private final Map<String, Projection> shown = new LinkedHashMap<>();
+  private final transient JsonValues schemas;
 
   /** Creates a program without nodes, whose Python functions are run by a command with a value of PYTHONPATH. */
   public Program(
@@ -48,6 +53,7 @@ public final class Program implements Serializable {
       String path) {
     python = new PythonCode(command, path);
     this.session = (SparkSession) session;
+    schemas = new JsonValues(this.session);
     this.name = name;
     this.policy = FailurePolicy.valueOf(policy);
     this.deadLetters = deadLetters;
@@ -126,10 +132,22 @@ public final class Program implements Serializable {
 
   /** Source of a topic; {@code reader} is a struct of the fields in the column {@code value}, of bytes. */
   public void source(String node, String topic, String key, Column reader) {
-    Projection projection = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader));
-    DataType type = projection.type().fields()[0].dataType();
-    add(new Steps.Source(node, (StructType) type, topic, projection, false), KeyKind.valueOf(key));
+    source(node, topic, key, reader(reader));
+  }
+
+  /** Source of a topic whose values have a schema. */
+  public void source(String node, String topic, String key, SchemaSerde serde) {
+    source(node, topic, key, serde.reader(topic));
+  }
+
+  private void source(String node, String topic, String key, ValueReader reader) {
+    add(new Steps.Source(node, reader.type(), topic, reader, false), KeyKind.valueOf(key));
     sources.put(topic, nodes.get(node));
+    schemas.note(topic, reader);
+  }
+
+  private ColumnReader reader(Column reader) {
+    return new ColumnReader(Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader)));
   }
 
   public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
@@ -255,10 +273,17 @@ public final class Program implements Serializable {
 
   /** Global table of a topic; the arguments are those of {@link #source}. */
   public void globalTable(String node, String topic, String key, Column reader) {
-    Projection projection = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader));
-    DataType type = projection.type().fields()[0].dataType();
-    KeyKind kind = KeyKind.valueOf(key);
-    add(new GlobalTable(node, (StructType) type, topic, projection, kind), kind);
+    globalTable(node, topic, key, reader(reader));
+  }
+
+  /** Global table of a topic whose values have a schema. */
+  public void globalTable(String node, String topic, String key, SchemaSerde serde) {
+    globalTable(node, topic, key, serde.reader(topic));
+  }
+
+  private void globalTable(String node, String topic, String key, ValueReader reader) {
+    add(new GlobalTable(node, reader.type(), topic, reader), KeyKind.valueOf(key));
+    schemas.note(topic, reader);
   }
 
   public void joinTables(String node, String left, String right, String prefix, boolean keepsLeft, boolean keepsRight) {
@@ -316,7 +341,7 @@ public final class Program implements Serializable {
     mapValues(node, parent, fields, false);
   }
 
-  private static Column field(String name) {
+  static Column field(String name) {
     return functions.col("`%s`".formatted(name.replace("`", "``")));
   }
 
@@ -336,10 +361,36 @@ public final class Program implements Serializable {
 
   /** Sink; {@code topic} or {@code chosen} is null; {@code value} is the value's bytes. */
   public void sink(String node, String parent, String topic, Column chosen, Column value) {
-    Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
     boolean isBinary = columns(parent, List.of(value)).type().fields()[0].dataType().equals(DataTypes.BinaryType);
     Projection bytes = columns(parent, List.of(isBinary ? value : value.cast("string").cast("binary")));
-    add(new Steps.Sink(node, nodes.get(parent).type, topic, choice, bytes, key(parent)), key(parent), parent);
+    sink(node, parent, topic, chosen, bytes, new ColumnWriter());
+  }
+
+  /** Sink whose values have a schema, which Spark's rules for assignments fit the fields to. */
+  public void sink(String node, String parent, String topic, Column chosen, SchemaSerde serde) {
+    StructType type = nodes.get(parent).type;
+    SchemaWriter writer = serde.writer(topic, type);
+    Dataset<Row> frame = Expressions.frame(session, type, key(parent));
+    Column[] fields = fieldNames(parent).stream().map(Program::field).toArray(Column[]::new);
+    Projection fitted = Expressions.projection(frame, frame.select(fields).to(writer.type().asNullable()));
+    sink(node, parent, topic, chosen, fitted, writer);
+    schemas.note(topic, writer);
+  }
+
+  private void sink(String node, String parent, String topic, Column chosen, Projection value, ValueWriter writer) {
+    Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
+    StructType type = nodes.get(parent).type;
+    add(new Steps.Sink(node, type, topic, choice, value, writer, key(parent)), key(parent), parent);
+  }
+
+  /** The bytes of a value of a topic from its JSON, for tests; as they are where its values have no schema. */
+  public byte[] encoded(String topic, byte[] json) {
+    return schemas.encoded(topic, json);
+  }
+
+  /** A value of a topic as JSON, for tests; as it is where its values have no schema. */
+  public byte[] decoded(String topic, byte[] value) {
+    return schemas.decoded(topic, value);
   }
 
   private Projection columns(String parent, List<Column> columns) {

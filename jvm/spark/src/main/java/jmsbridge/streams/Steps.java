@@ -1,6 +1,9 @@
 package jmsbridge.streams;
 
 import java.util.Arrays;
+import jmsbridge.serdes.UnfitValueException;
+import jmsbridge.serdes.ValueReader;
+import jmsbridge.serdes.ValueWriter;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
@@ -189,14 +192,23 @@ final class Steps {
     private final String topic;
     private final Projection chosen;
     private final Projection value;
+    private final ValueWriter writer;
     private final KeyKind key;
 
-    /** {@code chosen} gives the topic of each record if {@code topic} is null; {@code value} its bytes. */
-    Sink(String name, StructType type, String topic, Projection chosen, Projection value, KeyKind key) {
+    /**
+     * Creates the sink.
+     *
+     * @param chosen the topic of each record if {@code topic} is null
+     * @param value what the writer makes bytes of
+     */
+    Sink(
+        String name, StructType type, String topic, Projection chosen, Projection value, ValueWriter writer,
+        KeyKind key) {
       super(name, type);
       this.topic = topic;
       this.chosen = chosen;
       this.value = value;
+      this.writer = writer;
       this.key = key;
     }
 
@@ -208,8 +220,12 @@ final class Steps {
       }
       byte[] bytes = null;
       if (record.value() != null) {
-        UnsafeRow written = value.apply(record, record.value(), key);
-        bytes = written.isNullAt(0) ? null : written.getBinary(0);
+        UnsafeRow fields = value.apply(record, record.value(), key);
+        try {
+          bytes = writer.write(to, fields);
+        } catch (UnfitValueException unfit) {
+          throw new EvaluationException(unfit);
+        }
       }
       task.send(to, record.key(), bytes, record.time(), record.headers());
     }
@@ -246,14 +262,14 @@ final class Steps {
   static final class Source extends Node {
     private static final long serialVersionUID = 1L;
     final String topic;
-    private final Projection reader;
+    private final ValueReader reader;
     private final boolean isRaw;
 
     /**
-     * Creates the source. {@code reader} gives the value's fields as one struct; null: the value is that of an internal
-     * topic, a row, or bytes that the next node reads if it is raw.
+     * Creates the source. If {@code reader} is null, the value is that of an internal topic, a row, or bytes that the
+     * next node reads if it is raw.
      */
-    Source(String name, StructType type, String topic, Projection reader, boolean isRaw) {
+    Source(String name, StructType type, String topic, ValueReader reader, boolean isRaw) {
       super(name, type);
       this.topic = topic;
       this.reader = reader;
@@ -272,17 +288,14 @@ final class Steps {
         forward(record.withValue(Rows.row(bytes, type.size())));
         return;
       }
-      UnsafeRow read;
+      InternalRow read;
       try {
-        read = reader.apply(record, record.value(), KeyKind.BYTES);
-        if (read.isNullAt(0)) {
-          throw new EvaluationException(new IllegalArgumentException("the value is no JSON object"));
-        }
-      } catch (EvaluationException failure) {
-        task.rejectValue(name, record, bytes, failure);
+        read = reader.read(bytes);
+      } catch (UnfitValueException unfit) {
+        task.rejectValue(name, record, bytes, new EvaluationException(unfit));
         return;
       }
-      forward(record.withValue(read.getStruct(0, type.size()).copy()));
+      forward(record.withValue(read.copy()));
     }
   }
 

@@ -1,0 +1,141 @@
+"""Serdes of values with a schema: Avro and Protobuf, bare or in Confluent's wire format with a schema registry.
+
+The values are read and written in the JVM (`jmsbridge.serdes` in `jvm/spark`); a serde here says how.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["SchemaFormat", "SchemaSerde", "avro", "protobuf"]
+
+
+class SchemaFormat(StrEnum):
+    """Format of values with a schema, by its name in a registry."""
+
+    AVRO = "AVRO"
+    PROTOBUF = "PROTOBUF"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSerde:
+    """Form of the values of a topic that have a schema; make one with `avro` or `protobuf`."""
+
+    format: SchemaFormat
+    schema: str
+    """The schema: JSON of Avro, a FileDescriptorSet of Protobuf in base64; empty: it is taken from the registry."""
+    message: str
+    """Full name of a Protobuf message; empty: the first one of the schema."""
+    subject: str
+    """Subject in the registry; empty: `TOPIC-value`."""
+    version: int
+    """Version of the subject; 0: the latest."""
+    uses_registry: bool
+    """Whether values are in Confluent's wire format, with a schema that a registry has; False: bare bytes."""
+    registers: bool
+    """Whether a sink registers its schema, if the registry does not have it."""
+
+    def __str__(self) -> str:
+        about = [*filter(None, (self.message, self.subject)), *([f"version {self.version}"] if self.version else [])]
+        return f"{self.format.lower()}({', '.join(about)})"
+
+
+def avro(
+    schema: str = "",
+    *,
+    subject: str = "",
+    version: int | None = None,
+    registry: bool = True,
+    register: bool = True,
+) -> SchemaSerde:
+    """Avro values, by default in Confluent's wire format with a schema registry.
+
+    Args:
+        schema: the schema as JSON. Without one, a source reads with a version of the subject, and a sink writes a
+            record of its fields, or a version of the subject if `version` is given or `register` is False.
+        subject: the subject in the registry; without one, `TOPIC-value`.
+        version: the version of the subject; without one, the latest.
+        registry: False: the values are bare bytes of the given schema.
+        register: whether a sink registers its schema; False: it has to be registered already.
+    """
+    return _serde(SchemaFormat.AVRO, schema, "", subject, version, registry=registry, register=register)
+
+
+def protobuf(
+    schema: bytes | type[Any] = b"",
+    *,
+    message: str = "",
+    subject: str = "",
+    version: int | None = None,
+    registry: bool = True,
+    register: bool = True,
+) -> SchemaSerde:
+    """Protobuf values, by default in Confluent's wire format with a schema registry.
+
+    Args:
+        schema: a generated Python class, or a FileDescriptorSet, such as `protoc --include_imports
+            --descriptor_set_out=FILE` makes. Without one, sources and sinks take a version of the subject; a sink then
+            needs `version`, or `register=False`.
+        message: the full name of the message; without one, the first of the schema.
+        subject: the subject in the registry; without one, `TOPIC-value`.
+        version: the version of the subject; without one, the latest.
+        registry: False: the values are bare bytes of the given schema.
+        register: whether a sink registers its schema; False: it has to be registered already.
+    """
+    if isinstance(schema, bytes):
+        files = schema
+    else:
+        files = _file_set(schema.DESCRIPTOR.file)
+        message = message or schema.DESCRIPTOR.full_name
+    given = base64.b64encode(files).decode()
+    return _serde(SchemaFormat.PROTOBUF, given, message, subject, version, registry=registry, register=register)
+
+
+def _serde(
+    form: SchemaFormat,
+    schema: str,
+    message: str,
+    subject: str,
+    version: int | None,
+    *,
+    registry: bool,
+    register: bool,
+) -> SchemaSerde:
+    if not registry and not schema:
+        msg = f"{form.lower()} without a registry needs a schema"
+        raise ValueError(msg)
+    if not registry and (subject or version is not None):
+        msg = f"{form.lower()} without a registry has no subject and no version"
+        raise ValueError(msg)
+    if schema and version is not None:
+        msg = f"{form.lower()} has either a schema or a version of its subject"
+        raise ValueError(msg)
+    if version is not None and version < 1:
+        msg = f"versions of a subject begin with 1, {version} is none"
+        raise ValueError(msg)
+    return SchemaSerde(form, schema, message, subject, version or 0, registry, register)
+
+
+def _file_set(file: Any) -> bytes:
+    """A FileDescriptorSet of a file of the package protobuf, and of those that it imports, each behind its own."""
+    found: dict[str, bytes] = {}
+
+    def add(each: Any) -> None:
+        for needed in each.dependencies:
+            add(needed)
+        found.setdefault(each.name, each.serialized_pb)
+
+    add(file)
+    # Field 1 of FileDescriptorSet: its tag, the length, the file.
+    return b"".join(b"\x0a" + _varint(len(content)) + content for content in found.values())
+
+
+def _varint(number: int) -> bytes:
+    groups = []
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])

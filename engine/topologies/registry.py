@@ -1,0 +1,50 @@
+"""Plan of a topology with the configured schema registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import SetupError, UnreachableError
+from engine.streams.program import JVM_ERRORS, Program, is_outage, plan, reason_of
+from engine.streams.topology import Topology, TopologyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from routes.sections import SchemaConfig
+
+__all__ = ["planned"]
+
+
+def planned(config: SchemaConfig, topology: Topology, spark: SparkSession, on_failure: str = "dead-letter") -> Program:
+    """The plan of a topology, as `engine.streams.plan`.
+
+    Raises:
+        TopologyError: as `engine.streams.plan`.
+        SetupError: the files of `schema.registry.tls.*` cannot be used.
+        UnreachableError: the schema registry does not answer.
+    """
+    try:
+        return plan(topology, spark, on_failure=on_failure, registry=_client(config, spark))
+    except TopologyError as error:
+        if is_outage(error.__cause__):
+            raise UnreachableError(str(error)) from error
+        raise
+
+
+def _client(config: SchemaConfig, spark: SparkSession) -> Any:
+    """The `jmsbridge.serdes.SchemaRegistry` of the configuration; None if there is no registry."""
+    if config.urls is None:
+        return None
+    jvm: Any = spark._jvm
+    urls = jvm.java.util.ArrayList()
+    for url in config.urls:
+        urls.add(url)
+    files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
+    times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
+    login = config.username, config.password, config.token
+    try:
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times)
+        return jvm.jmsbridge.serdes.HttpRegistry(settings)
+    except JVM_ERRORS as error:
+        raise SetupError(reason_of(error)) from error

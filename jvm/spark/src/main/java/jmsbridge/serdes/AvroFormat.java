@@ -1,0 +1,154 @@
+package jmsbridge.serdes;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import org.apache.avro.AvroRuntimeException;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.generic.GenericDatumWriter;
+import org.apache.avro.io.BinaryDecoder;
+import org.apache.avro.io.BinaryEncoder;
+import org.apache.avro.io.DecoderFactory;
+import org.apache.avro.io.EncoderFactory;
+import org.apache.spark.sql.avro.AvroDeserializer;
+import org.apache.spark.sql.avro.AvroSerializer;
+import org.apache.spark.sql.avro.SchemaConverters;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.internal.LegacyBehaviorPolicy;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+
+/** Avro: the library resolves schemas, Spark's own classes turn values into rows and back. */
+final class AvroFormat implements Format {
+  private static final long serialVersionUID = 1L;
+  private static final String VALUE = "value";
+  private static final String RECORD = "Value";
+  private static final String LIMITS = "org.apache.avro.limits.%s.maxLength";
+
+  static {
+    // The library trusts the lengths in a value, and takes memory for what a few wrong bytes announce.
+    Map.of("bytes", 64 << 20, "string", 64 << 20, "collectionItems", 10_000_000)
+        .forEach((name, most) -> System.getProperties().putIfAbsent(LIMITS.formatted(name), most.toString()));
+  }
+
+  @Override
+  public String type() {
+    return "AVRO";
+  }
+
+  @Override
+  public SchemaText schema(String given) {
+    SchemaText schema = new SchemaText(given, List.of());
+    return new SchemaText(parsed(schema).toString(), List.of());
+  }
+
+  @Override
+  public SchemaText schema(StructType fields) {
+    return new SchemaText(SchemaConverters.toAvroType(fields, false, RECORD, "").toString(), List.of());
+  }
+
+  @Override
+  public StructType fields(SchemaText schema) {
+    SchemaConverters.SchemaType found = converted(parsed(schema));
+    return found.dataType() instanceof StructType struct && isRecord(schema)
+        ? struct
+        : new StructType().add(VALUE, found.dataType(), found.nullable());
+  }
+
+  @Override
+  public List<String> required(SchemaText schema) {
+    return List.of(fields(schema).fields()).stream().filter(each -> !each.nullable()).map(StructField::name).toList();
+  }
+
+  private boolean isRecord(SchemaText schema) {
+    return parsed(schema).getType() == Schema.Type.RECORD;
+  }
+
+  private static SchemaConverters.SchemaType converted(Schema schema) {
+    try {
+      return SchemaConverters.toSqlType(schema);
+    } catch (Exception failure) {
+      throw new IllegalArgumentException("the Avro schema cannot be used: " + failure.getMessage(), failure);
+    }
+  }
+
+  private static Schema parsed(SchemaText schema) {
+    try {
+      Schema.Parser parser = new Schema.Parser();
+      parse(schema.references(), parser);
+      return parser.parse(schema.text());
+    } catch (AvroRuntimeException failure) {
+      throw new IllegalArgumentException("this is no Avro schema: " + failure.getMessage(), failure);
+    }
+  }
+
+  private static void parse(List<SchemaText.Reference> references, Schema.Parser parser) {
+    for (SchemaText.Reference each : references) {
+      parse(each.schema().references(), parser);
+      if (!parser.getTypes().containsKey(each.name())) {
+        parser.parse(each.schema().text());
+      }
+    }
+  }
+
+  @Override
+  public Decoder decoder(SchemaText writer, SchemaText reader) {
+    Schema wanted = parsed(reader);
+    GenericDatumReader<Object> values = new GenericDatumReader<>(parsed(writer), wanted);
+    DataType type = converted(wanted).dataType();
+    String corrected = LegacyBehaviorPolicy.CORRECTED().toString();
+    AvroDeserializer rows = new AvroDeserializer(wanted, type, corrected, false, "", -1);
+    boolean isRecord = isRecord(reader);
+    return new Decoder() {
+      private BinaryDecoder decoder;
+
+      @Override
+      public void readPrefix(ByteBuffer bytes) {
+        // Avro has none.
+      }
+
+      @Override
+      public InternalRow read(ByteBuffer bytes) throws IOException {
+        int from = bytes.arrayOffset() + bytes.position();
+        decoder = DecoderFactory.get().binaryDecoder(bytes.array(), from, bytes.remaining(), decoder);
+        Object read = values.read(null, decoder);
+        if (!decoder.isEnd()) {
+          throw new IOException("there are bytes behind its end");
+        }
+        Option<Object> row = rows.deserialize(read);
+        return isRecord ? (InternalRow) row.get() : new GenericInternalRow(new Object[] {row.get()});
+      }
+    };
+  }
+
+  @Override
+  public Encoder encoder(SchemaText schema) {
+    Schema avro = parsed(schema);
+    StructType fields = fields(schema);
+    boolean isRecord = isRecord(schema);
+    DataType type = isRecord ? fields.asNullable() : fields.fields()[0].dataType();
+    AvroSerializer records = new AvroSerializer(type, avro, avro.isNullable(), false, LegacyBehaviorPolicy.CORRECTED());
+    GenericDatumWriter<Object> values = new GenericDatumWriter<>(avro);
+    return new Encoder() {
+      private BinaryEncoder encoder;
+
+      @Override
+      public void writePrefix(OutputStream out) {
+        // Avro has none.
+      }
+
+      @Override
+      public void write(InternalRow value, OutputStream out) throws IOException {
+        encoder = EncoderFactory.get().binaryEncoder(out, encoder);
+        values.write(records.serialize(isRecord ? value : value.isNullAt(0) ? null : value.get(0, type)), encoder);
+        encoder.flush();
+      }
+    };
+  }
+}

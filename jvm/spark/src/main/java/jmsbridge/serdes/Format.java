@@ -1,0 +1,54 @@
+package jmsbridge.serdes;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.Serializable;
+import java.nio.ByteBuffer;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Format of values with a schema, such as Avro.
+ *
+ * <p>Methods throw IllegalArgumentException for schemas that cannot be used, with the reason.
+ */
+interface Format extends Serializable {
+  /** Name of the format in a registry. */
+  String type();
+
+  /** The schema that a user has given. */
+  SchemaText schema(String given);
+
+  /** The schema of values with these fields, for which no schema is given. */
+  SchemaText schema(StructType fields);
+
+  /** Fields of the values of a schema. */
+  StructType fields(SchemaText schema);
+
+  /** Names of the fields that a value of the schema cannot lack. */
+  List<String> required(SchemaText schema);
+
+  /** Decoder of values that were written by a schema into the fields of another. */
+  Decoder decoder(SchemaText writer, SchemaText reader);
+
+  /** Encoder of values of a schema. */
+  Encoder encoder(SchemaText schema);
+
+  /** Decoder of one kind of values. */
+  interface Decoder {
+    /** Passes what the format puts between a schema's id and the value, in Confluent's wire format. */
+    void readPrefix(ByteBuffer bytes);
+
+    /** Reads a value from the rest of the bytes. */
+    InternalRow read(ByteBuffer bytes) throws IOException;
+  }
+
+  /** Encoder of one kind of values. */
+  interface Encoder {
+    /** Writes what the format puts between a schema's id and the value, in Confluent's wire format. */
+    void writePrefix(OutputStream out) throws IOException;
+
+    void write(InternalRow value, OutputStream out) throws IOException;
+  }
+}

@@ -1,0 +1,280 @@
+package jmsbridge.serdes;
+
+import com.google.protobuf.AnyProto;
+import com.google.protobuf.ApiProto;
+import com.google.protobuf.DescriptorProtos.DescriptorProto;
+import com.google.protobuf.DescriptorProtos;
+import com.google.protobuf.DescriptorProtos.FileDescriptorProto;
+import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
+import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.DescriptorValidationException;
+import com.google.protobuf.Descriptors.FieldDescriptor;
+import com.google.protobuf.Descriptors.FileDescriptor;
+import com.google.protobuf.DurationProto;
+import com.google.protobuf.DynamicMessage;
+import com.google.protobuf.EmptyProto;
+import com.google.protobuf.FieldMaskProto;
+import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.protobuf.SourceContextProto;
+import com.google.protobuf.StructProto;
+import com.google.protobuf.TimestampProto;
+import com.google.protobuf.TypeProto;
+import com.google.protobuf.WrappersProto;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
+
+/** Protobuf: the library reads and writes messages by their descriptors, {@link ProtobufRows} turns them into rows. */
+final class ProtobufFormat implements Format {
+  private static final long serialVersionUID = 1L;
+  private static final Map<String, FileDescriptor> WELL_KNOWN = Stream
+      .of(AnyProto.getDescriptor(), ApiProto.getDescriptor(), DescriptorProtos.getDescriptor(),
+          DurationProto.getDescriptor(), EmptyProto.getDescriptor(), FieldMaskProto.getDescriptor(),
+          SourceContextProto.getDescriptor(), StructProto.getDescriptor(), TimestampProto.getDescriptor(),
+          TypeProto.getDescriptor(), WrappersProto.getDescriptor())
+      .collect(Collectors.toMap(FileDescriptor::getName, Function.identity()));
+
+  private final String message;
+
+  /** Creates the format with the full name of a message; empty: the first one of each schema. */
+  ProtobufFormat(String message) {
+    this.message = message;
+  }
+
+  @Override
+  public String type() {
+    return "PROTOBUF";
+  }
+
+  /** The file of the message, in a FileDescriptorSet. */
+  @Override
+  public SchemaText schema(String given) {
+    Map<String, FileDescriptorProto> files = new LinkedHashMap<>();
+    FileDescriptorProto last = null;
+    FileDescriptorProto own = null;
+    try {
+      for (FileDescriptorProto each : FileDescriptorSet.parseFrom(Base64.getDecoder().decode(given)).getFileList()) {
+        files.put(each.getName(), each);
+        last = each;
+        own = names(each).contains(message) ? each : own;
+      }
+    } catch (InvalidProtocolBufferException failure) {
+      throw new IllegalArgumentException(
+          "the schema is no FileDescriptorSet; protoc --include_imports --descriptor_set_out=FILE makes one", failure);
+    }
+    if (last == null || own == null && !message.isEmpty()) {
+      throw new IllegalArgumentException("no file of the schema has the message '%s'".formatted(message));
+    }
+    return text(own == null ? last : own, files);
+  }
+
+  private static List<String> names(FileDescriptorProto file) {
+    List<String> found = new ArrayList<>();
+    add(file.getMessageTypeList(), file.getPackage().isEmpty() ? "" : file.getPackage() + ".", found);
+    return found;
+  }
+
+  private static void add(List<DescriptorProto> messages, String prefix, List<String> found) {
+    for (DescriptorProto each : messages) {
+      found.add(prefix + each.getName());
+      add(each.getNestedTypeList(), prefix + each.getName() + ".", found);
+    }
+  }
+
+  private static SchemaText text(FileDescriptorProto file, Map<String, FileDescriptorProto> files) {
+    List<SchemaText.Reference> references = new ArrayList<>();
+    for (String each : file.getDependencyList()) {
+      if (WELL_KNOWN.containsKey(each)) {
+        continue;
+      }
+      if (!files.containsKey(each)) {
+        throw new IllegalArgumentException(
+            "the schema lacks '%s', which '%s' imports: protoc --include_imports adds it".formatted(each,
+                file.getName()));
+      }
+      references.add(new SchemaText.Reference(each, text(files.get(each), files)));
+    }
+    return new SchemaText(Base64.getEncoder().encodeToString(file.toByteArray()), references);
+  }
+
+  @Override
+  public SchemaText schema(StructType fields) {
+    throw new IllegalArgumentException(
+        "the numbers of Protobuf's fields cannot be told from the record's fields: give a schema, or register=False for"
+            + " the one that the registry has");
+  }
+
+  @Override
+  public StructType fields(SchemaText schema) {
+    return ProtobufRows.type(descriptor(schema));
+  }
+
+  @Override
+  public List<String> required(SchemaText schema) {
+    return descriptor(schema).getFields().stream().filter(FieldDescriptor::isRequired).map(FieldDescriptor::getName)
+        .toList();
+  }
+
+  private Descriptor descriptor(SchemaText schema) {
+    FileDescriptor file = file(schema);
+    if (message.isEmpty()) {
+      if (file.getMessageTypes().isEmpty()) {
+        throw new IllegalArgumentException("the schema '%s' has no message".formatted(file.getName()));
+      }
+      return file.getMessageTypes().get(0);
+    }
+    Descriptor found = find(file.getMessageTypes());
+    if (found == null) {
+      throw new IllegalArgumentException("the schema '%s' has no message '%s'".formatted(file.getName(), message));
+    }
+    return found;
+  }
+
+  private Descriptor find(List<Descriptor> among) {
+    for (Descriptor each : among) {
+      Descriptor found = each.getFullName().equals(message) ? each : find(each.getNestedTypes());
+      if (found != null) {
+        return found;
+      }
+    }
+    return null;
+  }
+
+  private static FileDescriptor file(SchemaText schema) {
+    Map<String, FileDescriptor> others = new HashMap<>(WELL_KNOWN);
+    schema.references().forEach(each -> others.put(each.name(), file(each.schema())));
+    try {
+      FileDescriptorProto file = FileDescriptorProto.parseFrom(Base64.getDecoder().decode(schema.text()));
+      List<FileDescriptor> needed = new ArrayList<>();
+      for (String each : file.getDependencyList()) {
+        if (!others.containsKey(each)) {
+          throw new IllegalArgumentException("the schema lacks '%s', which it imports".formatted(each));
+        }
+        needed.add(others.get(each));
+      }
+      return FileDescriptor.buildFrom(file, needed.toArray(FileDescriptor[]::new));
+    } catch (InvalidProtocolBufferException | DescriptorValidationException | IllegalArgumentException failure) {
+      throw new IllegalArgumentException("this is no Protobuf schema as a descriptor: " + failure.getMessage(),
+          failure);
+    }
+  }
+
+  @Override
+  public Decoder decoder(SchemaText writer, SchemaText reader) {
+    return new MessageDecoder(descriptor(reader), file(writer));
+  }
+
+  private static final class MessageDecoder implements Decoder {
+    private final Descriptor wanted;
+    private final FileDescriptor file;
+    private final ProtobufRows rows;
+    private final Map<List<Integer>, String> faults = new HashMap<>();
+
+    MessageDecoder(Descriptor wanted, FileDescriptor file) {
+      this.wanted = wanted;
+      this.file = file;
+      rows = new ProtobufRows(wanted);
+    }
+
+    @Override
+    public void readPrefix(ByteBuffer bytes) {
+      List<Integer> path = new ArrayList<>();
+      int count = number(bytes);
+      if (count < 0 || count > bytes.remaining()) {
+        throw new UnfitValueException("the indexes of its message are damaged");
+      }
+      for (int at = 0; at < count; at++) {
+        path.add(number(bytes));
+      }
+      String fault = faults.computeIfAbsent(path.isEmpty() ? List.of(0) : path, this::fault);
+      if (!fault.isEmpty()) {
+        throw new UnfitValueException(fault);
+      }
+    }
+
+    /** Why messages of the writer cannot be read; empty: they can. */
+    private String fault(List<Integer> path) {
+      List<Descriptor> among = file.getMessageTypes();
+      Descriptor found = null;
+      for (int each : path) {
+        if (each < 0 || each >= among.size()) {
+          return "the schema has no message with the indexes %s".formatted(path);
+        }
+        found = among.get(each);
+        among = found.getNestedTypes();
+      }
+      if (!found.getFullName().equals(wanted.getFullName())) {
+        return "the message is a %s and not a %s".formatted(found.getFullName(), wanted.getFullName());
+      }
+      return ProtobufRows.difference(found, wanted);
+    }
+
+    @Override
+    public InternalRow read(ByteBuffer bytes) throws IOException {
+      int from = bytes.arrayOffset() + bytes.position();
+      return rows.row(DynamicMessage.newBuilder(wanted).mergeFrom(bytes.array(), from, bytes.remaining()).build());
+    }
+  }
+
+  /** A number of Confluent's wire format: zigzag, in groups of seven bits. */
+  private static int number(ByteBuffer bytes) {
+    int found = 0;
+    for (int shift = 0; shift < Integer.SIZE && bytes.hasRemaining(); shift += 7) {
+      int next = bytes.get();
+      found |= (next & 0x7f) << shift;
+      if (next >= 0) {
+        return found >>> 1 ^ -(found & 1);
+      }
+    }
+    throw new UnfitValueException("the indexes of its message are damaged");
+  }
+
+  @Override
+  public Encoder encoder(SchemaText schema) {
+    Descriptor descriptor = descriptor(schema);
+    ProtobufRows rows = new ProtobufRows(descriptor);
+    List<Integer> path = new ArrayList<>();
+    for (Descriptor each = descriptor; each != null; each = each.getContainingType()) {
+      path.add(0, each.getIndex());
+    }
+    return new Encoder() {
+      @Override
+      public void writePrefix(OutputStream out) throws IOException {
+        // The first message of a file has a short form.
+        if (path.equals(List.of(0))) {
+          out.write(0);
+          return;
+        }
+        writeNumber(path.size(), out);
+        for (int each : path) {
+          writeNumber(each, out);
+        }
+      }
+
+      @Override
+      public void write(InternalRow value, OutputStream out) throws IOException {
+        rows.message(value).writeTo(out);
+      }
+    };
+  }
+
+  private static void writeNumber(int number, OutputStream out) throws IOException {
+    int left = number << 1 ^ number >> 31;
+    while ((left & ~0x7f) != 0) {
+      out.write(left & 0x7f | 0x80);
+      left >>>= 7;
+    }
+    out.write(left);
+  }
+}

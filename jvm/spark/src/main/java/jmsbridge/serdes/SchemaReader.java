@@ -1,0 +1,96 @@
+package jmsbridge.serdes;
+
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
+import org.apache.spark.sql.types.StructType;
+
+/** Reader of values with a schema: bare ones, or those in Confluent's wire format, each by its own writer's schema. */
+public final class SchemaReader implements ValueReader {
+  private static final long serialVersionUID = 1L;
+  /** First byte of a value in Confluent's wire format, before the four bytes of its schema's id. */
+  static final byte MAGIC = 0;
+  private static final int HEAD_BYTES = 1 + Integer.BYTES;
+
+  private final Format format;
+  private final SchemaRegistry registry;
+  private final SchemaText schema;
+  private final StructType type;
+  private transient Map<Integer, Format.Decoder> decoders;
+  private transient UnsafeProjection rows;
+
+  /** Creates a reader into the fields of a schema; {@code registry} is null for bare values. */
+  SchemaReader(Format format, SchemaRegistry registry, SchemaText schema) {
+    this.format = format;
+    this.registry = registry;
+    this.schema = schema;
+    type = format.fields(schema);
+    // A schema that cannot be used is found when the topology is planned.
+    format.decoder(schema, schema);
+  }
+
+  @Override
+  public StructType type() {
+    return type;
+  }
+
+  @Override
+  public InternalRow read(byte[] value) {
+    if (rows == null) {
+      rows = UnsafeProjection$.MODULE$.create(type);
+      decoders = new HashMap<>();
+    }
+    ByteBuffer bytes = ByteBuffer.wrap(value);
+    String by = registry == null ? "" : " of the schema with the id %d".formatted(id(bytes));
+    Format.Decoder decoder = registry == null ? decoder(0) : decoder(bytes.getInt(1));
+    try {
+      if (registry != null) {
+        decoder.readPrefix(bytes);
+      }
+      return rows.apply(decoder.read(bytes));
+    } catch (UnfitValueException failure) {
+      throw failure;
+    } catch (Exception failure) {
+      throw UnfitValueException.of("the bytes are no %s value%s".formatted(format.type(), by), failure);
+    }
+  }
+
+  /** A writer of values of the same schema, for tests. */
+  public SchemaWriter writer(String subject) {
+    return new SchemaWriter(format, registry, schema, subject, true);
+  }
+
+  private static int id(ByteBuffer bytes) {
+    if (bytes.remaining() < HEAD_BYTES) {
+      throw new UnfitValueException(
+          "%d bytes are fewer than Confluent's wire format has before a value".formatted(bytes.remaining()));
+    }
+    byte first = bytes.get();
+    if (first != MAGIC) {
+      throw new UnfitValueException(
+          "the first byte is %d and not %d: the value is not in Confluent's wire format".formatted(first, MAGIC));
+    }
+    return bytes.getInt();
+  }
+
+  private Format.Decoder decoder(int id) {
+    Format.Decoder found = decoders.get(id);
+    if (found == null) {
+      found = made(id);
+      decoders.put(id, found);
+    }
+    return found;
+  }
+
+  private Format.Decoder made(int id) {
+    SchemaText writer = registry == null ? schema : registry.schema(format.type(), id);
+    try {
+      return format.decoder(writer, schema);
+    } catch (IllegalArgumentException failure) {
+      throw UnfitValueException.of("the schema with the id %d".formatted(id), failure);
+    }
+  }
+}

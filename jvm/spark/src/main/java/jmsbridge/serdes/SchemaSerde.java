@@ -1,0 +1,90 @@
+package jmsbridge.serdes;
+
+import java.util.List;
+import org.apache.spark.sql.types.StructType;
+
+/** Serde of values with a schema, as it is declared; makes readers and writers when a topology is planned. */
+public final class SchemaSerde {
+  private final Format format;
+  private final SchemaRegistry registry;
+  private final String given;
+  private final String subject;
+  private final int version;
+  private final boolean registers;
+
+  /**
+   * Creates the serde.
+   *
+   * @param format name of the format in a registry
+   * @param message the message in a Protobuf schema; empty: its first
+   * @param registry null: values are bare
+   * @param given the schema, in base64 for Protobuf; empty: that of the subject or, for a sink, of its fields
+   * @param subject empty: the topic's own, by the TopicNameStrategy
+   * @param version version of the subject; 0: the latest
+   * @param registers whether a sink registers its schema
+   */
+  public SchemaSerde(
+      String format, String message, SchemaRegistry registry, String given, String subject, int version,
+      boolean registers) {
+    this.format = Formats.of(format, message);
+    this.registry = registry;
+    this.given = given;
+    this.subject = subject;
+    this.version = version;
+    this.registers = registers;
+  }
+
+  static String subject(String topic) {
+    return topic + "-value";
+  }
+
+  /** Registers the given schema, for tests; returns its id. */
+  public int register(String under) {
+    return registry.register(format.type(), under, format.schema(given));
+  }
+
+  public SchemaReader reader(String topic) {
+    return new SchemaReader(format, registry, given.isEmpty() ? registered(topic) : format.schema(given));
+  }
+
+  /** A writer of values with these fields; {@code topic} is null if each record chooses its own. */
+  public SchemaWriter writer(String topic, StructType fields) {
+    SchemaText schema = writersSchema(topic, fields);
+    check(fields, format.fields(schema), format.required(schema));
+    SchemaWriter writer = new SchemaWriter(format, registry, schema, subject.isEmpty() ? null : subject, registers);
+    if (topic != null || !subject.isEmpty()) {
+      writer.prepare(topic);
+    }
+    return writer;
+  }
+
+  private SchemaText writersSchema(String topic, StructType fields) {
+    if (!given.isEmpty()) {
+      return format.schema(given);
+    }
+    if (registers && version == 0) {
+      return format.schema(fields);
+    }
+    return registered(topic);
+  }
+
+  private SchemaText registered(String topic) {
+    if (subject.isEmpty() && topic == null) {
+      throw new IllegalArgumentException(
+          "each record chooses its topic, so the schema of no one topic can be taken: give a schema or a subject");
+    }
+    return registry.version(format.type(), subject.isEmpty() ? subject(topic) : subject, version).schema();
+  }
+
+  private static void check(StructType fields, StructType wanted, List<String> required) {
+    List<String> own = List.of(fields.fieldNames());
+    List<String> known = List.of(wanted.fieldNames());
+    List<String> missing = required.stream().filter(each -> !own.contains(each)).toList();
+    List<String> more = own.stream().filter(each -> !known.contains(each)).toList();
+    if (!missing.isEmpty() || !more.isEmpty()) {
+      throw new IllegalArgumentException(
+          "the fields %s do not fit the schema's %s (missing: %s; not in the schema: %s): choose fields with map_values"
+              .formatted(own, known, missing, more));
+    }
+  }
+}

@@ -1,0 +1,89 @@
+package jmsbridge.serdes;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
+
+/** Writer of values with a schema: bare ones, or in Confluent's wire format with the schema's id. */
+public final class SchemaWriter implements ValueWriter {
+  private static final long serialVersionUID = 1L;
+
+  private final Format format;
+  private final SchemaRegistry registry;
+  private final SchemaText schema;
+  private final String subject;
+  private final boolean registers;
+  private transient Format.Encoder encoder;
+  private transient Map<String, byte[]> heads;
+
+  /**
+   * Creates a writer.
+   *
+   * @param registry null: the values are bare
+   * @param subject null: each topic has its own
+   * @param registers whether a schema that the registry does not have is registered
+   */
+  SchemaWriter(Format format, SchemaRegistry registry, SchemaText schema, String subject, boolean registers) {
+    this.format = format;
+    this.registry = registry;
+    this.schema = schema;
+    this.subject = subject;
+    this.registers = registers;
+    // A schema that cannot be used is found when the topology is planned.
+    format.encoder(schema);
+  }
+
+  /** Fields of the values. */
+  public StructType type() {
+    return format.fields(schema);
+  }
+
+  /** Reader of what is written. */
+  public SchemaReader reader() {
+    return new SchemaReader(format, registry, schema);
+  }
+
+  /** Makes sure that the registry knows the schema of a topic's values. */
+  void prepare(String topic) {
+    if (registry != null) {
+      id(topic);
+    }
+  }
+
+  @Override
+  public byte[] write(String topic, InternalRow value) {
+    if (encoder == null) {
+      encoder = format.encoder(schema);
+      heads = new HashMap<>();
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    if (registry != null) {
+      out.writeBytes(heads.computeIfAbsent(topic, this::head));
+    }
+    try {
+      if (registry != null) {
+        encoder.writePrefix(out);
+      }
+      encoder.write(value, out);
+      return out.toByteArray();
+    } catch (UnfitValueException failure) {
+      throw failure;
+    } catch (Exception failure) {
+      throw UnfitValueException.of("the fields do not fit the %s schema".formatted(format.type()), failure);
+    }
+  }
+
+  private byte[] head(String topic) {
+    return ByteBuffer.allocate(1 + Integer.BYTES).put(SchemaReader.MAGIC).putInt(id(topic)).array();
+  }
+
+  private int id(String topic) {
+    String of = subject == null ? SchemaSerde.subject(topic) : subject;
+    return registers
+        ? registry.register(format.type(), of, schema)
+        : registry.lookUp(format.type(), of, schema);
+  }
+}

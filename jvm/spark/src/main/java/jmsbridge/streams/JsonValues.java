@@ -1,0 +1,70 @@
+package jmsbridge.streams;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import jmsbridge.serdes.SchemaReader;
+import jmsbridge.serdes.SchemaWriter;
+import jmsbridge.serdes.ValueReader;
+import jmsbridge.serdes.ValueWriter;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/** JSON in the place of values with a schema, for tests that give and look at them. */
+final class JsonValues {
+  private static final StructType RAW = new StructType().add("value", DataTypes.BinaryType);
+  private static final Map<String, String> OPTIONS =
+      Map.of("mode", "FAILFAST", "timestampFormat", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone", "UTC");
+
+  private record Input(ColumnReader json, SchemaWriter writer) {}
+
+  private record OutputValue(SchemaReader reader, Projection json) {}
+
+  private final SparkSession session;
+  private final Map<String, Input> inputs = new HashMap<>();
+  private final Map<String, OutputValue> outputs = new HashMap<>();
+
+  JsonValues(SparkSession session) {
+    this.session = session;
+  }
+
+  /** Notes how values of a topic that is read are written. */
+  void note(String topic, ValueReader reader) {
+    if (reader instanceof SchemaReader schemas) {
+      Column read = functions.from_json(functions.col("value").cast("string"), schemas.type().asNullable(), OPTIONS);
+      Projection json = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(read));
+      inputs.put(topic, new Input(new ColumnReader(json), schemas.writer(topic + "-value")));
+    }
+  }
+
+  /** Notes how values of a topic that is written are read; null: of all topics that are not known by name. */
+  void note(String topic, ValueWriter writer) {
+    if (writer instanceof SchemaWriter schemas) {
+      StructType type = schemas.type();
+      Column[] fields = List.of(type.fieldNames()).stream().map(Program::field).toArray(Column[]::new);
+      Column json = functions.to_json(functions.struct(fields), OPTIONS).cast("binary");
+      Projection made = Expressions.projection(session, type, KeyKind.BYTES, List.of(json));
+      outputs.put(topic, new OutputValue(schemas.reader(), made));
+    }
+  }
+
+  byte[] encoded(String topic, byte[] json) {
+    Input input = inputs.get(topic);
+    return input == null ? json : input.writer().write(topic, input.json().read(json));
+  }
+
+  byte[] decoded(String topic, byte[] value) {
+    OutputValue output = outputs.getOrDefault(topic, outputs.get(null));
+    if (output == null) {
+      return value;
+    }
+    InternalRow row = output.reader().read(value);
+    UnsafeRow made = output.json().apply(StreamRecord.of(null, row, 0), row, KeyKind.BYTES);
+    return made.getBinary(0);
+  }
+}
