@@ -141,7 +141,7 @@ ONLY = {
 """The only packages of the project that a package may import, besides itself."""
 
 LIBRARIES = {
-    "fcntl": ("engine.file_lock",),
+    "fcntl": ("engine.file_lock", "engine.connectors.jms_client.process"),
     "pyspark": ("routes.predicate", "engine.streams", "engine.router", "engine.spark", "engine.topologies"),
     "confluent_kafka": ("engine.kafka",),
     "stomp": ("engine.connectors.stomp",),

@@ -1,0 +1,81 @@
+"""Schema registry in the test's own process, which answers as it is told and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Asked", "RegistryServer", "registry_server"]
+
+
+class Asked(NamedTuple):
+    """Request as the server got it."""
+
+    path: str
+    login: str | None
+    """The header Authorization."""
+
+
+class RegistryServer:
+    """Answers of a registry by path, and the requests that came."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[Asked] = []
+        self.answers: dict[str, list[tuple[int, object]]] = {}
+        """Status and body for each request of a path, one after the other; the last one stays. Others get 404."""
+
+    def answer(self, path: str) -> tuple[int, object]:
+        """Takes the next answer for a path."""
+        known = self.answers.get(path, [(404, {"error_code": 40403, "message": "not found"})])
+        return known.pop(0) if len(known) > 1 else known[0]
+
+
+@contextmanager
+def registry_server(certificates: Path | None = None) -> Iterator[RegistryServer]:
+    """Runs a server on loopback; with the files of `certify` by TLS, for clients that their authority has signed."""
+
+    class Handler(_Handler):
+        """Requests to this server."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificates is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=certificates / "ca.pem")
+        context.load_cert_chain(certificates / "broker.pem", certificates / "broker.key")
+        context.verify_mode = ssl.CERT_REQUIRED
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if certificates is None else "https"
+    registry = Handler.registry = RegistryServer(f"{scheme}://127.0.0.1:{server.server_address[1]}")
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    registry: RegistryServer
+
+    def do_GET(self) -> None:
+        registry = self.registry
+        registry.asked.append(Asked(self.path, self.headers["Authorization"]))
+        status, body = registry.answer(self.path)
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *values: object) -> None:  # noqa: A002 - the name of the class above
+        """Prints nothing."""

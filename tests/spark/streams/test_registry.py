@@ -1,0 +1,116 @@
+"""The client of the schema registry: logins, TLS, servers that are away, and what it says of refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from engine.embedded import free_ports
+from tests.certificates import certify
+from tests.registry_server import RegistryServer, registry_server
+
+SCHEMA = (200, {"schema": '"string"'})
+PATH = "/schemas/ids/7"
+SECRET = "s3cret-of-the-registry"
+
+
+@pytest.fixture
+def server() -> Iterator[RegistryServer]:
+    with registry_server() as server:
+        server.answers[PATH] = [SCHEMA]
+        yield server
+
+
+def client(
+    spark: SparkSession, *urls: str, login: tuple[str | None, ...] = (None,) * 3, files: Any = (None,) * 3
+) -> Any:
+    jvm: Any = spark._jvm
+    listed = jvm.java.util.ArrayList()
+    for url in urls:
+        listed.add(url)
+    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000)
+    return jvm.jmsbridge.serdes.HttpRegistry(settings)
+
+
+def refusal(registry: Any) -> str:
+    with pytest.raises(Py4JJavaError) as raised:
+        registry.schema("AVRO", 7)
+    return str(raised.value.java_exception.getMessage())
+
+
+@pytest.mark.parametrize(
+    ("login", "header"),
+    [
+        ((None, None, None), None),
+        (("ann", "pässword", None), "Basic YW5uOnDDpHNzd29yZA=="),
+        ((None, None, "abc"), "Bearer abc"),
+    ],
+)
+def test_the_login_goes_with_each_request(
+    spark: SparkSession, server: RegistryServer, login: tuple[str | None, ...], header: str | None
+) -> None:
+    assert client(spark, server.url, login=login).schema("AVRO", 7).text() == '"string"'
+    assert [each.login for each in server.asked] == [header]
+
+
+def test_a_schema_is_asked_for_once(spark: SparkSession, server: RegistryServer) -> None:
+    registry = client(spark, server.url)
+    assert registry.schema("AVRO", 7).text() == registry.schema("AVRO", 7).text()
+    assert len(server.asked) == 1
+
+
+def test_the_next_server_answers_for_one_that_is_away(spark: SparkSession, server: RegistryServer) -> None:
+    (gone,) = free_ports(1)
+    with registry_server() as busy:
+        busy.answers[PATH] = [(503, {})]
+        registry = client(spark, f"http://127.0.0.1:{gone}", busy.url, server.url)
+        assert registry.schema("AVRO", 7).text() == '"string"'
+        server.answers["/schemas/ids/8"] = [SCHEMA]
+        registry.schema("AVRO", 8)
+        assert len(busy.asked) == 1, "the server that has answered is asked first"
+
+
+def test_a_server_that_is_busy_is_asked_again(spark: SparkSession, server: RegistryServer) -> None:
+    server.answers[PATH] = [(429, {}), (500, {}), SCHEMA]
+    assert client(spark, server.url).schema("AVRO", 7).text() == '"string"'
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(401, "check schema.registry.username"), (403, "schema.registry.token"), (302, "refuses /schemas/ids/7: 302")],
+)
+def test_a_refusal_is_final_and_shows_no_secret(
+    spark: SparkSession, server: RegistryServer, status: int, hint: str
+) -> None:
+    server.answers[PATH] = [(status, {"message": "no"})]
+    told = refusal(client(spark, server.url, login=("ann", SECRET, None)))
+    assert hint in told
+    assert SECRET not in told
+    assert len(server.asked) == 1
+
+
+def test_an_unknown_id_is_a_value_that_does_not_fit(spark: SparkSession, server: RegistryServer) -> None:
+    del server.answers[PATH]
+    assert refusal(client(spark, server.url)) == "the schema registry knows no schema with the id 7"
+
+
+def test_schemas_that_a_schema_refers_to_are_fetched(spark: SparkSession, server: RegistryServer) -> None:
+    refers = {"name": "Money", "subject": "money-value", "version": 3}
+    server.answers[PATH] = [(200, {"schema": '{"type": "record", "name": "R", "fields": []}', "references": [refers]})]
+    server.answers["/subjects/money-value/versions/3"] = [(200, {"id": 4, "schema": '"double"'})]
+    (reference,) = client(spark, server.url).schema("AVRO", 7).references()
+    assert (reference.name(), reference.schema().text()) == ("Money", '"double"')
+
+
+def test_tls_with_the_certificates_of_both_sides(spark: SparkSession, tmp_path: Path) -> None:
+    made = certify(tmp_path / "made")
+    with registry_server(made) as server:
+        server.answers[PATH] = [SCHEMA]
+        ours = (str(made / "ca.pem"), str(made / "bridge.pem"), str(made / "bridge.key"))
+        assert client(spark, server.url, files=ours).schema("AVRO", 7).text() == '"string"'
