@@ -5,7 +5,16 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from engine.streams import TopologyTestDriver
-from examples import card_fraud, click_sessions, deduplication, enrichment, journal_router, order_totals, word_count
+from examples import (
+    card_fraud,
+    click_sessions,
+    deduplication,
+    enrichment,
+    journal_router,
+    order_totals,
+    payment_alerts,
+    word_count,
+)
 
 MINUTE = 60_000
 
@@ -96,3 +105,17 @@ def test_card_fraud(spark: SparkSession) -> None:
     assert (alert.key, alert.timestamp, alert.value) == ("a", 59_000, {"trial": 0.5, "amount": 700.0})
     assert driver.get_store("trials").rows() == []
     driver.close()
+
+
+def test_payment_alerts(spark: SparkSession) -> None:
+    driver = TopologyTestDriver(payment_alerts.build(), spark)
+    payments = (("ann", 9_000, 0), ("bob", 9_000, 1), ("ann", 1_001, 2), ("ann", 5_000, 3), ("ann", 9_000, MINUTE))
+    queue = ("jms.JMSDestination", b"queue:payments")
+    for customer, amount, time in payments:
+        headers = [queue, ("jms.customer", customer.encode()), ("jms.amount", b"%d" % amount)]
+        driver.pipe_input("jms-bridge.journal", None, b"", timestamp=time, headers=headers)
+    driver.pipe_input("jms-bridge.journal", None, b"", headers=[("jms.JMSDestination", b"queue:others")])
+    (alert,) = driver.read_output("payment-alerts")
+    expected = {"customer": "ann", "total": 10_001.0, "minute": "1970-01-01T00:00:00.000Z"}
+    assert (alert.key, alert.value) == ("ann", expected)
+    assert driver.rejected() == []
