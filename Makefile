@@ -9,8 +9,9 @@ PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
 NO_PYTHON := { echo "no Python 3.11 or newer in PATH: install one, or name it: make PYTHON=..." >&2; exit 3; }
 SET_UP = @$(if $(PYTHON),$(PYTHON) -m tools.setup,$(NO_PYTHON))
 PY := .venv/bin/python
-# Bytecode is kept, whatever the shell says of it: making it again is half of what it takes a worker to read the tests.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --tb=short -n 4 --dist loadfile --no-loadscope-reorder
+# Bytecode is kept, whatever the shell says of it: to make it again takes each process of a bridge a fifth of a second.
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST = $(PY) -m pytest --tb=short -n 4 --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.

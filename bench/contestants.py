@@ -88,6 +88,8 @@ class Peer(Contestant):
 class Bridge(Contestant):
     """The router process as a user runs it, with shipped defaults apart from `settings`."""
 
+    FILE: ClassVar[str] = "bridge.properties"
+    """Name of its properties file in the folder of a run."""
     COMMAND: ClassVar[str] = f"{shlex.quote(sys.executable)} -m engine run --only router --config"
 
     def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND, note: str = "") -> None:
@@ -107,7 +109,7 @@ class Bridge(Contestant):
             "embedded.data": str(place.state),
             "http.address": f"127.0.0.1:{port}",
         }
-        file = place.state / "bridge.properties"
+        file = place.state / self.FILE
         file.write_text(properties(place.bootstrap, place.journal, place.outputs, {**own, **self._settings}))
         return [*shlex.split(self._command), str(file)]
 
@@ -116,3 +118,8 @@ class Bridge(Contestant):
         """Times at which intervals were committed, in seconds since 1970."""
         found = (place.state / "checkpoint").rglob("commits/*")
         return sorted(path.stat().st_mtime for path in found if path.name.isdigit())
+
+    @staticmethod
+    def generations(place: Place) -> int:
+        """Number of the router's newest generation."""
+        return max(int(path.name) for path in (place.state / "checkpoint").iterdir() if path.name.isdigit())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["measure"]
+__all__ = ["measure", "read_samples"]
 
 TARGET_MEDIAN, TARGET_P99 = 1.0, 1.0
 TARGET_MILLISECONDS = 100.0
@@ -109,13 +109,14 @@ def _samples(place: Place, outputs: str, options: Options) -> list[Sample]:
         seconds=options.latency_seconds + _WARM_SECONDS,
         samples=file,
     )
-    found = sorted(_read(file))
+    found = sorted(read_samples(file))
     file.unlink()
     begin = found[0][0] + _WARM_SECONDS * 1_000_000
     return [sample for sample in found if sample[0] >= begin]
 
 
-def _read(file: Path) -> list[Sample]:
+def read_samples(file: Path) -> list[Sample]:
+    """What `Paced` has written: samples in the order of arrival."""
     with file.open() as lines:
         pairs = (line.split(",") for line in lines)
         return [(int(sent), int(took)) for sent, took in pairs]

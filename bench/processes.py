@@ -42,13 +42,17 @@ class ProcessTree:
     def __init__(
         self, command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Starts it in `folder`, with more variables in its environment; what it writes goes to `log`."""
+        """Starts it in `folder`, with more variables in its environment; what it writes goes to `log`.
+
+        Python may keep its bytecode, as it does for users.
+        """
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self.started = time.time()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command,
                 cwd=folder,
-                env={**os.environ, **(environment or {})},
+                env={**kept, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -78,6 +82,10 @@ class ProcessTree:
             if stat.rss_bytes > found.get(stat.name, (0, -1))[1]:
                 found[stat.name] = pid, stat.rss_bytes
         return found
+
+    def hang_up(self) -> None:
+        """Sends it SIGHUP, which makes a bridge read its configuration again."""
+        self._process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
         """Ends all of it at once, as a crash of the machine does."""

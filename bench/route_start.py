@@ -107,9 +107,9 @@ def main(arguments: list[str]) -> None:
     """Prints the figures of one table."""
     count, kind = int(arguments[0]), arguments[1]
     folder = Path(tempfile.mkdtemp(prefix="route-start-"))
-    settings = {"spark.driver.extraClassPath": str(_jar(folder))}
+    settings = {"spark.master": f"local[{_PARTITIONS}]", "spark.driver.extraClassPath": str(_jar(folder))}
     launch = Launch(folder / "spark", folder / "spark.log", settings)
-    spark = session.open_session(launch, f"local[{_PARTITIONS}]")
+    spark = session.open_session(launch)
     _run(_records(spark, 1, count))
     gateway: Any = SparkContext._gateway
     pid = gateway.proc.pid

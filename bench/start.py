@@ -1,7 +1,8 @@
-"""Time from the start of the process to the first routed message.
+"""Time from the start of the process to the first routed message, and the pause of a reload.
 
 The router alone, on a Kafka that runs and a journal with messages in it, and the peer on the same; and the whole
-bridge from nothing, embedded brokers included (`bench.whole`).
+bridge from nothing, embedded brokers included (`bench.whole`). A changed route makes a running router begin anew
+(`bench.reload`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench import programs
 from bench.contestants import Bridge, Peer, Place
 from bench.processes import running
+from bench.reload import Pause, reload_pause
 from bench.report import Check, Report, table
 from bench.whole import whole_start
 from bench.workload import BRIDGE_ID, expected
@@ -31,6 +33,7 @@ __all__ = ["measure"]
 TIMES_PEER = 3.0
 """Target of a router: its time by that of the peer in the same rounds."""
 WHOLE_SECONDS = 8.0
+PAUSE_SECONDS = 3.0
 _WHOLE = "bridge with brokers, JMS to Kafka"
 _WITHOUT = "no class data"
 _JOURNAL = "bench.journal"
@@ -50,14 +53,15 @@ class _Start(NamedTuple):
 
 
 def measure(broker: Broker, options: Options) -> Report:
-    """All contestants in turn, in rounds: the bridge with the class-data archives of set-up, and without any."""
+    """All contestants in rounds: the bridge with the class-data archives of set-up, and without; then reloads."""
     broker.create(_JOURNAL)
     programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=_RECORDS)
     bare = _without_class_data(options.folder)
     contestants: list[Contestant] = [Peer(linger_ms=0)] if options.peer else []
-    for mode in options.modes:
-        contestants.append(Bridge(mode, options.settings, options.router))
-        contestants.append(Bridge(mode, options.settings, f"{bare} {options.router}", _WITHOUT))
+    bridges = [Bridge(mode, options.settings, options.router) for mode in options.modes]
+    for mode, bridge in zip(options.modes, bridges, strict=True):
+        contestants += bridge, Bridge(mode, options.settings, f"{bare} {options.router}", _WITHOUT)
+    pauses: dict[str, list[Pause]] = {bridge.name: [] for bridge in bridges}
     found: dict[str, list[_Start]] = {contestant.name: [] for contestant in contestants}
     found |= {_WHOLE: [], f"{_WHOLE}, {_WITHOUT}": []}
     for _ in range(options.rounds):
@@ -67,10 +71,16 @@ def measure(broker: Broker, options: Options) -> Report:
         for name, launcher in ((_WHOLE, ""), (f"{_WHOLE}, {_WITHOUT}", bare)):
             found[name].append(_Start(*whole_start(options, launcher)))
             print(f"{name}: {found[name][-1]}", flush=True)
+        for bridge in bridges:
+            pauses[bridge.name].append(reload_pause(broker, bridge, options))
+            print(f"{bridge.name}: {pauses[bridge.name][-1]}", flush=True)
     seconds = {name: [start.seconds for start in starts] for name, starts in found.items()}
     cpu = {name: [start.cpu_seconds for start in starts] for name, starts in found.items()}
     rows = [[name, _spread(seconds[name]), _spread(cpu[name])] for name in found]
     checks = [Check(f"start, {_WHOLE}: seconds to the first message", median(seconds[_WHOLE]), WHOLE_SECONDS)]
+    for name, each in pauses.items():
+        longest = median(pause.reload for pause in each)
+        checks.append(Check(f"reload, {name}: seconds without a routed record", longest, PAUSE_SECONDS))
     if options.peer:
         peer = median(seconds[contestants[0].name])
         checks += [
@@ -80,11 +90,19 @@ def measure(broker: Broker, options: Options) -> Report:
         ]
     columns = ["", "s, min / median / max", "CPU-s, min / median / max"]
     shown = table("Start of the process to the first routed message", columns, rows)
-    return Report("start", [shown], checks, {"seconds": seconds, "cpu_seconds": cpu})
+    reloads = table(
+        f"Longest time without a routed record, {options.rate} a second, s, min / median / max",
+        ["", "before the reload", "reload"],
+        [
+            [name, _spread([pause.undisturbed for pause in each], 2), _spread([pause.reload for pause in each], 2)]
+            for name, each in pauses.items()
+        ],
+    )
+    return Report("start", [shown, reloads], checks, {"seconds": seconds, "cpu_seconds": cpu, "pauses": pauses})
 
 
-def _spread(values: list[float]) -> str:
-    return f"{min(values):.1f} / {median(values):.1f} / {max(values):.1f}"
+def _spread(values: list[float], digits: int = 1) -> str:
+    return " / ".join(f"{value:.{digits}f}" for value in (min(values), median(values), max(values)))
 
 
 def _without_class_data(folder: Path) -> str:

@@ -1,7 +1,8 @@
 """Start of the JVM of a Spark session.
 
 Spark's own scripts first start a JVM that only computes the class path and options of a second one. This module knows
-both. The class path consists of jars only, as a class-data archive requires, without the jars that no router uses.
+both. The class path consists of jars only, as a class-data archive requires, without the jars that no router uses. The
+main program is the bridge's own (`jmsbridge.SparkProcess`): it opens the session while Python does other work.
 
 PySpark is imported when a JVM is ready for it: its import takes as long as the start of the JVM.
 """
@@ -100,7 +101,7 @@ _UNREACHED = (
 )
 """Spark's jars that a router in local mode never uses: machine learning, graphs, Hive, cluster managers, the shell."""
 
-_CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_MAIN = "jmsbridge.SparkProcess"
 _WAIT_SECONDS = 0.02
 
 
@@ -169,13 +170,8 @@ class StartedJvm:
         # Settings and options may contain passwords, every user can see the command line of a process, and a process
         # that is killed leaves its files.
         with nameless_file(properties.encode()) as spark_settings:
-            submit = [
-                "org.apache.spark.deploy.SparkSubmit",
-                "--properties-file",
-                _path(spark_settings),
-                "pyspark-shell",
-            ]
-            with nameless_file("".join(f"{_quoted(each)}\n" for each in [*java, *submit]).encode()) as arguments:
+            program = [_MAIN, _path(spark_settings), str(self._connection)]
+            with nameless_file("".join(f"{_quoted(each)}\n" for each in [*java, *program]).encode()) as arguments:
                 self._process = subprocess.Popen(
                     [found, f"@{_path(arguments)}"],
                     pass_fds=(spark_settings.fileno(), arguments.fileno()),
@@ -187,7 +183,6 @@ class StartedJvm:
                         "SPARK_HOME": str(_spark_home()),
                         "SPARK_CONNECT_MODE": "0",
                         "PYTHONHASHSEED": "0",
-                        _CONNECTION_FILE: str(self._connection),
                     },
                     umask=UMASK,
                     # Ctrl-C and a service manager's SIGTERM may reach all processes of the bridge; the Python process

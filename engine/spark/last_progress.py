@@ -19,6 +19,7 @@ import structlog
 from engine.errors import HardFailureError
 from engine.kafka.offsets import KafkaOffsets
 from engine.spark.generation import DamagedError, Generations
+from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def check_progress(config: Config, *, leads: bool) -> None:
 def is_refusal_likely(config: Config) -> bool:
     """True if Spark is to start only after Kafka was looked at, because a check is likely to refuse the start.
 
-    Otherwise Spark's JVM starts first of all, and the whole of Spark beside a Kafka that is embedded.
+    Otherwise Spark starts first of all.
     """
     if "spark.master" in config.spark:
         # The start is refused if it has fewer task slots than the journal has partitions.
@@ -164,11 +165,9 @@ def is_refusal_likely(config: Config) -> bool:
     try:
         newest = Generations(config.router.checkpoint).newest()
         if newest is None:
-            # If the journal of an earlier start exists, the checkpoint has been lost. Only Kafka knows of its journals.
-            return (
-                not config.embedded_kafka
-                or (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").exists()
-            )
+            # If an earlier router has left its traces, the checkpoint has been lost.
+            journal = config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0"
+            return (journal if config.embedded_kafka else log_file(config)).exists()
         newest.progress()
     except DamagedError:
         return True

@@ -19,6 +19,7 @@ from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
 from engine.spark.jvm import JvmEndedError, StartedJvm
+from routes.config.checks import SPARE_SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,8 +54,13 @@ _LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
 """Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
 
+_SLOTS = 64
 _DEFAULTS = {
     "spark.app.name": "jms-bridge",
+    # The session is opened before Kafka tells how many partitions there are. A task slot is a thread, made when needed.
+    "spark.master": f"local[{_SLOTS}]",
+    # Spark's default is one for each slot.
+    "spark.rpc.netty.dispatcher.numThreads": "2",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
@@ -105,9 +111,13 @@ appender.file.strategy.max = 3
 """
 
 
-def launch(config: Config) -> Launch:
-    """Starts the JVM of a configuration's Spark session, and does not wait for it; raises as `Launch`."""
-    return Launch(config.embedded.data / "spark", log_file(config), config.spark)
+def launch(config: Config, partitions: int = 0) -> Launch:
+    """Starts the JVM of a configuration's Spark session, and does not wait for it; raises as `Launch`.
+
+    The session has a task slot for each of the journal's `partitions`, and usually more.
+    """
+    master = {"spark.master": f"local[{max(partitions + SPARE_SLOTS, _SLOTS)}]"}
+    return Launch(config.embedded.data / "spark", log_file(config), {**master, **config.spark})
 
 
 def log_file(config: Config) -> Path:
@@ -116,7 +126,7 @@ def log_file(config: Config) -> Path:
 
 
 class Launch:
-    """JVM that is starting, with the settings of the session that will be opened in it."""
+    """JVM that is starting, and opens a session with the settings that it is given."""
 
     def __init__(self, folder: Path, log: Path, settings: Mapping[str, str]) -> None:
         """Starts the JVM.

@@ -30,35 +30,38 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
     """Starts a Spark session as configured, with a task slot for each of the journal's `partitions`.
 
     If a session is running, returns it, or a new one if it has too few slots. Without `partitions` the configured
-    number counts, since the journal may not exist yet. `launched` is a JVM for the session; None: it is started here.
+    number counts, since the journal may not exist yet. `launched` is a JVM that opens a session, if there is one.
 
     Raises:
         ConfigurationError: `spark.master` is not local, or has too few slots, with which the query would hang silently.
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
-    slots = partitions + SPARE_SLOTS
     given = config.spark.get("spark.master")
     if given is not None and (unfit := unfit_master(given, partitions)):
         raise ConfigurationError([Fault(*unfit, file=str(config.path), key="spark.master")])
     running = SparkSession.getActiveSession()
+    if running is None and launched is not None:
+        running = open_session(launched)
     if running is not None:
-        if given is not None or running.sparkContext.defaultParallelism >= slots:
+        if given is not None or running.sparkContext.defaultParallelism >= partitions + SPARE_SLOTS:
             return running
         close(running)
-    return open_session(launched or launch(config), given or f"local[{slots}]")
+    return open_session(launch(config, partitions))
 
 
-def open_session(launched: Launch, master: str) -> SparkSession:
-    """Opens a Spark session in a JVM that was launched for it; `master` is as for `spark.master`.
+def open_session(launched: Launch) -> SparkSession:
+    """The Spark session that a JVM has opened by itself; waits for it.
 
     Raises:
         SetupError: the JVM does not start.
     """
     with _own_interrupts():
         gateway = launched.connect()
-        conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm).setMaster(master)
-        return SparkSession(SparkContext(gateway=gateway, conf=conf))
+        session = gateway.jvm.jmsbridge.SparkProcess.session()
+        java_context = gateway.jvm.JavaSparkContext.fromSparkContext(session.sparkContext())
+        conf = SparkConf(_jconf=java_context.getConf())
+        return SparkSession(SparkContext(gateway=gateway, conf=conf, jsc=java_context), session)
 
 
 def close(session: SparkSession) -> None:

@@ -243,8 +243,8 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
     from engine.spark.last_progress import is_refusal_likely
     from engine.spark.launch import launch
 
-    # First of all, since what follows up to the opening of the session takes about as long as the start of the JVM;
-    # but nothing of Spark is started for a start that the checks below are likely to refuse.
+    # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
+    # that the checks below are likely to refuse.
     launched = None if is_refusal_likely(config) else launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
@@ -267,7 +267,7 @@ def _route_in(
         partitions.append(topics.ensure_journal(config, seconds))
 
     steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
-    # Kafka is looked at before the session is opened if it is not embedded, so that a missing topic or a damaged
+    # A Kafka that is not embedded is looked at before the session is used, so that a missing topic or a damaged
     # checkpoint is reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so
     # does Spark: they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")

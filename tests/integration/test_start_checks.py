@@ -18,6 +18,7 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_state_topic
 from engine.spark.generation import Committed, Generation, Generations, Start
 from engine.spark.last_progress import check_progress, is_refusal_likely
+from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
 from routes.config import load
 from routes.model import Config, Embedded
@@ -142,16 +143,34 @@ def test_a_kafka_that_does_not_answer_is_waited_for(last_run: LastRun) -> None:
 
 
 def test_a_refused_start_ends_the_bridge_without_spark(last_run: LastRun) -> None:
-    last_run.lose()
+    last_run.damage()
     began = time.monotonic()
     code, _, err = run_to_its_end(last_run.config.path, "--only", "router")
     print(f"\nrefused after {time.monotonic() - began:.1f} s")
     assert code == 4, err
-    assert re.search("jms-bridge: the router's checkpoint cannot be used: there is none in ", err)
+    assert re.search(r"jms-bridge: the router's checkpoint cannot be used: .*start\.json is damaged: ", err)
     assert not (last_run.config.embedded.data / "log" / "spark.log").exists()
 
 
-def test_with_an_embedded_kafka_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: LastRun) -> None:
+def test_a_start_that_only_kafka_can_refuse_ends_the_bridge_and_its_spark(last_run: LastRun) -> None:
+    last_run.lose()
+    code, _, err = run_to_its_end(last_run.config.path, "--only", "router")
+    assert code == 4, err
+    assert re.search("jms-bridge: the router's checkpoint cannot be used: there is none in ", err)
+    assert (last_run.config.embedded.data / "log" / "spark.log").exists()
+    (own,) = (path for path in (last_run.config.embedded.data / "spark" / "tmp").iterdir() if path.is_dir())
+    assert not [path for path in Path("/proc").glob("[0-9]*/environ") if str(own) in _text(path)]
+
+
+def _text(path: Path) -> str:
+    """The text of a file of a process; empty once the process is gone."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: LastRun) -> None:
     own = last_run.config
     config = replace(own, embedded=replace(own.embedded, mode=Embedded.ON))
     assert not is_refusal_likely(config)
@@ -162,8 +181,11 @@ def test_with_an_embedded_kafka_spark_waits_only_for_a_start_that_looks_like_bei
     assert is_refusal_likely(config)
     last_run.lose()
     assert not is_refusal_likely(config)
-    # Only a Kafka that is not embedded knows whether there was a run before.
+    assert not is_refusal_likely(own)
+    log_file(own).parent.mkdir(parents=True)
+    log_file(own).touch()
     assert is_refusal_likely(own)
+    assert not is_refusal_likely(config)
     (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").mkdir(parents=True)
     assert is_refusal_likely(config)
 

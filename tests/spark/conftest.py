@@ -26,6 +26,6 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    session = open_session(Launch(folder, folder / "spark.log", SETTINGS), SETTINGS["spark.master"])
+    session = open_session(Launch(folder, folder / "spark.log", SETTINGS))
     yield session
     close(session)
