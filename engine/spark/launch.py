@@ -78,6 +78,8 @@ _DEFAULTS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
+    # With a class loader of its own for each session, each query would compile anew the code that warm-up compiled.
+    "spark.sql.artifact.isolation.enabled": "false",
     # Without the place in this project's Python, and in Spark's Java, where each Column was made: to find the former
     # takes two thirds of all calls into the JVM while a plan is made. An error in a plan names the expression anyway.
     "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -30,7 +30,7 @@ def test_it_connects_takes_what_is_there_and_leaves_nothing_behind(
     source = start(config)
     source.acknowledges(10)
     assert source.connected
-    assert source.status.current.state is State.READY
+    until(lambda: source.status.current.state is State.READY, 60, "ready")
     source.stop()
 
     assert source.error is None

@@ -54,7 +54,7 @@ def test_it_delivers_what_is_there_and_nothing_of_it_again(
     router.give(sink_harness.address(queue), numbered(20))
     sink = start_sink(config)
     sink.delivers(20)
-    assert sink.status.current.state is State.READY
+    until(lambda: sink.status.current.state is State.READY, 60, "ready")
     router.give(sink_harness.address(queue), numbered(5, begin=20))
     sink.delivers(25)
     sink.stop()
