@@ -13,6 +13,7 @@ from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.running import bodies, configure, numbered, numbers, read
 from tests.integration.connectors.systems import delivery_of_sources
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
