@@ -151,22 +151,55 @@ def reset(
         typer.echo(line)
 
 
+def _read_time(text: str | int) -> int:
+    """Milliseconds since 1970: a number is that, other text is a time of ISO 8601."""
+    from engine.dead_letters.letter import milliseconds
+
+    if isinstance(text, int) or re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    if (moment := milliseconds(text)) is None:
+        msg = f"{text!r} is no time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970"
+        raise typer.BadParameter(msg)
+    return moment
+
+
 @command(
     "jms-bridge topology state examples.order_totals:build totals --key ann",
-    "jms-bridge topology state examples.word_count:build counts --limit 20",
+    "jms-bridge topology state examples.order_totals:build totals --since 2026-01-01T12:00 --until 2026-01-01T12:59",
+    "jms-bridge topology state examples.word_count:build counts --prefix sp --limit 20",
+    "jms-bridge topology state examples.word_count:build counts --from-key a --to-key czz",
 )
 def state(
     build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
     node: Annotated[str, typer.Argument(metavar="NODE", help="A table or an aggregate, by the name of its node.")],
     config: ConfigFile = DEFAULT_CONFIG,
     key: Annotated[str | None, typer.Option(help="Rows of this key alone.")] = None,
+    from_key: Annotated[str | None, typer.Option(help="Rows of this key and of greater ones.")] = None,
+    to_key: Annotated[str | None, typer.Option(help="Rows of this key and of smaller ones.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Rows of keys that begin so.")] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            parser=_read_time,
+            metavar="TIME",
+            help="Windows that begin at this time or later: ISO 8601, in UTC if it names no zone, or milliseconds "
+            "since 1970.",
+        ),
+    ] = None,
+    until: Annotated[
+        int | None,
+        typer.Option(parser=_read_time, metavar="TIME", help="Windows that begin at this time or earlier."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most rows.")] = 100,
 ) -> None:
     """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
-    from engine.topologies.state import state_rows
+    from engine.topologies.state import open_state
 
-    for row in state_rows(load(config), build, node, key, limit):
-        typer.echo(json_text(row))
+    with open_state(load(config), build, node) as asked:
+        for row in asked.rows(
+            key, from_key=from_key, to_key=to_key, prefix=prefix, since=since, until=until, limit=limit
+        ):
+            typer.echo(json_text(row))
 
 
 for each in (run, state, reset):

@@ -22,7 +22,7 @@ from tests.integration.prometheus import (
     check_metric,
     check_panel,
 )
-from tests.integration.topologies.conftest import PAGES, TopologyBench, children
+from tests.integration.topologies.conftest import BEGIN_MS, PAGES, TopologyBench, children
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     asked = bench.command("state", bench.function("counts"), "counts", "--key", "p3").splitlines()
     times = [json.loads(line)["times"] for line in asked if line.startswith("{")]
     assert sum(times) == 2_500 / PAGES, asked
+    minute = 60_000
+    since = BEGIN_MS - BEGIN_MS % minute + 10 * minute
+    two_minutes = ("--since", str(since), "--until", "2001-09-09T01:57")
+    asked = bench.command("state", bench.function("counts"), "counts", "--prefix", "p1", *two_minutes).splitlines()
+    rows = [json.loads(line) for line in asked if line.startswith("{")]
+    assert {row["window_start"] for row in rows} == {"2001-09-09T01:56:00.000Z", "2001-09-09T01:57:00.000Z"}
+    assert {row["key"] for row in rows} == {"p1", *(f"p{page}" for page in range(10, 20))}
+    assert [row["times"] for row in rows] == [3] * 22
 
     code, told = bench.fails("changed")
     assert code == 3
