@@ -25,6 +25,7 @@ from engine.streams.nodes import (
     Process,
     PythonColumn,
     Repartition,
+    SinkNode,
     SourceNode,
 )
 from engine.streams.program import internal_topic
@@ -47,6 +48,8 @@ class Layout:
     """Number of partitions of each topic that is read, internal topics included."""
     internal: Mapping[str, int]
     """Those of the internal topics alone."""
+    compacted: Mapping[str, int]
+    """Number of partitions for each compacted topic that is written, if it has to be created."""
     mixes_inputs: tuple[str, ...]
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
     python: tuple[str, ...]
@@ -103,8 +106,13 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
         if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
     )
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
+    compacted = {
+        node.topic: max(counts[each] for each in inputs[node.name])
+        for node in topology.nodes
+        if isinstance(node, SinkNode) and node.is_compacted and isinstance(node.topic, str)
+    }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
-    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))), python)
+    return Layout(counts, internal, compacted, tuple(dict.fromkeys((*mixing, *joins))), python)
 
 
 def fingerprints(program: Program) -> dict[str, str]:

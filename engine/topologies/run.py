@@ -145,7 +145,7 @@ def run_topology(
         if layout.shares > spark.sparkContext.defaultParallelism:
             msg = f"the topology needs {layout.shares} task slots and Spark has {spark.sparkContext.defaultParallelism}"
             raise SetupError(f"{msg}: raise the number in spark.master")
-        ensure_topology_topics(config, topology.name, layout.internal, program.dead_letters)
+        ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
         folder = state_folder(config, topology.name)
         make_folder(folder)
         lock = CheckpointLock(spark, folder, _LOCK_SECONDS)

@@ -103,6 +103,47 @@ def test_python_functions_run_in_batches_and_go_on_after_a_kill(bench: TopologyB
     bench.check("processed-out")
 
 
+def test_changelogs_have_the_tables_in_compacted_topics(bench: TopologyBench) -> None:
+    def comes_to(clicks: int) -> None:
+        # Not counted, since the topics are compacted.
+        total = sum(range(clicks + 1))
+        until(lambda: _totals(bench, "totals-log") == _totals(bench, "days-log") == total, 120, f"{clicks} clicks")
+
+    bench.send_pages()
+    killed = bench.start("tables")
+    until(lambda: bench.has("days-log"))
+    bench.send_clicks(500)
+    comes_to(500)
+    bench.send_clicks(500)
+    bench.kill(killed)
+    bench.remove_page("p3")
+    stopped = bench.start("tables")
+    bench.send_clicks(500)
+    comes_to(1_500)
+    pages = {f"p{page}": {"title": f"T{page}"} for page in range(PAGES) if page != 3}
+    until(lambda: bench.latest("pages-log") == pages, 60, "the removal")
+    bench.stop(stopped)
+    assert [bench.policy(log) for log in ("pages-log", "totals-log", "days-log")] == ["compact"] * 3
+    assert {key: value["total"] for key, value in bench.latest("days-log").items()} == {
+        f'{{"key":"{page}","window_start":"2001-09-09T00:00:00.000Z"}}': value["total"]
+        for page, value in bench.latest("totals-log").items()
+    }
+
+    assert bench.policy("days-log", "delete") == "delete"
+    code, told = bench.fails("tables")
+    assert code == 4
+    assert f"'{bench.prefix}-days-log', whose cleanup.policy is delete: set it to compact, or name another" in told
+    assert bench.policy("days-log", "compact,delete") == "compact,delete"
+    started = bench.start("tables")
+    bench.send_clicks(1)
+    until(lambda: _totals(bench, "totals-log") == sum(range(1_502)), 120, "another click")
+    bench.stop(started)
+
+
+def _totals(bench: TopologyBench, topic: str) -> int:
+    return sum(value["total"] for value in bench.latest(topic).values())
+
+
 def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
     bench.prefix = "missing"
     code, told = bench.fails("joined")
