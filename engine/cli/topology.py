@@ -43,6 +43,7 @@ _EXAMPLES = (
     "jms-bridge topology --json",
     "jms-bridge topology run examples.word_count:build",
     "jms-bridge topology state examples.word_count:build counts --key spark",
+    "jms-bridge topology migrate examples.order_totals:build --rename totals=gold-totals",
     "jms-bridge topology reset word-count",
 )
 app = typer.Typer(
@@ -151,6 +152,52 @@ def reset(
         typer.echo(line)
 
 
+@command(
+    "jms-bridge topology migrate billing.topology:build --rename totals=totals-by-day --dry-run",
+    "jms-bridge topology migrate billing.topology:build --drop totals",
+)
+def migrate(
+    build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
+    config: ConfigFile = DEFAULT_CONFIG,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OLD=NEW", help="A node with another name, whose state goes on. May be repeated."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE",
+            help="A node that is gone or has changed, whose state is thrown away. May be repeated.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Fit the state of a topology that is stopped to a changed topology.
+
+    Nodes that did not change keep their state, and all topics are read on from where the last run stopped. The next run
+    begins changed nodes with empty state.
+    """
+    from engine.topologies.migrate import open_migration
+
+    renames = {}
+    for pair in rename or ():
+        old, found, new = pair.partition("=")
+        if not found or not old or not new:
+            msg = f"--rename {pair}: expected OLD=NEW"
+            raise UsageError(msg)
+        renames[old] = new
+    drops = list(dict.fromkeys(drop or ()))
+    with open_migration(load(config), build, renames, drops) as migration:
+        for step in migration.steps:
+            typer.echo(step)
+        if dry_run:
+            return
+        if drops and not yes:
+            typer.confirm(f"Throw away the state of {', '.join(drops)}?", abort=True)
+        migration.run()
+
+
 def _read_time(text: str | int) -> int:
     """Milliseconds since 1970: a number is that, other text is a time of ISO 8601."""
     from engine.dead_letters.letter import milliseconds
@@ -202,7 +249,7 @@ def state(
             typer.echo(json_text(row))
 
 
-for each in (run, state, reset):
+for each in (run, state, migrate, reset):
     app.command(each.name, epilog=each.epilog)(each.run)
 
 

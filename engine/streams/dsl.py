@@ -217,10 +217,10 @@ class Stream:
         """The records with another key, as text or binary."""
         return self._keyed(self._builder._named(name, "select-key"), key)
 
-    def split(self, name: str) -> Branches:
+    def split(self, name: str) -> Branches[Stream]:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
         self._builder._add(nodes.Split(name, (self.name,)))
-        return Branches(self._builder, name, self)
+        return Branches(name, lambda branch, given: self._builder._read("condition", given, branch), self._then)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """A stream with the records of this stream and of the others, which must have the same fields and keys."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,9 @@ from engine.errors import SetupError
 from engine.spark import session
 from engine.streams.state import NodeState
 from engine.topologies.definition import find, read
+from engine.topologies.kept import KeptState
 from engine.topologies.registry import planned
-from engine.topologies.run import FINGERPRINTS, state_folder
+from engine.topologies.run import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     Raises:
         UsageError: there is no such function.
         StateError: the node keeps no state that can be shown.
-        SetupError: the topology has no state yet.
+        SetupError: the topology has no state yet, or that of another version of it.
     """
     find(build)
     spark = session.start(config, 1)
@@ -42,11 +42,17 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         topology = read(build)
         folder = state_folder(config, topology.name)
         version = _committed(folder)
-        counts = json.loads((folder / FINGERPRINTS).read_text(encoding="utf-8"))["partitions"]
+        before = KeptState.read(folder)
+        assert before is not None
         program = planned(config.schema, topology, spark)
+        kept = KeptState.of(program, before.partitions, before)
+        if misfits := before.misfits(kept):
+            msg = f"the state in {folder} is that of another version of the topology ({'; '.join(misfits)})"
+            raise SetupError(msg)
+        kept.place(program)
         jvm: Any = spark._jvm
         streams = jvm.jmsbridge.streams
-        where = (folder / "state").absolute().as_uri(), max(counts.values()), version
+        where = (folder / "state").absolute().as_uri(), max(kept.partitions.values()), version
         committed = streams.CommittedState(program.java, *where)
         try:
             yield NodeState(program, node, lambda *bounds: committed.rows(node, streams.StateRange(*bounds)))

@@ -84,6 +84,25 @@ def tables() -> Topology:
     return builder.build()
 
 
+def _paged(totals: str, extreme: str) -> Topology:
+    builder = StreamsBuilder(f"{PREFIX}-paged")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    pages = clicks.select_key("page").repartition(name="by-page").group_by_key()
+    pages.aggregate(totals, total="sum(n)").to(f"{PREFIX}-counts-out")
+    pages.aggregate("extreme", n=extreme).to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
+def paged() -> Topology:
+    """Two aggregates of the clicks of each page."""
+    return _paged("totals", "max(n)")
+
+
+def paged_anew() -> Topology:
+    """The same with another name for the first and another function for the second."""
+    return _paged("sums", "min(n)")
+
+
 def schemas() -> Topology:
     """Clicks in Avro and pages in Protobuf, read by the latest schemas of a registry and written again."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")

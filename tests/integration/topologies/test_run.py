@@ -103,6 +103,43 @@ def test_python_functions_run_in_batches_and_go_on_after_a_kill(bench: TopologyB
     bench.check("processed-out")
 
 
+def test_a_changed_topology_goes_on_with_the_state_that_is_migrated(bench: TopologyBench) -> None:
+    former = bench.start("paged", "--mode", "batch")
+    bench.send_clicks(500)
+    bench.comes_to("processed-out", 500)
+    bench.stop(former)
+    code, told = bench.fails("paged_anew", "--mode", "batch")
+    assert code == 3
+    assert "(changed: extreme; gone or renamed: totals)" in told
+    assert "`jms-bridge topology migrate`" in told
+
+    steps = "rename totals to sums\ndrop the state of extreme\nbegin extreme with empty state\n"
+    arguments = ("migrate", bench.function("paged_anew"), "--rename", "totals=sums")
+    assert "(changed: extreme): use --drop NODE" in bench.command(*arguments)
+    note = bench.folder / "var" / "topologies" / f"{bench.prefix}-paged" / "topology.json"
+    before = note.read_bytes()
+    assert bench.command(*arguments, "--drop", "extreme", "--dry-run").endswith(steps)
+    assert bench.command(*arguments, "--drop", "extreme").endswith("Throw away the state of extreme? [y/N]: ")
+    assert note.read_bytes() == before
+    assert bench.command(*arguments, "--drop", "extreme", "--yes").endswith(steps)
+
+    anew = bench.start("paged_anew", "--mode", "batch")
+    bench.send_clicks(500)
+    bench.comes_to("processed-out", 1_000)
+    assert "runs (process" in bench.command(*arguments, "--drop", "extreme", "--yes")
+    bench.stop(anew)
+    bench.check("counts-out")
+    last = {key: value["n"] for key, value in bench.published("processed-out")}
+    assert last == {f"p{page}": 501 + page for page in range(PAGES)}
+    asked = ("state", bench.function("paged_anew"), "extreme")
+    assert bench.command(*asked).count('"key"') == PAGES
+    # What was kept under the dropped number is removed.
+    kept = json.loads(note.read_text())
+    (kept["stores"]["extreme"],) = kept["dropped"]
+    note.write_text(json.dumps(kept))
+    assert bench.command(*asked).count('"key"') == 0
+
+
 def test_changelogs_have_the_tables_in_compacted_topics(bench: TopologyBench) -> None:
     def comes_to(clicks: int) -> None:
         # Not counted, since the topics are compacted.
