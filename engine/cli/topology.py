@@ -43,6 +43,7 @@ _EXAMPLES = (
     "jms-bridge topology --json",
     "jms-bridge topology run examples.word_count:build",
     "jms-bridge topology state examples.word_count:build counts --key spark",
+    "jms-bridge topology migrate examples.order_totals:build --rename totals=gold-totals",
     "jms-bridge topology reset word-count",
 )
 app = typer.Typer(
@@ -152,24 +153,103 @@ def reset(
 
 
 @command(
+    "jms-bridge topology migrate billing.topology:build --rename totals=totals-by-day --dry-run",
+    "jms-bridge topology migrate billing.topology:build --drop totals",
+)
+def migrate(
+    build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
+    config: ConfigFile = DEFAULT_CONFIG,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OLD=NEW", help="A node with another name, whose state goes on. May be repeated."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE",
+            help="A node that is gone or has changed, whose state is thrown away. May be repeated.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Fit the state of a topology that is stopped to a changed topology.
+
+    Nodes that did not change keep their state, and all topics are read on from where the last run stopped. The next run
+    begins changed nodes with empty state.
+    """
+    from engine.topologies.migrate import open_migration
+
+    renames = {}
+    for pair in rename or ():
+        old, found, new = pair.partition("=")
+        if not found or not old or not new:
+            msg = f"--rename {pair}: expected OLD=NEW"
+            raise UsageError(msg)
+        renames[old] = new
+    drops = list(dict.fromkeys(drop or ()))
+    with open_migration(load(config), build, renames, drops) as migration:
+        for step in migration.steps:
+            typer.echo(step)
+        if dry_run:
+            return
+        if drops and not yes:
+            typer.confirm(f"Throw away the state of {', '.join(drops)}?", abort=True)
+        migration.run()
+
+
+def _read_time(text: str | int) -> int:
+    """Milliseconds since 1970: a number is that, other text is a time of ISO 8601."""
+    from engine.dead_letters.letter import milliseconds
+
+    if isinstance(text, int) or re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    if (moment := milliseconds(text)) is None:
+        msg = f"{text!r} is no time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970"
+        raise typer.BadParameter(msg)
+    return moment
+
+
+@command(
     "jms-bridge topology state examples.order_totals:build totals --key ann",
-    "jms-bridge topology state examples.word_count:build counts --limit 20",
+    "jms-bridge topology state examples.order_totals:build totals --since 2026-01-01T12:00 --until 2026-01-01T12:59",
+    "jms-bridge topology state examples.word_count:build counts --prefix sp --limit 20",
+    "jms-bridge topology state examples.word_count:build counts --from-key a --to-key czz",
 )
 def state(
     build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
     node: Annotated[str, typer.Argument(metavar="NODE", help="A table or an aggregate, by the name of its node.")],
     config: ConfigFile = DEFAULT_CONFIG,
     key: Annotated[str | None, typer.Option(help="Rows of this key alone.")] = None,
+    from_key: Annotated[str | None, typer.Option(help="Rows of this key and of greater ones.")] = None,
+    to_key: Annotated[str | None, typer.Option(help="Rows of this key and of smaller ones.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Rows of keys that begin so.")] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            parser=_read_time,
+            metavar="TIME",
+            help="Windows that begin at this time or later: ISO 8601, in UTC if it names no zone, or milliseconds "
+            "since 1970.",
+        ),
+    ] = None,
+    until: Annotated[
+        int | None,
+        typer.Option(parser=_read_time, metavar="TIME", help="Windows that begin at this time or earlier."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most rows.")] = 100,
 ) -> None:
     """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
-    from engine.topologies.state import state_rows
+    from engine.topologies.state import open_state
 
-    for row in state_rows(load(config), build, node, key, limit):
-        typer.echo(json_text(row))
+    with open_state(load(config), build, node) as asked:
+        for row in asked.rows(
+            key, from_key=from_key, to_key=to_key, prefix=prefix, since=since, until=until, limit=limit
+        ):
+            typer.echo(json_text(row))
 
 
-for each in (run, state, reset):
+for each in (run, state, migrate, reset):
     app.command(each.name, epilog=each.epilog)(each.run)
 
 

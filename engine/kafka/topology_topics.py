@@ -45,11 +45,14 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
     return counts
 
 
-def ensure_topology_topics(config: Config, name: str, internal: Mapping[str, int], dead_letters: str) -> None:
-    """Creates the internal topics and the dead-letter topic of a topology, or checks those that are there.
+def ensure_topology_topics(
+    config: Config, name: str, internal: Mapping[str, int], compacted: Mapping[str, int], dead_letters: str
+) -> None:
+    """Creates the internal, the compacted and the dead-letter topics of a topology, or checks those that are there.
 
     Raises:
-        HardFailureError: Kafka refuses, or an internal topic has another number of partitions.
+        HardFailureError: Kafka refuses, an internal topic has another number of partitions, or one that has to be
+            compacted is not.
         UnreachableError: no broker answers in time.
     """
     size = {"max.message.bytes": str(config.journal.max_message_bytes + _HEADERS_BYTES)}
@@ -60,7 +63,15 @@ def ensure_topology_topics(config: Config, name: str, internal: Mapping[str, int
     new = [NewTopic(topic, count, replication, config=settings) for topic, count in internal.items()]
     kept = {"retention.ms": str(config.journal.retention_ms), **own}
     new.append(NewTopic(dead_letters, 1, replication, config=kept))
-    found = Cluster(config, _SECONDS).ensure(new, {each.topic: f"topology '{name}'" for each in new})
+    latest = {"cleanup.policy": "compact", **own}
+    new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
+    cluster = Cluster(config, _SECONDS)
+    found = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
+    for topic, actual in cluster.settings(compacted).items():
+        policy = actual.get("cleanup.policy", "compact")
+        if "compact" not in policy:
+            msg = f"topology '{name}' publishes a table to '{topic}', whose cleanup.policy is {policy}"
+            raise HardFailureError(f"{msg}: set it to compact, or name another topic in changelog()")
     for topic, count in internal.items():
         there = found[topic]
         if isinstance(there, KafkaError):

@@ -16,7 +16,7 @@ from engine.streams.python_functions import InputRecord, ProcessorContext, Pytho
 from engine.streams.row import HeaderView, Row
 from engine.streams.schema_serdes import SchemaSerde, avro, protobuf
 from engine.streams.serdes import KeyKind, Serde, binary, json, text
-from engine.streams.state import NodeState
+from engine.streams.state import NodeState, StateError
 from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
 
@@ -42,6 +42,7 @@ __all__ = [
     "Serde",
     "SessionWindows",
     "SlidingWindows",
+    "StateError",
     "Stream",
     "StreamsBuilder",
     "Table",

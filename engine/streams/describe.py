@@ -125,6 +125,8 @@ def _detail(node: Node) -> str:
     match node:
         case SourceNode():
             return f"topics: [{node.topic}]"
+        case SinkNode(topic=str() as topic, is_compacted=True):
+            return f"topic: {topic}, compacted"
         case SinkNode(topic=str() as topic):
             return f"topic: {topic}"
         case SinkNode(topic=TopicChoice() as choice):

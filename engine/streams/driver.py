@@ -139,15 +139,13 @@ class TopologyTestDriver:
         return list(_outputs(packed, lambda value: value if as_bytes else self._decoded(topic, value)))
 
     def get_store(self, node: str) -> NodeState:
-        """The state of a node; TopologyError, when it is asked, if it keeps none that can be shown."""
-
-        def look(key: bytes | None, limit: int) -> bytes:
-            try:
-                return bytes(self._running().state(node, key, limit))
-            except JVM_ERRORS as error:
-                raise TopologyError([reason_of(error)]) from error
-
-        return NodeState(look)
+        """The state of a node; StateError if it keeps none that can be shown."""
+        running = self._running()
+        assert self._program is not None
+        jvm: Any = self._spark._jvm
+        return NodeState(
+            self._program, node, lambda *bounds: running.state(node, jvm.jmsbridge.streams.StateRange(*bounds))
+        )
 
     def rejected(self) -> list[Output]:
         """The records that went to the dead-letter topic since they were last read, with the reasons in headers."""

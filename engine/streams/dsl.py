@@ -27,6 +27,7 @@ from typing import Literal
 from pyspark.sql import Column
 
 from engine.streams import nodes
+from engine.streams.branches import Branches
 from engine.streams.nodes import Expression, Node, RowFunction, TextLanguage
 from engine.streams.python_functions import (
     BatchFunction,
@@ -37,11 +38,12 @@ from engine.streams.python_functions import (
 )
 from engine.streams.row import Row
 from engine.streams.serdes import KeyKind, Serde, binary
+from engine.streams.serdes import json as json_serde
 from engine.streams.topology import Topology, TopologyError, faults_of
 from engine.streams.windows import Duration, Windows, milliseconds
 from routes.errors import BridgeError
 
-__all__ = ["Branches", "GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
+__all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 
 class StreamsBuilder:
@@ -215,10 +217,10 @@ class Stream:
         """The records with another key, as text or binary."""
         return self._keyed(self._builder._named(name, "select-key"), key)
 
-    def split(self, name: str) -> Branches:
+    def split(self, name: str) -> Branches[Stream]:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
         self._builder._add(nodes.Split(name, (self.name,)))
-        return Branches(self._builder, name, self)
+        return Branches(name, lambda branch, given: self._builder._read("condition", given, branch), self._then)
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """A stream with the records of this stream and of the others, which must have the same fields and keys."""
@@ -515,6 +517,23 @@ class Table:
         """Publishes the changes of the table, as `to_stream().to(…)`."""
         self.to_stream().to(topic, value=value, name=name)
 
+    def changelog(self, topic: str, *, value: Serde | None = None, name: str | None = None) -> Table:
+        """Publishes each change to a compacted topic, from which others can read the whole table; returns the table.
+
+        A removed row is a record without a value. Rows of windows have keys of their own, JSON such as
+        `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic is created when the topology starts.
+        """
+        name = self._builder._named(name, "changelog")
+        changes = self
+        if self._windows is not None:
+            node = nodes.SelectKey(
+                f"{name}-key", (self.name,), key=lambda _: json_serde().writer(("key", "window_start"))
+            )
+            changes = self._then(node)
+        stream = self._builder._add(nodes.ToStream(f"{name}-changes", (changes.name,)))
+        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, is_compacted=True))
+        return self
+
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:
         name = self._builder._named(name, kind)
         condition = self._builder._read("condition", condition, name)
@@ -570,31 +589,3 @@ class GroupedTable:
         name = builder._named(name, kind)
         kept = self._table._kept(name)
         return builder._table(nodes.GroupTable(name, (kept.name,), group=self._key, columns=columns))
-
-
-class Branches:
-    """A split that is being built; `default_branch` and `no_default_branch` return its streams in order."""
-
-    def __init__(self, builder: StreamsBuilder, split: str, stream: Stream) -> None:
-        self._builder = builder
-        self._split = split
-        self._stream = stream
-        self._streams: list[Stream] = []
-
-    def branch(self, condition: Expression, *, name: str) -> Branches:
-        """Adds a branch for records that no earlier branch took, if the condition is true."""
-        return self._branch(
-            nodes.Branch(name, (self._split,), condition=self._builder._read("condition", condition, name))
-        )
-
-    def default_branch(self, name: str) -> tuple[Stream, ...]:
-        """Ends the split; returns its streams, the last of them with the records that no branch took."""
-        return tuple(self._branch(nodes.Branch(name, (self._split,), condition=None))._streams)
-
-    def no_default_branch(self) -> tuple[Stream, ...]:
-        """Ends the split; returns its streams. Records that no branch took end at the split."""
-        return tuple(self._streams)
-
-    def _branch(self, branch: nodes.Branch) -> Branches:
-        self._streams.append(self._stream._then(branch))
-        return self

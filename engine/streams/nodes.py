@@ -335,6 +335,8 @@ class SinkNode(Node):
     topic: str | Column | RowFunction = field(kw_only=True)
     value: Serde | None = field(default=None, kw_only=True)
     """Form of the values; None: bytes or text if that is all they have, else JSON."""
+    is_compacted: bool = field(default=False, kw_only=True)
+    """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)

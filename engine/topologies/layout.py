@@ -25,6 +25,7 @@ from engine.streams.nodes import (
     Process,
     PythonColumn,
     Repartition,
+    SinkNode,
     SourceNode,
 )
 from engine.streams.program import internal_topic
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from engine.streams.program import Program
     from engine.streams.topology import Topology
 
-__all__ = ["Layout", "fingerprints", "lay_out"]
+__all__ = ["Layout", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Layout:
     """Number of partitions of each topic that is read, internal topics included."""
     internal: Mapping[str, int]
     """Those of the internal topics alone."""
+    compacted: Mapping[str, int]
+    """Number of partitions for each compacted topic that is written, if it has to be created."""
     mixes_inputs: tuple[str, ...]
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
     python: tuple[str, ...]
@@ -103,8 +106,13 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
         if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
     )
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
+    compacted = {
+        node.topic: max(counts[each] for each in inputs[node.name])
+        for node in topology.nodes
+        if isinstance(node, SinkNode) and node.is_compacted and isinstance(node.topic, str)
+    }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
-    return Layout(counts, internal, tuple(dict.fromkeys((*mixing, *joins))), python)
+    return Layout(counts, internal, compacted, tuple(dict.fromkeys((*mixing, *joins))), python)
 
 
 def fingerprints(program: Program) -> dict[str, str]:
@@ -117,9 +125,35 @@ def fingerprints(program: Program) -> dict[str, str]:
             if isinstance(node, KeyedProcess):
                 # What the function gets and returns is not in the state.
                 about = [], "", [node.state, program.key_kind(node.name)]
-            text = repr([type(node).__name__, *about])
-            found[node.name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+            found[node.name] = _digest([type(node).__name__, *about])
     return found
+
+
+def internal_formats(program: Program) -> dict[str, str]:
+    """Digest for each internal topic of its records' fields and keys: it may hold some that were not read yet."""
+    topology, found = program.topology, {}
+    for node in topology.nodes:
+        if isinstance(node, JoinForeign) or _makes_topic(node):
+            sides = [(program.fields(each), program.key_kind(each)) for each in node.parents]
+            digest = _digest([type(node).__name__, sides, program.key_kind(node.name)])
+            own = _foreign_topics(topology, node) if isinstance(node, JoinForeign) else None
+            found.update(dict.fromkeys(own or (internal_topic(topology, node.name),), digest))
+    return found
+
+
+def internal_inputs(topology: Topology) -> dict[str, list[str]]:
+    """The internal topics whose records reach each node with state."""
+    read = {source.topic for source in topology.sources}
+    inputs = _inputs(topology)
+    return {
+        node.name: [topic for topic in inputs[node.name] if topic not in read]
+        for node in topology.nodes
+        if isinstance(node, STATEFUL)
+    }
+
+
+def _digest(about: list[object]) -> str:
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:16]
 
 
 def _settings(node: Node) -> list[str]:

@@ -12,10 +12,19 @@ from engine.topologies.run import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from routes.model import Config
 
-__all__ = ["reset_topology"]
+__all__ = ["refuse_while_running", "reset_topology"]
+
+
+def refuse_while_running(folder: Path) -> None:
+    """Does nothing; SetupError if the topology with this folder runs."""
+    lock = folder / "lock"
+    if is_locked(lock):
+        msg = f"topology '{folder.name}' runs (process {lock.read_text(encoding='utf-8').strip()}): stop it first"
+        raise SetupError(msg)
 
 
 def reset_topology(config: Config, name: str) -> Iterator[str]:
@@ -27,10 +36,7 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
         UnreachableError: no broker answers.
     """
     folder = state_folder(config, name)
-    lock = folder / "lock"
-    if is_locked(lock):
-        msg = f"topology '{name}' runs (process {lock.read_text(encoding='utf-8').strip()}): stop it first"
-        raise SetupError(msg)
+    refuse_while_running(folder)
     yield from delete_topology_topics(config, name)
     if folder.exists():
         shutil.rmtree(folder)

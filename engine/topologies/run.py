@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ from engine.spark.launch import Launch, log_file
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.definition import find, read
-from engine.topologies.layout import Layout, fingerprints, lay_out
+from engine.topologies.kept import KeptState
+from engine.topologies.layout import Layout, lay_out
 from engine.topologies.registry import planned
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = [
-    "FINGERPRINTS",
     "Guarantee",
     "Mode",
     "TopologyFigures",
@@ -58,8 +57,6 @@ _READ_SECONDS = 1.0
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000
-FINGERPRINTS = "topology.json"
-"""File with what a topology's state was made of."""
 _MINIMUM_REALTIME_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -145,14 +142,16 @@ def run_topology(
         if layout.shares > spark.sparkContext.defaultParallelism:
             msg = f"the topology needs {layout.shares} task slots and Spark has {spark.sparkContext.defaultParallelism}"
             raise SetupError(f"{msg}: raise the number in spark.master")
-        ensure_topology_topics(config, topology.name, layout.internal, program.dead_letters)
+        ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
         folder = state_folder(config, topology.name)
         make_folder(folder)
         lock = CheckpointLock(spark, folder, _LOCK_SECONDS)
         try:
-            _check_state(folder, program, layout)
+            kept = _checked(folder, program, layout)
+            kept.write(folder)
+            kept.place(program)
             begin(topology)
-            _Run(config, settings, spark, program, layout, mode, folder).follow(stop, report)
+            _Run(config, settings, spark, program, kept, mode, folder).follow(stop, report)
         finally:
             lock.release()
     finally:
@@ -166,7 +165,7 @@ class _Run:
         settings: TopologySettings,
         spark: SparkSession,
         program: Program,
-        layout: Layout,
+        kept: KeptState,
         mode: Mode,
         folder: Path,
     ) -> None:
@@ -185,12 +184,13 @@ class _Run:
             jvm.jmsbridge.streams.RunSettings(
                 program.java,
                 is_exact,
-                dict(layout.partitions),
+                dict(kept.partitions),
                 _consumer(config, mode),
                 _producer(config, mode, is_exact=is_exact),
                 (folder / "state").absolute().as_uri(),
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
+                list(kept.dropped),
             ),
         )
 
@@ -284,47 +284,24 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
     return "realtime"
 
 
-def _check_state(folder: Path, program: Program, layout: Layout) -> None:
-    """Compares the topology with the one whose state is in the folder, and notes it there.
+def _checked(folder: Path, program: Program, layout: Layout) -> KeptState:
+    """The state with which the topology goes on.
 
     Raises:
-        SetupError: the state cannot be used; the text names the nodes and the ways out.
+        SetupError: the state in the folder cannot be used; the text names the nodes and the ways out.
     """
-    path = folder / FINGERPRINTS
-    nodes = fingerprints(program)
-    if path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            kept, counts = before["nodes"], before["partitions"]
-        except (ValueError, KeyError, TypeError) as error:
-            msg = f"{path} is damaged: restore it, or start anew with: jms-bridge topology reset {folder.name}"
-            raise SetupError(msg) from error
-        changed = [name for name, each in nodes.items() if name in kept and kept[name] != each]
-        gone = [name for name in kept if name not in nodes]
-        other = [topic for topic, count in layout.partitions.items() if counts.get(topic, count) != count]
-        if changed or gone or other:
-            raise SetupError(_changed(folder, changed, gone, other))
-    elif (folder / "spark").exists():
-        msg = f"{path} is missing, beside a checkpoint: restore it, or: jms-bridge topology reset {folder.name}"
+    before = KeptState.read(folder)
+    now = KeptState.of(program, layout.partitions, before)
+    misfits = [] if before is None else before.misfits(now)
+    if misfits:
+        msg = (
+            f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "
+            "undo the change; keep the state of all other nodes with `jms-bridge topology migrate`; "
+            "give StreamsBuilder a new name, which begins with empty state; or throw the state away with "
+            f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
+        )
         raise SetupError(msg)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps({"nodes": nodes, "partitions": dict(layout.partitions)}, indent=1), encoding="utf-8")
-    draft.replace(path)
-
-
-def _changed(folder: Path, changed: list[str], gone: list[str], other: list[str]) -> str:
-    parts = []
-    if changed:
-        parts.append(f"changed: {', '.join(changed)}")
-    if gone:
-        parts.append(f"gone or renamed: {', '.join(gone)}")
-    if other:
-        parts.append(f"other numbers of partitions: {', '.join(other)}")
-    return (
-        f"the state in {folder} does not fit the topology any more ({'; '.join(parts)}). Three ways out: "
-        f"undo the change; give StreamsBuilder a new name, which begins with empty state; or throw the state away with "
-        f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
-    )
+    return now
 
 
 def _consumer(config: Config, mode: Mode) -> dict[str, str]:

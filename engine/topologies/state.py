@@ -1,39 +1,40 @@
-"""Look into the state of a topology, as its last committed batch left it, whether the topology runs or not."""
+"""State of a topology as its last committed batch left it, whether the topology runs or not."""
 
 from __future__ import annotations
 
-import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import SetupError, UsageError
+from engine.errors import SetupError
 from engine.spark import session
-from engine.streams.program import JVM_ERRORS, reason_of
 from engine.streams.state import NodeState
 from engine.topologies.definition import find, read
+from engine.topologies.kept import KeptState
 from engine.topologies.registry import planned
-from engine.topologies.run import FINGERPRINTS, state_folder
+from engine.topologies.run import state_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from routes.model import Config
 
-__all__ = ["state_rows"]
+__all__ = ["open_state"]
 
 
-def state_rows(config: Config, build: str, node: str, key: str | None, limit: int) -> list[dict[str, Any]]:
-    """Rows of a node's state, of one key or of all.
+@contextmanager
+def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
+    """Opens the state of a node, as the last commit leaves it now; what is committed later is not in it.
 
     Args:
         config: the configuration, for the data folder and Spark's settings.
         build: the function that builds the topology, as `module:function`.
         node: name of a node with state.
-        key: text of the key; None: all keys.
-        limit: most rows.
 
     Raises:
-        UsageError: there is no such function, or the node keeps no state that can be shown.
-        SetupError: the topology has no state yet.
+        UsageError: there is no such function.
+        StateError: the node keeps no state that can be shown.
+        SetupError: the topology has no state yet, or that of another version of it.
     """
     find(build)
     spark = session.start(config, 1)
@@ -41,20 +42,22 @@ def state_rows(config: Config, build: str, node: str, key: str | None, limit: in
         topology = read(build)
         folder = state_folder(config, topology.name)
         version = _committed(folder)
-        counts = json.loads((folder / FINGERPRINTS).read_text(encoding="utf-8"))["partitions"]
+        before = KeptState.read(folder)
+        assert before is not None
         program = planned(config.schema, topology, spark)
-        jvm = spark._jvm
-        assert jvm is not None
-        where: Any = ((folder / "state").absolute().as_uri(), max(counts.values()), version)
-
-        def look(wanted: bytes | None, most: int) -> bytes:
-            query: Any = jvm.jmsbridge.streams.StateQuery
-            return bytes(query.state(program.java, *where, node, wanted, most))
-
+        kept = KeptState.of(program, before.partitions, before)
+        if misfits := before.misfits(kept):
+            msg = f"the state in {folder} is that of another version of the topology ({'; '.join(misfits)})"
+            raise SetupError(msg)
+        kept.place(program)
+        jvm: Any = spark._jvm
+        streams = jvm.jmsbridge.streams
+        where = (folder / "state").absolute().as_uri(), max(kept.partitions.values()), version
+        committed = streams.CommittedState(program.java, *where)
         try:
-            return NodeState(look).rows(key, limit=limit)
-        except JVM_ERRORS as error:
-            raise UsageError(reason_of(error)) from error
+            yield NodeState(program, node, lambda *bounds: committed.rows(node, streams.StateRange(*bounds)))
+        finally:
+            committed.close()
     finally:
         session.close(spark)
 

@@ -344,6 +344,7 @@ def test_the_public_names_are_those_in_the_documentation_of_the_api() -> None:
         "engine.message",
         "engine.router",
         "engine.streams",
+        "engine.topologies.state",
         "routes.config",
         "routes.errors",
         "routes.model",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
@@ -70,6 +70,29 @@ class TopologyBench:
             producer.produce(f"{self.prefix}-clicks", value, f"k{number}", timestamp=BEGIN_MS + number * 1_000)
         assert producer.flush(60) == 0
         self.sent += count
+
+    def remove_page(self, page: str) -> None:
+        producer = self._producer()
+        producer.produce(f"{self.prefix}-pages", None, page, timestamp=2)
+        assert producer.flush(30) == 0
+
+    def policy(self, topic: str, change: str | None = None) -> str:
+        """The cleanup.policy of a topic, which is changed first if there is a `change`."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        resource = ConfigResource(ResourceType.TOPIC, f"{self.prefix}-{topic}")
+        if change is not None:
+            resource.add_incremental_config(
+                ConfigEntry("cleanup.policy", change, incremental_operation=AlterConfigOpType.SET)
+            )
+            for done in admin.incremental_alter_configs([resource]).values():
+                done.result(30)
+        (found,) = (each.result(30) for each in admin.describe_configs([resource]).values())
+        return str(found["cleanup.policy"].value)
+
+    def has(self, topic: str) -> bool:
+        """Whether Kafka has the topic."""
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        return f"{self.prefix}-{topic}" in admin.list_topics(timeout=10).topics
 
     def send_unreadable(self) -> None:
         """Sends a click that is no JSON."""
@@ -149,6 +172,13 @@ class TopologyBench:
 
     def published(self, topic: str) -> list[tuple[str, dict[str, Any]]]:
         """Keys and values of what readers of committed records see."""
+        return [(key, value) for key, value in self._read(topic) if value is not None]
+
+    def latest(self, topic: str) -> dict[str, dict[str, Any]]:
+        """What compaction would leave of a topic."""
+        return {key: value for key, value in dict(self._read(topic)).items() if value is not None}
+
+    def _read(self, topic: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
         settings = {
             "bootstrap.servers": self._bootstrap,
             "group.id": "test",
@@ -156,7 +186,7 @@ class TopologyBench:
             "log_level": 0,
         }
         consumer = Consumer({**settings, "isolation.level": "read_committed"})
-        name, found, ended = f"{self.prefix}-{topic}", [], 0
+        name, ended = f"{self.prefix}-{topic}", 0
         consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
         while ended < PARTITIONS:
             record = consumer.poll(10)
@@ -167,10 +197,8 @@ class TopologyBench:
                 continue
             key, value = record.key(), record.value()
             assert key is not None
-            assert value is not None
-            found.append((str(key, "utf-8"), json.loads(value)))
+            yield str(key, "utf-8"), None if value is None else json.loads(value)
         consumer.close()
-        return found
 
     def comes_to(self, topic: str, count: int) -> None:
         """Waits until so many records are published."""

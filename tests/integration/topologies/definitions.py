@@ -73,6 +73,36 @@ def joined() -> Topology:
     return builder.build()
 
 
+def tables() -> Topology:
+    """The pages, and the totals of each page and of its days, in topics for others."""
+    builder = StreamsBuilder(f"{PREFIX}-tables")
+    builder.table(f"{PREFIX}-pages", value=json("title string"), name="pages").changelog(f"{PREFIX}-pages-log")
+    pages = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).group_by("page")
+    pages.aggregate("totals", total="sum(n)").changelog(f"{PREFIX}-totals-log")
+    days = pages.windowed_by(TimeWindows.of("1 day", grace="1 day"))
+    days.aggregate("days", total="sum(n)").changelog(f"{PREFIX}-days-log")
+    return builder.build()
+
+
+def _paged(totals: str, extreme: str) -> Topology:
+    builder = StreamsBuilder(f"{PREFIX}-paged")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    pages = clicks.select_key("page").repartition(name="by-page").group_by_key()
+    pages.aggregate(totals, total="sum(n)").to(f"{PREFIX}-counts-out")
+    pages.aggregate("extreme", n=extreme).to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
+def paged() -> Topology:
+    """Two aggregates of the clicks of each page."""
+    return _paged("totals", "max(n)")
+
+
+def paged_anew() -> Topology:
+    """The same with another name for the first and another function for the second."""
+    return _paged("sums", "min(n)")
+
+
 def schemas() -> Topology:
     """Clicks in Avro and pages in Protobuf, read by the latest schemas of a registry and written again."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")

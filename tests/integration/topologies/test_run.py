@@ -22,7 +22,7 @@ from tests.integration.prometheus import (
     check_metric,
     check_panel,
 )
-from tests.integration.topologies.conftest import PAGES, TopologyBench, children
+from tests.integration.topologies.conftest import BEGIN_MS, PAGES, TopologyBench, children
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     asked = bench.command("state", bench.function("counts"), "counts", "--key", "p3").splitlines()
     times = [json.loads(line)["times"] for line in asked if line.startswith("{")]
     assert sum(times) == 2_500 / PAGES, asked
+    minute = 60_000
+    since = BEGIN_MS - BEGIN_MS % minute + 10 * minute
+    two_minutes = ("--since", str(since), "--until", "2001-09-09T01:57")
+    asked = bench.command("state", bench.function("counts"), "counts", "--prefix", "p1", *two_minutes).splitlines()
+    rows = [json.loads(line) for line in asked if line.startswith("{")]
+    assert {row["window_start"] for row in rows} == {"2001-09-09T01:56:00.000Z", "2001-09-09T01:57:00.000Z"}
+    assert {row["key"] for row in rows} == {"p1", *(f"p{page}" for page in range(10, 20))}
+    assert [row["times"] for row in rows] == [3] * 22
 
     code, told = bench.fails("changed")
     assert code == 3
@@ -93,6 +101,84 @@ def test_python_functions_run_in_batches_and_go_on_after_a_kill(bench: TopologyB
     bench.comes_to("processed-out", 4_000)
     bench.stop(stopped)
     bench.check("processed-out")
+
+
+def test_a_changed_topology_goes_on_with_the_state_that_is_migrated(bench: TopologyBench) -> None:
+    former = bench.start("paged", "--mode", "batch")
+    bench.send_clicks(500)
+    bench.comes_to("processed-out", 500)
+    bench.stop(former)
+    code, told = bench.fails("paged_anew", "--mode", "batch")
+    assert code == 3
+    assert "(changed: extreme; gone or renamed: totals)" in told
+    assert "`jms-bridge topology migrate`" in told
+
+    steps = "rename totals to sums\ndrop the state of extreme\nbegin extreme with empty state\n"
+    arguments = ("migrate", bench.function("paged_anew"), "--rename", "totals=sums")
+    assert "(changed: extreme): use --drop NODE" in bench.command(*arguments)
+    note = bench.folder / "var" / "topologies" / f"{bench.prefix}-paged" / "topology.json"
+    before = note.read_bytes()
+    assert bench.command(*arguments, "--drop", "extreme", "--dry-run").endswith(steps)
+    assert bench.command(*arguments, "--drop", "extreme").endswith("Throw away the state of extreme? [y/N]: ")
+    assert note.read_bytes() == before
+    assert bench.command(*arguments, "--drop", "extreme", "--yes").endswith(steps)
+
+    anew = bench.start("paged_anew", "--mode", "batch")
+    bench.send_clicks(500)
+    bench.comes_to("processed-out", 1_000)
+    assert "runs (process" in bench.command(*arguments, "--drop", "extreme", "--yes")
+    bench.stop(anew)
+    bench.check("counts-out")
+    last = {key: value["n"] for key, value in bench.published("processed-out")}
+    assert last == {f"p{page}": 501 + page for page in range(PAGES)}
+    asked = ("state", bench.function("paged_anew"), "extreme")
+    assert bench.command(*asked).count('"key"') == PAGES
+    # What was kept under the dropped number is removed.
+    kept = json.loads(note.read_text())
+    (kept["stores"]["extreme"],) = kept["dropped"]
+    note.write_text(json.dumps(kept))
+    assert bench.command(*asked).count('"key"') == 0
+
+
+def test_changelogs_have_the_tables_in_compacted_topics(bench: TopologyBench) -> None:
+    def comes_to(clicks: int) -> None:
+        # Not counted, since the topics are compacted.
+        total = sum(range(clicks + 1))
+        until(lambda: _totals(bench, "totals-log") == _totals(bench, "days-log") == total, 120, f"{clicks} clicks")
+
+    bench.send_pages()
+    killed = bench.start("tables")
+    until(lambda: bench.has("days-log"))
+    bench.send_clicks(500)
+    comes_to(500)
+    bench.send_clicks(500)
+    bench.kill(killed)
+    bench.remove_page("p3")
+    stopped = bench.start("tables")
+    bench.send_clicks(500)
+    comes_to(1_500)
+    pages = {f"p{page}": {"title": f"T{page}"} for page in range(PAGES) if page != 3}
+    until(lambda: bench.latest("pages-log") == pages, 60, "the removal")
+    bench.stop(stopped)
+    assert [bench.policy(log) for log in ("pages-log", "totals-log", "days-log")] == ["compact"] * 3
+    assert {key: value["total"] for key, value in bench.latest("days-log").items()} == {
+        f'{{"key":"{page}","window_start":"2001-09-09T00:00:00.000Z"}}': value["total"]
+        for page, value in bench.latest("totals-log").items()
+    }
+
+    assert bench.policy("days-log", "delete") == "delete"
+    code, told = bench.fails("tables")
+    assert code == 4
+    assert f"'{bench.prefix}-days-log', whose cleanup.policy is delete: set it to compact, or name another" in told
+    assert bench.policy("days-log", "compact,delete") == "compact,delete"
+    started = bench.start("tables")
+    bench.send_clicks(1)
+    until(lambda: _totals(bench, "totals-log") == sum(range(1_502)), 120, "another click")
+    bench.stop(started)
+
+
+def _totals(bench: TopologyBench, topic: str) -> int:
+    return sum(value["total"] for value in bench.latest(topic).values())
 
 
 def test_a_missing_topic_is_named(bench: TopologyBench) -> None:

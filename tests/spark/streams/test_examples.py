@@ -103,7 +103,7 @@ def test_card_fraud(spark: SparkSession) -> None:
         driver.pipe_input("payments", card, {"amount": amount}, timestamp=second * 1_000)
     (alert,) = driver.read_output("alerts")
     assert (alert.key, alert.timestamp, alert.value) == ("a", 59_000, {"trial": 0.5, "amount": 700.0})
-    assert driver.get_store("trials").rows() == []
+    assert list(driver.get_store("trials").all()) == []
     driver.close()
 
 

@@ -365,7 +365,7 @@ def test_foreign_key_joins_follow_both_tables(spark: SparkSession, seed: int, ke
             elif keeps:
                 expected[key] = {"n": number}
         assert shown == expected
-    kept = {row["key"]: row for row in driver.get_store("join-1" if not keeps else "left-join-1").rows()}
+    kept = {row["key"]: row for row in driver.get_store("join-1" if not keeps else "left-join-1").all()}
     assert {key: {name: row[name] for name in row if name != "key"} for key, row in kept.items()} == shown
     assert driver.rejected() == []
 

@@ -73,10 +73,10 @@ def test_state_and_timers_of_keys_follow_the_time_of_the_records(spark: SparkSes
         ("a", 15_000, 2, "a at 15000"),
         ("b", 15_000, 2, "record"),
     ]
-    assert driver.get_store("counts").rows() == [{"key": "b", "count": 2, "due": 25_000, "last": [4, 5]}]
+    assert list(driver.get_store("counts").all()) == [{"key": "b", "count": 2, "due": 25_000, "last": [4, 5]}]
     driver.advance_time(25_000)
     assert [(each.key, each.value["why"]) for each in driver.read_output("out")] == [("b", "b at 25000")]
-    assert driver.get_store("counts").rows() == []
+    assert list(driver.get_store("counts").all()) == []
     driver.close()
 
 

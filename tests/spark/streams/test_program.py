@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.streams import StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json, plan, text
+from engine.streams import StateError, StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json, plan, text
 from engine.topologies.layout import fingerprints, lay_out
 
 FAULTS: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
@@ -104,16 +104,16 @@ def test_state_can_be_asked(spark: SparkSession) -> None:
     totals = driver.get_store("totals")
     assert totals.get("a") == {"key": "a", "total": 4}
     assert totals.get("c") is None
-    assert totals.rows() == [{"key": "a", "total": 4}, {"key": "b", "total": 2}]
-    assert totals.rows(limit=1) == [{"key": "a", "total": 4}]
+    assert list(totals.all()) == [{"key": "a", "total": 4}, {"key": "b", "total": 2}]
+    assert list(totals.all(limit=1)) == [{"key": "a", "total": 4}]
     second = "1970-01-01T00:00:01.000Z"
-    assert driver.get_store("by-second").rows("a") == [
+    assert list(driver.get_store("by-second").fetch("a")) == [
         {"key": "a", "window_start": second, "window_end": "1970-01-01T00:00:02.000Z", "total": 3}
     ]
-    assert driver.get_store("people").rows() == [{"key": "ann", "team": "red"}, {"key": "cid", "team": "red"}]
-    assert driver.get_store("teams").rows() == [{"key": "red", "count": 2}]
-    with pytest.raises(TopologyError, match="no node 'other' keeps state; these do:"):
-        driver.get_store("other").get("a")
+    assert list(driver.get_store("people").all()) == [{"key": "ann", "team": "red"}, {"key": "cid", "team": "red"}]
+    assert list(driver.get_store("teams").all()) == [{"key": "red", "count": 2}]
+    with pytest.raises(StateError, match="no node 'other' has state that can be asked; these have: totals, by-second"):
+        driver.get_store("other")
 
 
 def test_times_may_jump(spark: SparkSession) -> None:

@@ -24,8 +24,13 @@ final class Keys {
   }
 
   Keys bytes(byte[] bytes) {
-    out.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).array());
-    out.writeBytes(bytes);
+    length(bytes.length).out.writeBytes(bytes);
+    return this;
+  }
+
+  /** Begins bytes of this length. */
+  Keys length(int length) {
+    out.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(length).array());
     return this;
   }
 

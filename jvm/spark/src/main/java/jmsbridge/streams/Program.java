@@ -92,8 +92,17 @@ public final class Program implements Serializable {
     if (nodes.get(node) instanceof StatefulNode stateful) {
       return stateful;
     }
-    List<String> others = nodes.values().stream().filter(StatefulNode.class::isInstance).map(each -> each.name).toList();
-    throw new IllegalArgumentException("no node '%s' keeps state; these do: %s".formatted(node, others));
+    throw new IllegalArgumentException("no node '%s' keeps state; these do: %s".formatted(node, statefulNames()));
+  }
+
+  /** Names of the nodes with entries of their own in the store. */
+  public List<String> statefulNames() {
+    return nodes.values().stream().filter(StatefulNode.class::isInstance).map(each -> each.name).toList();
+  }
+
+  /** Sets the number under which a node keeps its entries; before the program is copied to tasks. */
+  public void keepUnder(String node, int number) {
+    stateful(node).keepUnder(number);
   }
 
   Projection shown(String node) {

@@ -88,7 +88,8 @@ final class Regrouping {
     @Override
     StreamRecord shown(Store.Entry entry) {
       byte[] group = new Keys.Reader(entry.key()).bytes();
-      byte[] first = task.store().startingWith(keys(STATE).bytes(group).done()).get(0).key();
+      byte[] members = keys(STATE).bytes(group).done();
+      byte[] first = task.store().range(members, Keys.behind(members), 1).get(0).key();
       return Arrays.equals(first, entry.key()) ? StreamRecord.of(group, lookUp(group), Rows.time(entry.value())) : null;
     }
 

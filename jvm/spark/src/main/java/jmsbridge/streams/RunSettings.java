@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.io.Serializable;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -15,15 +16,18 @@ import java.util.Map;
  * @param folder where the state is kept, as a URI of Hadoop
  * @param mostRecords most records of a partition in one batch
  * @param commitMs milliseconds between two commits of outputs in real-time mode
+ * @param dropped numbers under which former nodes kept state that is not needed any more
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
-    Map<String, Object> producer, String folder, long mostRecords, long commitMs) implements Serializable {
+    Map<String, Object> producer, String folder, long mostRecords, long commitMs,
+    List<Integer> dropped) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
     consumer = new HashMap<>(consumer);
     producer = new HashMap<>(producer);
+    dropped = List.copyOf(dropped);
   }
 
   int shares() {

@@ -127,6 +127,7 @@ final class RunningShare {
     inUse.acquireUninterruptibly();
     try {
       store.load(batch);
+      settings.dropped().forEach(store::removeAll);
       Map<String, Long> before = task == null ? Map.of() : task.counts();
       Program program = settings.program().copy();
       if (globals != null) {

@@ -17,6 +17,7 @@ abstract class StatefulNode extends Node {
   static final long SLACK_MS = 1000;
   private static final char PROGRESS = 'p';
 
+  private int number;
   private long time = Long.MIN_VALUE;
   private long sequence;
   private boolean isSaved = true;
@@ -27,13 +28,19 @@ abstract class StatefulNode extends Node {
 
   StatefulNode(String name, StructType type) {
     super(name, type);
+    number = number(name);
   }
 
-  /** Number under which a node of this name keeps its entries. */
+  /** Number under which a node of this name keeps its entries unless it is given another one. */
   static int number(String name) {
     CRC32 checksum = new CRC32();
     checksum.update(name.getBytes(StandardCharsets.UTF_8));
     return (int) checksum.getValue();
+  }
+
+  /** Sets the number under which the node keeps its entries. */
+  final void keepUnder(int other) {
+    number = other;
   }
 
   @Override
@@ -57,7 +64,7 @@ abstract class StatefulNode extends Node {
   }
 
   final Keys keys(char kind) {
-    return Keys.of(number(name), kind);
+    return Keys.of(number, kind);
   }
 
   /** Fields of what {@link #shown} gives. */

@@ -144,7 +144,8 @@ final class Steps {
 
     @Override
     void process(StreamRecord record, int port) {
-      UnsafeRow result = column.apply(record, record.value(), from);
+      // A removal in a table has the key of what is removed.
+      UnsafeRow result = column.apply(record, record.value() == null ? record.before() : record.value(), from);
       forward(record.withKey(result.isNullAt(0) ? null : to.write(result)));
     }
   }

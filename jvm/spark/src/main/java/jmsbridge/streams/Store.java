@@ -20,6 +20,16 @@ interface Store {
     return range(from, to, Integer.MAX_VALUE);
   }
 
+  /** Removes all entries of the node that kept them under a number. */
+  default void removeAll(int node) {
+    byte[] at = Keys.of(node, Character.MIN_VALUE).done();
+    byte[] end = Keys.of(node, (char) Byte.MAX_VALUE).done();
+    for (List<Entry> page = range(at, end, 1000); !page.isEmpty(); page = range(at, end, 1000)) {
+      page.forEach(each -> remove(each.key()));
+      at = page.get(page.size() - 1).key();
+    }
+  }
+
   default List<Entry> startingWith(byte[] prefix) {
     return range(prefix, Keys.behind(prefix));
   }

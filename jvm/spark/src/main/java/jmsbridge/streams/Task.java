@@ -4,9 +4,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Spliterators;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.StreamSupport;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
@@ -79,22 +83,15 @@ final class Task {
         0);
   }
 
-  /**
-   * The state of a node as JSON objects, each with its key, of one key or, if that is null, of all keys in the order of
-   * their bytes, {@code limit} at most.
-   */
-  List<byte[]> state(String node, byte[] key, int limit) {
+  /** Rows of the state of a node as JSON objects, each with its key, read from the store as they are taken. */
+  Iterator<byte[]> state(String node, StateRange range) {
     StatefulNode stateful = program.stateful(node);
-    Keys from = stateful.keys(StatefulNode.STATE);
-    byte[] prefix = (key == null ? from : from.bytes(key)).done();
-    List<byte[]> rows = new ArrayList<>();
-    for (Store.Entry each : store.range(prefix, Keys.behind(prefix), limit)) {
-      StreamRecord shown = stateful.shown(each);
-      if (shown != null) {
-        rows.add(program.shown(node).apply(shown, shown.value(), program.keyOf(node)).getBinary(0));
-      }
-    }
-    return rows;
+    Iterator<Store.Entry> entries = new StateScan(stateful, range, store);
+    return StreamSupport.stream(Spliterators.spliteratorUnknownSize(entries, 0), false)
+        .map(stateful::shown)
+        .filter(Objects::nonNull)
+        .map(shown -> program.shown(node).apply(shown, shown.value(), program.keyOf(node)).getBinary(0))
+        .iterator();
   }
 
   /** Has nodes forward what waits in them, those in front first. */

@@ -100,9 +100,9 @@ public final class TestRun {
     }
   }
 
-  /** The state of a node, as lines of JSON; {@code key} may be null. */
-  public byte[] state(String node, byte[] key, int limit) {
-    return StateQuery.lines(task.state(node, key, limit));
+  /** Rows of the state of a node. */
+  public StateRows state(String node, StateRange range) {
+    return new StateRows(List.of(task).iterator(), node, range);
   }
 
   /** Counters of this run, each under the name of its node, a tab and its event. */

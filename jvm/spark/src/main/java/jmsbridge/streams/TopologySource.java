@@ -178,9 +178,10 @@ public final class TopologySource implements TableProvider {
       return found;
     }
 
-    private static Map<TopicPartition, Long> of(int share, Map<TopicPartition, Long> offsets) {
+    private Map<TopicPartition, Long> of(int share, Map<TopicPartition, Long> offsets) {
       Map<TopicPartition, Long> found = new HashMap<>(offsets);
-      found.keySet().removeIf(each -> each.partition() != share);
+      // A batch of the run before can have ends of topics that are not read any more.
+      found.keySet().removeIf(each -> each.partition() != share || !all.contains(each));
       return found;
     }
 
