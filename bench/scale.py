@@ -40,12 +40,12 @@ TARGET_MEMORY = 1.1
 _BODIES: dict[float, str] = {50: "50", 400: "400", 4096: "4 Ki", 65536: "64 Ki", 1048576: "1 Mi"}
 _PARTITIONS = (4, 16, 64)
 _TOPICS = (5, 50, 200)
-_CASE_RECORDS, _CASE_BYTES = 2_000_000, 1 << 30
+_CASE_RECORDS, _CASE_BYTES = 1_000_000, 1 << 30
 """What the journal of a case holds at most, apart from the long backlog."""
 _STEADY = (0.4, 0.95)
 """Shares of the records between which figures are taken; Java has compiled the relevant code by then."""
 _STEPS = 20
-"""Number of points of the long backlog in its picture."""
+"""Number of equal parts of the long backlog; its picture leaves out the first, in which the router starts."""
 _SAMPLE_SECONDS = 0.25
 _PATIENCE_SECONDS = 120.0
 _MEGABYTE = 1 << 20
@@ -253,7 +253,7 @@ def pictures(found: Runs, backlog: int) -> dict[str, str]:
     for name, (axis, value) in axes.items():
         lines = {mode: [(value(case), _middle(found[case, mode])) for case in growing[name]] for mode in modes}
         drawn[name] = chart(f"Cost by {axis.label}", _panels(axis, lines, wide=name == "size"))
-    steps = [step / _STEPS for step in range(_STEPS + 1)]
+    steps = [step / _STEPS for step in range(1, _STEPS + 1)]
     lines = {
         mode: [
             (until * backlog, figures(samples, (since, until)))
