@@ -40,7 +40,7 @@ TARGET_MEMORY = 1.1
 _BODIES: dict[float, str] = {50: "50", 400: "400", 4096: "4 Ki", 65536: "64 Ki", 1048576: "1 Mi"}
 _PARTITIONS = (4, 16, 64)
 _TOPICS = (5, 50, 200)
-_CASE_RECORDS, _CASE_BYTES = 1_000_000, 2 << 30
+_CASE_RECORDS, _CASE_BYTES = 2_000_000, 2 << 30
 """What the journal of a case holds at most, apart from the long backlog."""
 _STEADY = (0.4, 0.95)
 """Shares of the records between which figures are taken; Java has compiled the relevant code by then."""
