@@ -26,6 +26,7 @@ from bench import (
     recovery,
     requests,
     routes,
+    scale,
     start,
     streams,
     throughput,
@@ -51,6 +52,7 @@ _MEASURE = {
     "jms-source": jms_source.measure,
     "amqp-listener": amqp_listener.measure,
     "connectors": connectors.measure,
+    "scale": scale.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure, "routes": routes.measure}

@@ -33,8 +33,15 @@ class Broker:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self._admin = _client(bootstrap)
+        self._partitions: dict[str, int] = {}
 
-    def create(self, *topics: str, bound_bytes: int = -1, timestamps: str = "LogAppendTime") -> None:
+    def create(
+        self,
+        *topics: str,
+        bound_bytes: int = -1,
+        timestamps: str = "LogAppendTime",
+        partitions: int = PARTITIONS,
+    ) -> None:
         """New topics whose records carry the time at which the broker appended them: one clock for all contestants.
 
         `bound_bytes` is what a partition may keep before its oldest records go; `timestamps` is "CreateTime" for
@@ -46,9 +53,10 @@ class Broker:
             "retention.bytes": str(bound_bytes),
             "segment.bytes": str(128 * 1024 * 1024),
         }
-        wanted = [NewTopic(topic, PARTITIONS, 1, config=settings) for topic in topics]
+        wanted = [NewTopic(topic, partitions, 1, config=settings) for topic in topics]
         for created in self._admin.create_topics(wanted).values():
             created.result()
+        self._partitions |= dict.fromkeys(topics, partitions)
         self._await_leaders(topics)
 
     def delete(self, *topics: str) -> None:
@@ -58,9 +66,16 @@ class Broker:
 
     def count(self, topics: Sequence[str]) -> int:
         """Records that were ever written to the topics together."""
+        return sum(self.counts(topics).values())
+
+    def counts(self, topics: Sequence[str]) -> dict[str, int]:
+        """Records that were ever written to each of the topics, which this object has created."""
         end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        latest = {TopicPartition(topic, each): end for topic in topics for each in range(PARTITIONS)}
-        return sum(found.result().offset for found in self._admin.list_offsets(latest).values())
+        latest = {TopicPartition(topic, each): end for topic in topics for each in range(self._partitions[topic])}
+        counts = dict.fromkeys(topics, 0)
+        for partition, found in self._admin.list_offsets(latest).items():
+            counts[partition.topic] += found.result().offset
+        return counts
 
     def await_count(self, topics: Sequence[str], count: int, writer: ProcessTree, wait_seconds: float) -> None:
         """Returns when the topics hold exactly `count` records and stay at that.

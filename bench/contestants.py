@@ -27,11 +27,13 @@ class Place:
     journal: str
     folder: Path
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    routes: Mapping[str, str] = field(default_factory=lambda: ROUTES)
+    """Predicate by route name."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Output topics of this run, one for each route."""
-        return tuple(f"out.{self.run}.{name}" for name in ROUTES)
+        return tuple(f"out.{self.run}.{name}" for name in self.routes)
 
     @property
     def state(self) -> Path:
@@ -110,7 +112,8 @@ class Bridge(Contestant):
             "http.address": f"127.0.0.1:{port}",
         }
         file = place.state / self.FILE
-        file.write_text(properties(place.bootstrap, place.journal, place.outputs, {**own, **self._settings}))
+        settings = {**own, **self._settings}
+        file.write_text(properties(place.bootstrap, place.journal, place.outputs, settings, place.routes))
         return [*shlex.split(self._command), str(file)]
 
     @staticmethod

@@ -28,6 +28,7 @@ MEASUREMENTS = (
     "connectors",
     "routes",
     "streams",
+    "scale",
 )
 _MODES = ("realtime", "batch")
 
@@ -45,6 +46,9 @@ class Options:
     memory_rate: int
     memory_seconds: int
     recovery_records: int
+    scale_records: int
+    pictures: Path | None
+    """Folder to draw pictures in; None: no pictures."""
     source_messages: int
     source_warm_up: int
     connectors: tuple[str, ...]
@@ -80,6 +84,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
+    add("--scale-records", type=int, default=20_000_000, help="scale: records of the long backlog")
     add("--source-messages", type=int, default=100_000, help="jms-source, connectors: messages timed")
     add("--source-warm-up", type=int, default=50_000, help="jms-source, connectors: messages before these")
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
@@ -91,6 +96,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a line for the bridge's properties file")
     add("--router", default=Bridge.COMMAND, metavar="COMMAND", help="another router; gets the properties file's path")
+    add("--pictures", type=Path, metavar="FOLDER", help="scale: also draw the figures, as scale-*.svg")
     add("--folder", type=Path, default=Path("var/bench"), help="data of the runs, and results")
     given = parser.parse_args(arguments)
     pairs = [pair.partition("=") for pair in given.set]
@@ -106,6 +112,8 @@ def parse(arguments: Sequence[str]) -> Options:
         memory_rate=given.memory_rate,
         memory_seconds=given.memory_seconds,
         recovery_records=given.recovery_records,
+        scale_records=given.scale_records,
+        pictures=given.pictures,
         source_messages=given.source_messages,
         source_warm_up=given.source_warm_up,
         connectors=tuple(given.only or CASES),

@@ -30,15 +30,17 @@ def expected(records: int) -> tuple[int, ...]:
     return tuple(rounds * _TURNS.count(route) + _TURNS[:rest].count(route) for route in range(len(ROUTES)))
 
 
-def properties(bootstrap: str, journal: str, outputs: Sequence[str], more: Mapping[str, str]) -> str:
-    """A configuration of the bridge for this workload; `more` comes last and wins."""
+def properties(
+    bootstrap: str, journal: str, outputs: Sequence[str], more: Mapping[str, str], routes: Mapping[str, str] = ROUTES
+) -> str:
+    """A configuration of the bridge with a route to each output; `more` comes last and wins."""
     settings = {
         "bridge.id": BRIDGE_ID,
         "kafka.bootstrap.servers": bootstrap,
         "embedded": "off",
         "journal.topic": journal,
     }
-    for (name, include), topic in zip(ROUTES.items(), outputs, strict=True):
+    for (name, include), topic in zip(routes.items(), outputs, strict=True):
         settings[f"routes.{name}.in.include"] = include
         settings[f"routes.{name}.out.topic"] = topic
         settings[f"routes.{name}.conv.key"] = "msg.header.CorrelationId"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.router import Routed
     from routes.model import Config
 
-__all__ = ["KafkaIO", "delivery_timeout_ms"]
+__all__ = ["KafkaIO", "batch_bytes", "delivery_timeout_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
 """Spark's Kafka source with a faster reader, in `jvm/spark`."""
@@ -44,7 +44,7 @@ _LONGER_SECONDS = 60.0
 _REQUEST_TIMEOUT_MS = 30_000
 """Kafka's default of `request.timeout.ms`."""
 _BATCH_SIZE = "kafka.batch.size"
-_PRODUCER = {_BATCH_SIZE: str(256 * 1024)}
+_LARGEST_BATCH_BYTES, _LEAST_BATCH_BYTES = 256 * 1024, 16 * 1024
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
 # Records of a batch, at most. After a crash, recovery compares a whole batch with the outputs, so a batch must not hold
 # all of a long backlog; smaller batches cost throughput. About as many as real-time mode routes between two commits.
@@ -86,8 +86,11 @@ class KafkaIO:
         source = self._source(committed=committed)
         return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
-    def write(self, routed: Routed, topics: Collection[str]) -> None:
-        """Counts the rows of a batch and publishes those with one of the topics; returns when Kafka has all records."""
+    def write(self, routed: Routed, topics: Collection[str], partitions: int = 1) -> None:
+        """Counts the rows of a batch and publishes those with one of the topics; returns when Kafka has all records.
+
+        `partitions` is the number of partitions of all these topics together.
+        """
         rows = routed.frame.select(
             F.when(F.col("topic").isin(*topics), F.col("topic")),
             "key",
@@ -98,14 +101,16 @@ class KafkaIO:
             *_counted(),
             "failed_message",
         )
-        self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit))
+        self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit, partitions))
 
     def published(self, routed: Routed) -> DataFrame:
         """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
         return routed.frame.select("topic", "key", "kept", "new_value", "new_headers", "trail", *_counted())
 
-    def start(self, routed: Routed, checkpoint: Path) -> StreamingQuery:
+    def start(self, routed: Routed, checkpoint: Path, partitions: int = 1) -> StreamingQuery:
         """Starts a query that counts the rows of a stream and publishes those with a topic, in the configured mode.
+
+        `partitions` is the number of partitions of all output topics together.
 
         Raises:
             pyspark.errors.IllegalArgumentException: the plan does more than to map, filter and copy rows one by one.
@@ -113,8 +118,8 @@ class KafkaIO:
         rows, jvm = self.published(routed), self._jvm
         jvm.OneStage.check(rows._jdf)
         planned = DataFrame(jvm.StreamPlan.optimised(rows._jdf), self.spark)
-        writer: Any = planned.writeStream.format(_SINK).options(**self._sink(routed.limit)).queryName("jms-bridge")
-        writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        writer: Any = planned.writeStream.format(_SINK).options(**self._sink(routed.limit, partitions))
+        writer = writer.queryName("jms-bridge").option("checkpointLocation", str(checkpoint.absolute()))
         milliseconds = f"{round(self.config.router.interval_seconds * 1000)} milliseconds"
         if self.config.router.mode is RouterMode.REALTIME:
             # Recovery relies on commits that are written at the end of each interval, not later by another thread.
@@ -140,10 +145,11 @@ class KafkaIO:
         fixed = {"kafka.isolation.level": level, "includeHeaders": "true"}
         return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
-    def _sink(self, limit: int | None) -> Mapping[str, str]:
+    def _sink(self, limit: int | None, partitions: int) -> Mapping[str, str]:
         # A record that a producer gives up ends the process abruptly (`jmsbridge.Sends`). Producers therefore try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
-        options = {**_PRODUCER, **_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
+        options = {**_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
+        options.setdefault(_BATCH_SIZE, str(batch_bytes(int(options["kafka.buffer.memory"]), partitions)))
         options.setdefault("kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config, options)))
         if limit is not None:
             # A batch of several records that is too large for its topic would be split to this size and sent for ever.
@@ -157,6 +163,15 @@ def _counted() -> tuple[Column | str, ...]:
     """The columns of a routed row that the sink counts."""
     time = F.unix_micros("journal_timestamp")
     return "outcome", "route", "journal_partition", "journal_offset", time
+
+
+def batch_bytes(buffer_bytes: int, partitions: int) -> int:
+    """The producers' `batch.size`: the buffer has room for two batches of each partition, one of them on its way.
+
+    With larger ones, batches that have just begun would fill the buffer, and a producer with a full buffer sends them
+    almost empty. At least Kafka's default.
+    """
+    return max(_LEAST_BATCH_BYTES, min(_LARGEST_BATCH_BYTES, buffer_bytes // (2 * max(partitions, 1))))
 
 
 def delivery_timeout_ms(config: Config, options: Mapping[str, str]) -> int:

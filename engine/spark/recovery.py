@@ -137,7 +137,7 @@ class Recovery:
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
         if sum(behind.values()) - sum(positions.values()) > published.count:
             journal = self.kafka_io.range({start.journal: positions}, {start.journal: behind}, committed=True)
-            self._publish(routes, published.missing_in(journal), set(after))
+            self._publish(routes, published.missing_in(journal), after)
         return behind
 
     def _published(self, start: Start, positions: Offsets, before: Topics, after: Topics) -> Published:
@@ -202,11 +202,11 @@ class Recovery:
                 raise KafkaUnavailableError(msg)
             time.sleep(_STILL_SECONDS)
 
-    def _publish(self, routes: Config, frame: DataFrame, topics: set[str]) -> None:
+    def _publish(self, routes: Config, frame: DataFrame, topics: Topics) -> None:
         routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now())
         self.counters.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
-        self.kafka_io.write(routed, sorted(topics))
+        self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())))
         reading = self.counters.read()
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)

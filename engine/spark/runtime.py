@@ -206,7 +206,7 @@ class _Router:
         if config.router.mode is RouterMode.BATCH and not self._has_records(start.positions):
             compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
-        query = self._kafka_io.start(routed, generation.checkpoint)
+        query = self._kafka_io.start(routed, generation.checkpoint, sum(map(len, start.outputs.values())))
         sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
         run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
         vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)

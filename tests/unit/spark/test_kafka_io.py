@@ -1,10 +1,13 @@
-"""For how long the router's producers try to get a record to Kafka."""
+"""Settings of the router's producers: how long they try to get a record to Kafka, and how large their batches are."""
 
 from __future__ import annotations
 
-import pytest
+from typing import cast
 
-from engine.spark.kafka_io import delivery_timeout_ms
+import pytest
+from pyspark.sql import SparkSession
+
+from engine.spark.kafka_io import KafkaIO, batch_bytes, delivery_timeout_ms
 from routes.config import loads
 
 CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nrouter.outage-timeout={}\n"
@@ -21,3 +24,27 @@ CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nro
 )
 def test_they_try_for_longer_than_kafka_may_be_away(outage: str, options: dict[str, str], wanted: int) -> None:
     assert delivery_timeout_ms(loads(CONFIGURATION.format(outage)), options) == wanted
+
+
+@pytest.mark.parametrize(
+    ("partitions", "wanted"),
+    [(0, 256 << 10), (20, 256 << 10), (64, 256 << 10), (800, 20971), (100_000, 16 << 10)],
+)
+def test_batches_of_all_partitions_fit_into_the_buffer_twice(partitions: int, wanted: int) -> None:
+    assert batch_bytes(32 << 20, partitions) == wanted
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit", "wanted"),
+    [
+        ("", None, "20971"),
+        ("kafka.producer.buffer.memory=67108864\n", None, "41943"),
+        ("kafka.producer.batch.size=100000\n", None, "100000"),
+        # No larger than the smallest `max.message.bytes`, whoever has set the size.
+        ("", 6000, "6000"),
+        ("kafka.producer.batch.size=100000\n", 6000, "6000"),
+    ],
+)
+def test_the_size_of_batches_follows_settings_and_limits(lines: str, limit: int | None, wanted: str) -> None:
+    kafka_io = KafkaIO(cast(SparkSession, None), loads(CONFIGURATION.format("5m") + lines))
+    assert kafka_io._sink(limit, 800)["kafka.batch.size"] == wanted

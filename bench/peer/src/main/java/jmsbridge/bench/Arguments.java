@@ -30,6 +30,10 @@ final class Arguments {
         return Long.parseLong(text(name));
     }
 
+    long number(String name, long otherwise) {
+        return Long.parseLong(text(name, Long.toString(otherwise)));
+    }
+
     List<String> list(String name) {
         return List.of(text(name).split(","));
     }

@@ -31,10 +31,10 @@ final class Workload {
         Arrays.stream(ADDRESSES).map(address -> ("queue:" + address).getBytes(US_ASCII)).toArray(byte[][]::new);
     private static final byte[][] REGION_VALUES =
         Arrays.stream(REGIONS).map(region -> region.getBytes(US_ASCII)).toArray(byte[][]::new);
-    private static final byte[] FILLING = new byte[BODY_BYTES];
+    private static final byte[] FILLING = new byte[1 << 20];
 
     static {
-        for (int i = 0; i < BODY_BYTES; i++) FILLING[i] = (byte) ('a' + i % 26);
+        for (int i = 0; i < FILLING.length; i++) FILLING[i] = (byte) ('a' + i % 26);
     }
 
     private Workload() {}
@@ -46,16 +46,27 @@ final class Workload {
     /** The record number `index`. */
     static ProducerRecord<byte[], byte[]> record(String topic, long index) {
         int combination = (int) (index % COMBINATIONS);
+        byte[] destination = DESTINATIONS[combination / REGIONS.length];
+        return record(topic, index, destination, REGION_VALUES[combination % REGIONS.length], BODY_BYTES);
+    }
+
+    /** The record number `index` of `bench/scale.py`: one address, so many regions in turn, a body of up to 1 MiB. */
+    static ProducerRecord<byte[], byte[]> record(String topic, long index, int regions, int bodyBytes) {
+        return record(topic, index, DESTINATIONS[0], ("r" + index % regions).getBytes(US_ASCII), bodyBytes);
+    }
+
+    private static ProducerRecord<byte[], byte[]> record(
+        String topic, long index, byte[] destination, byte[] region, int bodyBytes) {
         byte[] number = Long.toString(index).getBytes(US_ASCII);
         byte[] correlation = join("order-", number);
-        byte[] body = FILLING.clone();
+        byte[] body = Arrays.copyOf(FILLING, bodyBytes);
         System.arraycopy(number, 0, body, 0, number.length);
         RecordHeaders headers = new RecordHeaders();
         headers.add("jms.JMSMessageID", join("ID:bench-40000-1700000000000-1:1:1:1:", number));
-        headers.add("jms.JMSDestination", DESTINATIONS[combination / REGIONS.length]);
+        headers.add("jms.JMSDestination", destination);
         headers.add("jms.JMSCorrelationID", correlation);
         headers.add("jms.JMSTimestamp", Long.toString(System.currentTimeMillis()).getBytes(US_ASCII));
-        headers.add("jms.region", REGION_VALUES[combination % REGIONS.length]);
+        headers.add("jms.region", region);
         headers.add("jmsbridge.body", TEXT);
         return new ProducerRecord<>(topic, null, null, correlation, body, headers);
     }
