@@ -19,6 +19,7 @@ from bench import (
     amqp_listener,
     codecs,
     connectors,
+    intervals,
     jms_source,
     latency,
     memory,
@@ -53,6 +54,7 @@ _MEASURE = {
     "amqp-listener": amqp_listener.measure,
     "connectors": connectors.measure,
     "scale": scale.measure,
+    "intervals": intervals.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure, "routes": routes.measure}

@@ -1,8 +1,8 @@
 """Latency of messages from the journal's producer to a consumer of their output topic, at an even rate.
 
 `peer/…/Paced.java` sends and receives, with one clock. Each contestant is warmed with a loaded journal, then ten
-seconds of the paced messages are left out, then the window begins; it is long enough for three intervals of the
-bridge's real-time mode. "without boundaries" leaves out the second before and after each interval's commit.
+seconds of the paced messages are left out, then the window begins; it is as long as two intervals of the bridge's
+real-time mode. "without boundaries" leaves out the second before and after each interval's commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["measure", "read_samples"]
+__all__ = ["TARGET_MILLISECONDS", "latency_of", "measure", "read_samples"]
 
 TARGET_MEDIAN, TARGET_P99 = 1.0, 1.0
 TARGET_MILLISECONDS = 100.0
@@ -51,12 +51,13 @@ def measure(broker: Broker, options: Options) -> Report:
             runs.append(_floor(broker, options))
             print(_line(runs[-1]), flush=True)
         for contestant in contestants:
-            runs.append(_run(broker, contestant, options))
+            runs.append(latency_of(broker, contestant, options))
             print(_line(runs[-1]), flush=True)
     return _report(runs)
 
 
-def _run(broker: Broker, contestant: Contestant, options: Options) -> dict[str, Any]:
+def latency_of(broker: Broker, contestant: Contestant, options: Options) -> dict[str, Any]:
+    """Quantiles of one contestant in milliseconds, of all messages and of those far from boundaries."""
     place = _place(broker, options)
     broker.create(place.journal, *place.outputs)
     programs.run("Load", bootstrap=broker.bootstrap, topic=place.journal, records=_WARM_RECORDS)

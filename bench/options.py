@@ -29,6 +29,7 @@ MEASUREMENTS = (
     "routes",
     "streams",
     "scale",
+    "intervals",
 )
 _MODES = ("realtime", "batch")
 
@@ -80,7 +81,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--warm-up", type=int, default=3_000_000, help="throughput: records before these")
     add("--rounds", type=int, default=3, help="all but memory: how often each contestant runs")
     add("--rate", type=int, default=1_000, help="latency: messages a second")
-    add("--seconds", type=int, default=250, help="latency: how long, after ten seconds of warming")
+    add("--seconds", type=int, default=500, help="latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
@@ -96,7 +97,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--floor", action="store_true", help="latency: also a plain consumer on the journal, with no routing at all")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="a line for the bridge's properties file")
     add("--router", default=Bridge.COMMAND, metavar="COMMAND", help="another router; gets the properties file's path")
-    add("--pictures", type=Path, metavar="FOLDER", help="scale: also draw the figures, as scale-*.svg")
+    add("--pictures", type=Path, metavar="FOLDER", help="scale, intervals: also draw the figures, as SVG")
     add("--folder", type=Path, default=Path("var/bench"), help="data of the runs, and results")
     given = parser.parse_args(arguments)
     pairs = [pair.partition("=") for pair in given.set]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
 
 __all__ = [
+    "REALTIME_INTERVAL_SECONDS",
     "BodyConversion",
     "Embedded",
     "EmbeddedConfig",
@@ -63,12 +64,13 @@ __all__ = [
 
 _PORT = whole(1, 65535)
 _BATCH_INTERVAL_SECONDS = 1.0
-_REALTIME_INTERVAL_SECONDS = 120.0
+REALTIME_INTERVAL_SECONDS = 240.0
+"""Default of `router.interval`: one message in a thousand, at most, waits for a commit."""
 
 
 def _interval(settings: Settings, _: str) -> float:
     realtime = settings.get("router.mode") is RouterMode.REALTIME
-    return _REALTIME_INTERVAL_SECONDS if realtime else _BATCH_INTERVAL_SECONDS
+    return REALTIME_INTERVAL_SECONDS if realtime else _BATCH_INTERVAL_SECONDS
 
 
 class Policy(StrEnum):
@@ -269,7 +271,7 @@ class RouterConfig:
         duration("0s", "1h"),
         "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
         "each commit holds messages up for some tenths of a second. In batch mode, the time between two batches.",
-        default_note="2m; 1s in batch mode",
+        default_note="4m; 1s in batch mode",
         inherited=_interval,
         example="30s",
     )
