@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from engine.router import route
 from engine.spark.kafka_io import KafkaIO
@@ -25,19 +26,22 @@ CONDITIONS = (
 )
 
 
+def journal_frame(spark: SparkSession) -> DataFrame:
+    return spark.range(1).selectExpr(
+        *("CAST(id || '' AS binary) AS key", "CAST(id || '' AS binary) AS value", "timestamp_millis(id) AS timestamp"),
+        *("'journal' AS topic", "1 AS partition", "id AS offset"),
+        "array(named_struct('key', id || '', 'value', CAST(id || '' AS binary))) AS headers",
+    )
+
+
 def largest_method(spark: SparkSession, folder: Path, routes: int) -> int:
     """Size in bytes of bytecode; -1 if the code does not compile, as from 64 KB in a method on."""
     text = "".join(
         f"routes.r{n}.in.include={CONDITIONS[n % len(CONDITIONS)].format(n=n)}\nroutes.r{n}.out.topic=t{n}\n"
         for n in range(routes)
     )
-    frame = spark.range(1).selectExpr(
-        *("CAST(id || '' AS binary) AS key", "CAST(id || '' AS binary) AS value", "timestamp_millis(id) AS timestamp"),
-        *("'journal' AS topic", "1 AS partition", "id AS offset"),
-        "array(named_struct('key', id || '', 'value', CAST(id || '' AS binary))) AS headers",
-    )
     config = loads(HEAD + text, base=folder)
-    rows = KafkaIO(spark, config).published(route(frame, config))
+    rows = KafkaIO(spark, config).published(route(journal_frame(spark), config))
     jvm: Any = spark._jvm
     debug = getattr(getattr(jvm.org.apache.spark.sql.execution.debug, "package$"), "MODULE$")
     stages = debug.codegenStringSeq(rows._jdf.queryExecution().executedPlan())
@@ -54,3 +58,21 @@ def test_hundreds_of_conditions_make_no_more_code_than_a_few(spark: SparkSession
     few, many = (largest_method(spark, tmp_path, routes) for routes in (6, 600))
     # Constants of other lengths may change some bytes.
     assert abs(many - few) < 200
+
+
+def test_the_plan_of_a_stream_is_optimised_once_unless_it_reads_the_clock(spark: SparkSession, tmp_path: Path) -> None:
+    frame = journal_frame(spark)
+    text = "routing.on-unmatched=dead-letter\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
+    config = loads(HEAD + text, base=tmp_path)
+    jvm: Any = spark._jvm
+    optimised = jvm.jmsbridge.kafka.StreamPlan.optimised
+    rows = KafkaIO(spark, config).published(route(frame, config, now=F.lit(1_000)))
+    assert not optimised(rows._jdf).equals(rows._jdf)
+    for clock in (
+        F.current_timestamp(),
+        F.current_time(),
+        F.unix_timestamp(),
+        F.concat(F.current_date().cast("string"), F.lit("x")),
+    ):
+        rows = frame.select("key", clock)
+        assert optimised(rows._jdf).equals(rows._jdf)

@@ -1,7 +1,10 @@
 package jmsbridge.kafka;
 
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.CurrentTimeZone;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -10,6 +13,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -30,12 +34,39 @@ public final class StreamPlan {
    */
   public static Dataset<Row> optimised(Dataset<Row> frame) {
     LogicalPlan plan = frame.queryExecution().analyzed();
-    if (plan.containsPattern(TreePattern.CURRENT_LIKE())) {
+    if (readsClock(plan)) {
       return frame;
     }
     SparkSession session = frame.sparkSession();
     session.experimental().extraStrategies_$eq(seq(List.of(new Projections())));
     return Dataset.ofRows(session, session.sessionState().optimizer().execute(plan));
+  }
+
+  private static boolean readsClock(LogicalPlan plan) {
+    return anyOf(plan.expressions().iterator(), StreamPlan::readsClock)
+        || anyOf(plan.children().iterator(), StreamPlan::readsClock);
+  }
+
+  private static boolean readsClock(Expression expression) {
+    // The session's time zone, which failures are described with, does not change.
+    if (!isClockLike(expression) || expression instanceof CurrentTimeZone) {
+      return false;
+    }
+    boolean isParent = anyOf(expression.children().iterator(), StreamPlan::isClockLike);
+    return !isParent || anyOf(expression.children().iterator(), StreamPlan::readsClock);
+  }
+
+  private static boolean isClockLike(Expression expression) {
+    return expression.containsPattern(TreePattern.CURRENT_LIKE());
+  }
+
+  private static <T> boolean anyOf(Iterator<T> all, Predicate<T> condition) {
+    while (all.hasNext()) {
+      if (condition.test(all.next())) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static final class Projections extends SparkStrategy {
