@@ -279,7 +279,9 @@ class _Planner:
         topic = node.topic if isinstance(node.topic, str) else None
         chosen = None if topic is not None else self._column(node.topic)
         value = self._schemas(serde) if isinstance(serde, SchemaSerde) else serde.writer(fields)._jc
-        self._java.sink(node.name, parent, topic, chosen, value)
+        is_json = isinstance(serde, ColumnSerde) and serde.kind is SerdeKind.JSON
+        sink = self._java.jsonSink if is_json else self._java.sink
+        sink(node.name, parent, topic, chosen, value)
 
     def show(self, node: Node) -> None:
         """Makes the state of a node readable: its fields and, unless one of them has this name, its key."""
@@ -287,7 +289,10 @@ class _Planner:
         self._java.show(node.name, ColumnSerde(SerdeKind.JSON).writer(tuple(fields))._jc)
 
     def _reader(self, serde: Serde) -> Any:
-        return self._schemas(serde) if isinstance(serde, SchemaSerde) else serde.reader()._jc
+        if isinstance(serde, SchemaSerde):
+            return self._schemas(serde)
+        reader = self._java.jsonReader if serde.kind is SerdeKind.JSON else self._java.reader
+        return reader(serde.reader()._jc)
 
     def _schemas(self, serde: SchemaSerde) -> Any:
         return java_serde(serde, self._schema_serde, self._registry)

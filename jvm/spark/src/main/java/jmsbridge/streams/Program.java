@@ -139,24 +139,30 @@ public final class Program implements Serializable {
     return List.of(nodes.get(node).type.fieldNames());
   }
 
-  /** Source of a topic; {@code reader} is a struct of the fields in the column {@code value}, of bytes. */
-  public void source(String node, String topic, String key, Column reader) {
-    source(node, topic, key, reader(reader));
-  }
-
   /** Source of a topic whose values have a schema. */
   public void source(String node, String topic, String key, SchemaSerde serde) {
     source(node, topic, key, serde.reader(topic));
   }
 
-  private void source(String node, String topic, String key, ValueReader reader) {
+  /** Source of a topic. */
+  public void source(String node, String topic, String key, ValueReader reader) {
     add(new Steps.Source(node, reader.type(), topic, reader, false), KeyKind.valueOf(key));
     sources.put(topic, nodes.get(node));
     schemas.note(topic, reader);
   }
 
-  private ColumnReader reader(Column reader) {
-    return new ColumnReader(Expressions.projection(session, RAW, KeyKind.BYTES, List.of(reader)));
+  /** Reader of values by a struct of the fields in the column {@code value}, of bytes. */
+  public ValueReader reader(Column struct) {
+    return columnReader(struct);
+  }
+
+  /** Reader of values that are JSON, which the struct reads as well. */
+  public ValueReader jsonReader(Column struct) {
+    return JsonReader.of(columnReader(struct));
+  }
+
+  private ColumnReader columnReader(Column struct) {
+    return new ColumnReader(Expressions.projection(session, RAW, KeyKind.BYTES, List.of(struct)));
   }
 
   public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
@@ -280,17 +286,13 @@ public final class Program implements Serializable {
         key(parent), parent);
   }
 
-  /** Global table of a topic; the arguments are those of {@link #source}. */
-  public void globalTable(String node, String topic, String key, Column reader) {
-    globalTable(node, topic, key, reader(reader));
-  }
-
   /** Global table of a topic whose values have a schema. */
   public void globalTable(String node, String topic, String key, SchemaSerde serde) {
     globalTable(node, topic, key, serde.reader(topic));
   }
 
-  private void globalTable(String node, String topic, String key, ValueReader reader) {
+  /** Global table of a topic. */
+  public void globalTable(String node, String topic, String key, ValueReader reader) {
     add(new GlobalTable(node, reader.type(), topic, reader), KeyKind.valueOf(key));
     schemas.note(topic, reader);
   }
@@ -373,6 +375,13 @@ public final class Program implements Serializable {
     boolean isBinary = columns(parent, List.of(value)).type().fields()[0].dataType().equals(DataTypes.BinaryType);
     Projection bytes = columns(parent, List.of(isBinary ? value : value.cast("string").cast("binary")));
     sink(node, parent, topic, chosen, bytes, new ColumnWriter());
+  }
+
+  /** Sink whose values are JSON objects of all fields; {@code value} makes the bytes of one. */
+  public void jsonSink(String node, String parent, String topic, Column chosen, Column value) {
+    StructType type = nodes.get(parent).type;
+    Projection spark = Expressions.projection(session, type, KeyKind.BYTES, List.of(value.cast("binary")));
+    sink(node, parent, topic, chosen, null, new JsonWriter(type, spark));
   }
 
   /** Sink whose values have a schema, which Spark's rules for assignments fit the fields to. */

@@ -200,7 +200,7 @@ final class Steps {
      * Creates the sink.
      *
      * @param chosen the topic of each record if {@code topic} is null
-     * @param value what the writer makes bytes of
+     * @param value what the writer makes bytes of; null: the record's value
      */
     Sink(
         String name, StructType type, String topic, Projection chosen, Projection value, ValueWriter writer,
@@ -221,7 +221,7 @@ final class Steps {
       }
       byte[] bytes = null;
       if (record.value() != null) {
-        UnsafeRow fields = value.apply(record, record.value(), key);
+        InternalRow fields = value == null ? record.value() : value.apply(record, record.value(), key);
         try {
           bytes = writer.write(to, fields);
         } catch (UnfitValueException unfit) {
