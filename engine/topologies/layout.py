@@ -15,11 +15,13 @@ from pyspark.sql import Column
 from engine.streams.nodes import (
     STATEFUL,
     Aggregate,
+    Deduplicate,
     GlobalTableNode,
     GroupTable,
     Join,
     JoinForeign,
     JoinGlobal,
+    JoinStreams,
     KeyedProcess,
     Node,
     Process,
@@ -165,12 +167,12 @@ def _settings(node: Node) -> list[str]:
             return [_text(node.group), *(f"{name}={_text(each)}" for name, each in node.columns.items())]
         case JoinForeign():
             return [_text(node.on)]
+        case JoinStreams():
+            return [f"before_ms={node.before_ms}", f"after_ms={node.after_ms}", "records in buckets"]
+        case Deduplicate():
+            return [f"within_ms={node.within_ms}"]
         case _:
-            return [
-                f"{name}={getattr(node, name)}"
-                for name in ("before_ms", "after_ms", "within_ms")
-                if hasattr(node, name)
-            ]
+            return []
 
 
 def _text(expression: object) -> str:

@@ -132,6 +132,15 @@ class TopologyBench:
         self._processes.append(process)
         return process
 
+    def comes_to_a_commit(self, name: str) -> None:
+        """Returns when Spark has committed all batches of a topology that it began."""
+        folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark"
+
+        def batches(kind: str) -> set[str]:
+            return {each.name for each in (folder / kind).iterdir() if each.name.isdecimal()}
+
+        until(lambda: batches("offsets") == batches("commits"), 30)
+
     def run_part(self, part: str) -> subprocess.Popen[bytes]:
         """Starts a bridge with one part alone."""
         with self.log.open("ab") as log:

@@ -1,5 +1,6 @@
 package jmsbridge.streams;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -148,14 +149,20 @@ final class Joins {
   /**
    * Joins records of two streams whose times are near: a left record at time t with the right ones from t - before to
    * t + after. Records without a partner, where they are kept, are forwarded when none can come any more.
+   *
+   * <p>Records are kept in buckets of time, each of which is removed as a whole.
    */
   static final class StreamStream extends StatefulNode {
     private static final long serialVersionUID = 1L;
+    private static final long LEAST_BUCKET_MS = 1000;
     private final int[] fields;
     private final long[] before;
     private final long[] after;
     private final long grace;
     private final boolean[] keeps;
+    private final long bucketMs;
+    /** The first bucket of each side. */
+    private final long[] oldest = new long[2];
     private transient Joiner joiner;
 
     StreamStream(
@@ -167,12 +174,15 @@ final class Joins {
       this.after = new long[] {after, before};
       this.grace = grace;
       keeps = new boolean[] {keepsLeft, keepsRight};
+      bucketMs = Math.max(before + after, LEAST_BUCKET_MS);
     }
 
     @Override
     void open(Task owner) {
       super.open(owner);
       joiner = new Joiner(type, fields[LEFT]);
+      oldest[LEFT] = firstBucket(LEFT);
+      oldest[RIGHT] = firstBucket(RIGHT);
     }
 
     @Override
@@ -189,9 +199,7 @@ final class Joins {
         return;
       }
       int other = 1 - port;
-      byte[] first = side(other).bytes(record.key()).number(record.time() - before[port]).done();
-      byte[] behind = side(other).bytes(record.key()).number(record.time() + after[port] + 1).done();
-      List<Store.Entry> partners = task.store().range(first, behind);
+      List<Store.Entry> partners = partners(record, port);
       partners.removeIf(each -> time(each.key()) + after[other] + grace < time);
       for (Store.Entry each : partners) {
         InternalRow partner = row(each.value(), fields[other]);
@@ -205,29 +213,62 @@ final class Joins {
         }
         forward(record.withValue(joined).withTime(latest));
       }
-      byte[] at = side(port).bytes(record.key()).number(record.time()).number(nextNumber()).done();
+      long bucket = bucket(record.time());
+      byte[] at =
+          side(port).number(bucket).bytes(record.key()).number(record.time()).number(nextNumber()).done();
       task.store().put(at, entry(record, !partners.isEmpty()));
-      expireAfter(closes, at);
+      oldest[port] = Math.min(oldest[port], bucket);
+      if (keeps[port] && partners.isEmpty()) {
+        expireAfter(closes, at);
+      }
       expire();
     }
 
-    @Override
-    long slackMs() {
-      return keeps[LEFT] || keeps[RIGHT] ? 0 : SLACK_MS;
+    /** The records of the other side that are near to a record, in the order of their times. */
+    private List<Store.Entry> partners(StreamRecord record, int port) {
+      long from = record.time() - before[port];
+      long until = record.time() + after[port];
+      List<Store.Entry> found = new ArrayList<>();
+      for (long bucket = Math.max(bucket(from), oldest[1 - port]); bucket <= bucket(until); bucket++) {
+        byte[] first = side(1 - port).number(bucket).bytes(record.key()).number(from).done();
+        byte[] behind = side(1 - port).number(bucket).bytes(record.key()).number(until + 1).done();
+        found.addAll(task.store().range(first, behind));
+      }
+      return found;
     }
 
     @Override
     void expire() {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
-        task.store().remove(at);
-        int port = at[4] == STATE ? LEFT : RIGHT;
-        if (kept[0] == 0 && keeps[port]) {
+        if (kept[0] == 0) {
+          int port = at[4] == STATE ? LEFT : RIGHT;
           InternalRow own = row(kept, fields[port]);
           InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
-          forward(StreamRecord.of(new Keys.Reader(at).bytes(), joined, time(at)));
+          forward(StreamRecord.of(key(at), joined, time(at)));
         }
       }
+      removeBuckets(LEFT);
+      removeBuckets(RIGHT);
+    }
+
+    /** Removes the buckets none of whose records can find a partner any more. */
+    private void removeBuckets(int port) {
+      while (oldest[port] != Long.MAX_VALUE && (oldest[port] + 1) * bucketMs - 1 + after[port] + grace < time()) {
+        task.store().removeRange(side(port).number(oldest[port]).done(), side(port).number(oldest[port] + 1).done());
+        oldest[port] = firstBucket(port);
+      }
+    }
+
+    /** The first bucket of a side that has records; the greatest number if there is none. */
+    private long firstBucket(int port) {
+      byte[] side = side(port).done();
+      List<Store.Entry> first = task.store().range(side, Keys.behind(side), 1);
+      return first.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(first.get(0).key()).number();
+    }
+
+    private long bucket(long time) {
+      return Math.floorDiv(time, bucketMs);
     }
 
     private Keys side(int port) {
@@ -245,8 +286,15 @@ final class Joins {
       return Rows.timedRow(entry, fields);
     }
 
+    private static byte[] key(byte[] at) {
+      Keys.Reader reader = new Keys.Reader(at);
+      reader.number();
+      return reader.bytes();
+    }
+
     private static long time(byte[] at) {
       Keys.Reader reader = new Keys.Reader(at);
+      reader.number();
       reader.bytes();
       return reader.number();
     }

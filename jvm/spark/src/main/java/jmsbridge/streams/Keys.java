@@ -1,41 +1,60 @@
 package jmsbridge.streams;
 
-import java.io.ByteArrayOutputStream;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /** Keys of a store: parts of fixed or stated length, so that keys sort by their parts and no part runs into the next. */
 final class Keys {
-  private final ByteArrayOutputStream out = new ByteArrayOutputStream(48);
+  private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
+  private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
 
-  private Keys() {}
+  private byte[] out = new byte[48];
+  private int size = Integer.BYTES + 1;
+
+  private Keys(int node, char kind) {
+    INTS.set(out, 0, node);
+    out[Integer.BYTES] = (byte) kind;
+  }
 
   /** Begins the key of an entry of one kind of a node. */
   static Keys of(int node, char kind) {
-    Keys keys = new Keys();
-    keys.out.writeBytes(ByteBuffer.allocate(5).putInt(node).put((byte) kind).array());
-    return keys;
+    return new Keys(node, kind);
   }
 
   Keys number(long number) {
+    reserve(Long.BYTES);
     // Negative numbers sort before positive ones.
-    out.writeBytes(ByteBuffer.allocate(Long.BYTES).putLong(number ^ Long.MIN_VALUE).array());
+    LONGS.set(out, size, number ^ Long.MIN_VALUE);
+    size += Long.BYTES;
     return this;
   }
 
   Keys bytes(byte[] bytes) {
-    length(bytes.length).out.writeBytes(bytes);
+    length(bytes.length).reserve(bytes.length);
+    System.arraycopy(bytes, 0, out, size, bytes.length);
+    size += bytes.length;
     return this;
   }
 
   /** Begins bytes of this length. */
   Keys length(int length) {
-    out.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(length).array());
+    reserve(Integer.BYTES);
+    INTS.set(out, size, length);
+    size += Integer.BYTES;
     return this;
   }
 
   byte[] done() {
-    return out.toByteArray();
+    return Arrays.copyOf(out, size);
+  }
+
+  private void reserve(int more) {
+    if (size + more > out.length) {
+      out = Arrays.copyOf(out, Math.max(2 * out.length, size + more));
+    }
   }
 
   /** The first key behind all keys that begin with these bytes. */
@@ -55,7 +74,7 @@ final class Keys {
 
     Reader(byte[] key) {
       left = ByteBuffer.wrap(key);
-      left.position(5);
+      left.position(Integer.BYTES + 1);
     }
 
     long number() {

@@ -27,6 +27,8 @@ final class Publisher implements Output, AutoCloseable {
   private final RunSettings settings;
   private final KafkaProducer<byte[], byte[]> producer;
   private final Map<TopicPartition, Long> committed = new HashMap<>();
+  /** Positions that an earlier run has committed and this one has not reached yet. */
+  private final Map<TopicPartition, Long> ahead = new HashMap<>();
   private final AtomicReference<Exception> failure = new AtomicReference<>();
   private boolean isOpen;
   private boolean isHeldBack;
@@ -46,6 +48,7 @@ final class Publisher implements Output, AutoCloseable {
         consumer.committed(partitions).forEach((at, each) -> {
           if (each != null) {
             committed.put(at, each.offset());
+            ahead.put(at, each.offset());
           }
         });
       }
@@ -60,8 +63,14 @@ final class Publisher implements Output, AutoCloseable {
 
   @Override
   public void begin(ConsumerRecord<byte[], byte[]> record) {
-    TopicPartition of = new TopicPartition(record.topic(), record.partition());
-    isHeldBack = settings.isExact() && record.offset() < committed.getOrDefault(of, 0L);
+    isHeldBack = false;
+    if (!ahead.isEmpty()) {
+      TopicPartition of = new TopicPartition(record.topic(), record.partition());
+      isHeldBack = record.offset() < ahead.getOrDefault(of, 0L);
+      if (!isHeldBack) {
+        ahead.remove(of);
+      }
+    }
   }
 
   @Override

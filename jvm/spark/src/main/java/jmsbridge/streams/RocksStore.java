@@ -6,6 +6,8 @@ import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
 import org.apache.spark.sql.execution.streaming.state.RocksDB;
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
@@ -23,6 +25,7 @@ import scala.Some;
 final class RocksStore implements Store {
   private static final String PREFIX = "spark.sql.streaming.stateStore.rocksdb.";
   private static final String COLUMNS = "default";
+  private static final int SOME = 1000;
 
   private final RocksDB rocks;
   private final File local;
@@ -89,9 +92,17 @@ final class RocksStore implements Store {
   }
 
   @Override
+  public void removeRange(byte[] from, byte[] to) {
+    // The files of changes know no ranges.
+    for (List<Entry> some = range(from, to, SOME); !some.isEmpty(); some = range(from, to, SOME)) {
+      some.forEach(each -> remove(each.key()));
+    }
+  }
+
+  @Override
   public List<Entry> range(byte[] from, byte[] to, int limit) {
     List<Entry> found = new ArrayList<>();
-    NextIterator<ByteArrayPair> entries = rocks.rangeScan(new Some<>(from), new Some<>(to), COLUMNS);
+    NextIterator<ByteArrayPair> entries = scan(from, to);
     try {
       while (found.size() < limit && entries.hasNext()) {
         ByteArrayPair each = entries.next();
@@ -101,5 +112,18 @@ final class RocksStore implements Store {
       entries.closeIfNeeded();
     }
     return found;
+  }
+
+  private NextIterator<ByteArrayPair> scan(byte[] from, byte[] to) {
+    // With a context each scan would stay in memory until the end of the task, which may be minutes away.
+    TaskContext context = TaskContext.get();
+    TaskContext$.MODULE$.unset();
+    try {
+      return rocks.rangeScan(new Some<>(from), new Some<>(to), COLUMNS);
+    } finally {
+      if (context != null) {
+        TaskContext$.MODULE$.setTaskContext(context);
+      }
+    }
   }
 }

@@ -17,17 +17,26 @@ import org.apache.kafka.common.TopicPartition;
 final class RunningShare {
   private static final Map<String, RunningShare> ALL = new ConcurrentHashMap<>();
   private static final int CLOSE_SECONDS = 15;
+  private static final long NO_BATCH = -1;
+  private static final long MOST_CACHE_BYTES = 32L << 20;
+  /** All shares' caches together take at most this part of the heap. */
+  private static final long CACHE_PART = 8;
   private static final Map<String, GlobalReader> GLOBALS = new ConcurrentHashMap<>();
 
   private final RunSettings settings;
   private final ShareConsumer consumer;
   private final Publisher publisher;
   private final PythonWorker python;
-  private final RocksStore store;
+  private final RocksStore rocks;
+  private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
   private final GlobalReader globals;
   private Task task;
+  /** Number of the present or latest batch. */
+  private long number = NO_BATCH;
+  /** Number of the batch that the task can go on with. */
+  private long readyFor = NO_BATCH;
   private ConsumerRecord<byte[], byte[]> current;
   private long committedAt;
   private final Semaphore inUse = new Semaphore(1);
@@ -45,10 +54,12 @@ final class RunningShare {
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     try {
-      store = new RocksStore(settings.folder(), share);
+      rocks = new RocksStore(settings.folder(), share);
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
+    long fairBytes = Runtime.getRuntime().maxMemory() / (CACHE_PART * settings.shares());
+    store = new CachedStore(rocks, Math.min(MOST_CACHE_BYTES, fairBytes));
   }
 
   /** The reader of the global tables of a run, one for all its shares in this JVM; null if it has none. */
@@ -82,7 +93,7 @@ final class RunningShare {
   static void maintainAll(String run) {
     ALL.forEach((name, share) -> {
       if (name.startsWith(run + "/")) {
-        share.store.maintain();
+        share.rocks.maintain();
       }
     });
   }
@@ -127,22 +138,31 @@ final class RunningShare {
     inUse.acquireUninterruptibly();
     try {
       store.load(batch);
-      settings.dropped().forEach(store::removeAll);
-      Map<String, Long> before = task == null ? Map.of() : task.counts();
-      Program program = settings.program().copy();
-      if (globals != null) {
-        globals.share(program);
+      if (readyFor != batch) {
+        open();
       }
-      if (task != null) {
-        task.release();
-      }
-      task = new Task(program, store, publisher, python);
-      task.counts().putAll(before);
+      readyFor = NO_BATCH;
+      number = batch;
       committedAt = System.nanoTime();
     } catch (RuntimeException failure) {
       inUse.release();
       throw failure;
     }
+  }
+
+  /** Makes the task anew, since the present one is not as the batch before has left it. */
+  private void open() {
+    settings.dropped().forEach(store::removeAll);
+    Map<String, Long> before = task == null ? Map.of() : task.counts();
+    Program program = settings.program().copy();
+    if (globals != null) {
+      globals.share(program);
+    }
+    if (task != null) {
+      task.release();
+    }
+    task = new Task(program, store, publisher, python);
+    task.counts().putAll(before);
   }
 
   /** Says which record the task has read last; null: none came in time. */
@@ -176,7 +196,8 @@ final class RunningShare {
       publisher.commit(consumer.next());
       task.save();
       store.commit();
-      stateBytes = store.bytes();
+      readyFor = number + 1;
+      stateBytes = rocks.bytes();
     } finally {
       inUse.release();
     }
@@ -209,6 +230,6 @@ final class RunningShare {
     python.close();
     consumer.close();
     publisher.close();
-    store.close();
+    rocks.close();
   }
 }

@@ -5,11 +5,11 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -25,72 +25,92 @@ final class ShareConsumer implements AutoCloseable {
   private static final int MOST_WAITING = 5_000;
   private static final Duration CLOSE = Duration.ofSeconds(1);
 
-  private final KafkaConsumer<byte[], byte[]> consumer;
-  private final Map<TopicPartition, Deque<ConsumerRecord<byte[], byte[]>>> waiting = new HashMap<>();
-  private final Map<TopicPartition, Long> next = new HashMap<>();
-  private final Set<TopicPartition> paused = new HashSet<>();
-  private volatile long lag;
+  /** What is fetched of a partition. */
+  private static final class Fetched {
+    private final TopicPartition of;
+    private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
+    /** All records before this offset were given. */
+    private long next = -1;
+    /** Where the batch ends; a batch without an end has the greatest number. */
+    private long end = Long.MAX_VALUE;
+    private boolean isPaused;
 
-  ShareConsumer(Map<String, Object> settings, Set<TopicPartition> partitions) {
-    consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-    consumer.assign(partitions);
-    partitions.forEach(each -> waiting.put(each, new ArrayDeque<>()));
+    private Fetched(TopicPartition of) {
+      this.of = of;
+    }
+
+    /** The first record that waits, if it is before the end; null if there is none. */
+    private ConsumerRecord<byte[], byte[]> head() {
+      ConsumerRecord<byte[], byte[]> head = waiting.peek();
+      return head == null || head.offset() >= end ? null : head;
+    }
   }
 
-  /** Goes on at these positions. */
-  void seek(Map<TopicPartition, Long> from) {
+  private final KafkaConsumer<byte[], byte[]> consumer;
+  private final Map<TopicPartition, Fetched> byPartition = new HashMap<>();
+  private final List<Fetched> partitions = new ArrayList<>();
+  private volatile long lag;
+
+  ShareConsumer(Map<String, Object> settings, Set<TopicPartition> of) {
+    consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    consumer.assign(of);
+    for (TopicPartition each : of) {
+      Fetched fetched = new Fetched(each);
+      byPartition.put(each, fetched);
+      partitions.add(fetched);
+    }
+  }
+
+  /** Goes on at these positions, up to these ends or, if they are null, without end. */
+  void seek(Map<TopicPartition, Long> from, Map<TopicPartition, Long> until) {
     from.forEach((at, offset) -> {
-      if (!offset.equals(next.get(at))) {
+      Fetched each = byPartition.get(at);
+      if (each.next != offset) {
         consumer.seek(at, offset);
-        waiting.get(at).clear();
-        next.put(at, offset);
+        each.waiting.clear();
+        each.next = offset;
       }
+      each.end = until == null ? Long.MAX_VALUE : until.get(at);
     });
   }
 
   /** Next offset of each partition: all records before were given. */
   Map<TopicPartition, Long> next() {
-    return new HashMap<>(next);
+    Map<TopicPartition, Long> offsets = new HashMap<>();
+    partitions.forEach(each -> {
+      if (each.next >= 0) {
+        offsets.put(each.of, each.next);
+      }
+    });
+    return offsets;
   }
 
   /** The next record before the ends; null if there is none. Waits until all partitions are fetched that far. */
-  ConsumerRecord<byte[], byte[]> before(Map<TopicPartition, Long> ends, long limitMs) {
-    long deadline = System.nanoTime() + limitMs * 1_000_000;
-    while (!isFetched(ends)) {
+  ConsumerRecord<byte[], byte[]> next(long limitMs) {
+    long deadline = 0;
+    while (!isFetched()) {
       poll(200);
-      if (System.nanoTime() > deadline) {
-        throw new org.apache.kafka.common.errors.TimeoutException(
-            "Kafka gave nothing of %s for %d ms".formatted(missing(ends), limitMs));
+      if (deadline == 0) {
+        deadline = System.nanoTime() + limitMs * 1_000_000;
+      } else if (System.nanoTime() > deadline) {
+        throw new org.apache.kafka.common.errors.TimeoutException("Kafka gave nothing of %s for %d ms".formatted(
+            partitions.stream().filter(each -> !isFetched(each)).map(each -> each.of).toList(), limitMs));
       }
     }
-    TopicPartition first = null;
-    for (TopicPartition each : waiting.keySet()) {
-      ConsumerRecord<byte[], byte[]> head = head(each, ends);
-      if (head != null && (first == null || comesBefore(head, waiting.get(first).peek()))) {
-        first = each;
-      }
-    }
+    ConsumerRecord<byte[], byte[]> first = takeFirst();
     if (first == null) {
       // What is left up to the ends are markers of transactions.
-      next.putAll(ends);
-      return null;
+      partitions.forEach(each -> each.next = each.end);
     }
-    return take(first);
+    return first;
   }
 
   /** The next record, of those at hand the one with the earliest time; null if none comes in time. */
   ConsumerRecord<byte[], byte[]> poll(long limitMs, boolean fetches) {
-    if (fetches || waiting.values().stream().allMatch(Deque::isEmpty)) {
+    if (fetches || partitions.stream().allMatch(each -> each.waiting.isEmpty())) {
       poll(limitMs);
     }
-    TopicPartition first = null;
-    for (Map.Entry<TopicPartition, Deque<ConsumerRecord<byte[], byte[]>>> each : waiting.entrySet()) {
-      ConsumerRecord<byte[], byte[]> head = each.getValue().peek();
-      if (head != null && (first == null || comesBefore(head, waiting.get(first).peek()))) {
-        first = each.getKey();
-      }
-    }
-    return first == null ? null : take(first);
+    return takeFirst();
   }
 
   /** Records of the partitions that were not given yet, as of the last answer of Kafka; from any thread. */
@@ -107,54 +127,59 @@ final class ShareConsumer implements AutoCloseable {
     }
   }
 
-  private ConsumerRecord<byte[], byte[]> take(TopicPartition from) {
-    Deque<ConsumerRecord<byte[], byte[]>> records = waiting.get(from);
-    ConsumerRecord<byte[], byte[]> taken = records.poll();
-    lag = Math.max(0, lag - 1);
-    next.put(from, records.isEmpty() ? consumer.position(from) : taken.offset() + 1);
-    if (records.isEmpty() && paused.remove(from)) {
-      consumer.resume(List.of(from));
+  private ConsumerRecord<byte[], byte[]> takeFirst() {
+    Fetched first = null;
+    ConsumerRecord<byte[], byte[]> found = null;
+    for (Fetched each : partitions) {
+      ConsumerRecord<byte[], byte[]> head = each.head();
+      if (head != null && (found == null || comesBefore(head, found))) {
+        first = each;
+        found = head;
+      }
     }
-    return taken;
+    if (first == null) {
+      return null;
+    }
+    first.waiting.poll();
+    lag = Math.max(0, lag - 1);
+    boolean isEmpty = first.waiting.isEmpty();
+    first.next = isEmpty ? consumer.position(first.of) : found.offset() + 1;
+    if (isEmpty && first.isPaused) {
+      first.isPaused = false;
+      consumer.resume(List.of(first.of));
+    }
+    return found;
   }
 
   private void poll(long limitMs) {
-    for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(limitMs))) {
-      waiting.get(new TopicPartition(each.topic(), each.partition())).add(each);
+    ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(limitMs));
+    for (TopicPartition each : records.partitions()) {
+      byPartition.get(each).waiting.addAll(records.records(each));
     }
-    List<TopicPartition> full = new ArrayList<>();
-    waiting.forEach((at, records) -> {
-      if (records.size() > MOST_WAITING && paused.add(at)) {
-        full.add(at);
-      } else if (records.isEmpty()) {
-        next.put(at, consumer.position(at));
-      }
-    });
-    consumer.pause(full);
     long behind = 0;
-    for (Map.Entry<TopicPartition, Deque<ConsumerRecord<byte[], byte[]>>> each : waiting.entrySet()) {
-      behind += each.getValue().size() + consumer.currentLag(each.getKey()).orElse(0);
+    for (Fetched each : partitions) {
+      if (each.waiting.size() > MOST_WAITING && !each.isPaused) {
+        each.isPaused = true;
+        consumer.pause(List.of(each.of));
+      } else if (each.waiting.isEmpty()) {
+        each.next = consumer.position(each.of);
+      }
+      behind += each.waiting.size() + consumer.currentLag(each.of).orElse(0);
     }
     lag = behind;
   }
 
-  private boolean isFetched(Map<TopicPartition, Long> ends) {
-    for (Map.Entry<TopicPartition, Long> each : ends.entrySet()) {
-      if (waiting.get(each.getKey()).isEmpty() && consumer.position(each.getKey()) < each.getValue()) {
+  private boolean isFetched() {
+    for (Fetched each : partitions) {
+      if (!isFetched(each)) {
         return false;
       }
     }
     return true;
   }
 
-  private List<TopicPartition> missing(Map<TopicPartition, Long> ends) {
-    return ends.keySet().stream()
-        .filter(each -> waiting.get(each).isEmpty() && consumer.position(each) < ends.get(each)).toList();
-  }
-
-  private ConsumerRecord<byte[], byte[]> head(TopicPartition at, Map<TopicPartition, Long> ends) {
-    ConsumerRecord<byte[], byte[]> head = waiting.get(at).peek();
-    return head == null || head.offset() >= ends.get(at) ? null : head;
+  private boolean isFetched(Fetched each) {
+    return !each.waiting.isEmpty() || each.next >= each.end || consumer.position(each.of) >= each.end;
   }
 
   private static boolean comesBefore(ConsumerRecord<byte[], byte[]> one, ConsumerRecord<byte[], byte[]> other) {

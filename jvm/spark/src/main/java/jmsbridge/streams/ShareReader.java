@@ -19,7 +19,6 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   private static final long LIMIT_MS = 120_000;
   private static final int RECORDS_BETWEEN_POLLS = 500;
 
-  private final ShareRange range;
   private final RunningShare share;
   private final ShareConsumer consumer;
   private final InternalRow row;
@@ -33,16 +32,15 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   }
 
   private ShareReader(ShareRange range, RunSettings settings) {
-    this.range = range;
     share = RunningShare.of(range.run(), range.share(), settings);
     consumer = share.consumer();
-    consumer.seek(range.from());
+    consumer.seek(range.from(), range.until());
     row = new GenericInternalRow(new Object[] {range.share()});
   }
 
   @Override
   public boolean next() {
-    ConsumerRecord<byte[], byte[]> record = consumer.before(range.until(), LIMIT_MS);
+    ConsumerRecord<byte[], byte[]> record = consumer.next(LIMIT_MS);
     share.has(record);
     return record != null;
   }

@@ -13,6 +13,9 @@ interface Store {
 
   void remove(byte[] key);
 
+  /** Removes the entries from a key (included) to a key (excluded). */
+  void removeRange(byte[] from, byte[] to);
+
   /** The entries from a key (included) to a key (excluded) in their order, the first {@code limit} of them. */
   List<Entry> range(byte[] from, byte[] to, int limit);
 
@@ -22,12 +25,7 @@ interface Store {
 
   /** Removes all entries of the node that kept them under a number. */
   default void removeAll(int node) {
-    byte[] at = Keys.of(node, Character.MIN_VALUE).done();
-    byte[] end = Keys.of(node, (char) Byte.MAX_VALUE).done();
-    for (List<Entry> page = range(at, end, 1000); !page.isEmpty(); page = range(at, end, 1000)) {
-      page.forEach(each -> remove(each.key()));
-      at = page.get(page.size() - 1).key();
-    }
+    removeRange(Keys.of(node, Character.MIN_VALUE).done(), Keys.of(node, (char) Byte.MAX_VALUE).done());
   }
 
   default List<Entry> startingWith(byte[] prefix) {

@@ -21,18 +21,51 @@ import org.apache.kafka.common.record.TimestampType;
 
 /** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
 public final class TestRun {
-  private final Program program;
-  private final PythonWorker python;
-  private final Task task;
+  private final Program plan;
+  private final CachedStore cache;
+  private Program program;
+  private PythonWorker python;
+  private Task task;
+  private long version;
   private final Map<String, List<ProducerRecord<byte[], byte[]>>> outputs = new HashMap<>();
   private final Map<String, Long> ends = new HashMap<>();
   private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
 
   public TestRun(Program program) {
-    this.program = program.copy();
-    this.program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
+    plan = program;
+    cache = null;
+    open(new MemoryStore());
+  }
+
+  /** Creates a run whose state is in a folder, as a URI of Hadoop, behind a cache of this size. */
+  public TestRun(Program program, String folder, long cacheBytes) throws IOException {
+    plan = program;
+    cache = new CachedStore(new RocksStore(folder, 0), cacheBytes);
+    cache.load(version);
+    open(cache);
+  }
+
+  private void open(Store store) {
+    program = plan.copy();
+    program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     python = new PythonWorker(program.python());
-    task = new Task(this.program, new MemoryStore(), this::send, python);
+    task = new Task(program, store, this::send, python);
+  }
+
+  /** Commits the state that is in a folder. */
+  public void commit() {
+    task.flush();
+    task.save();
+    cache.commit();
+    cache.load(++version);
+  }
+
+  /** Goes on from the last commit of the state that is in a folder. */
+  public void rollBack() {
+    cache.rollBack();
+    cache.load(version);
+    close();
+    open(cache);
   }
 
   /** Processes a record of a topic that the program reads; headers are name, value, name, value and so on. */

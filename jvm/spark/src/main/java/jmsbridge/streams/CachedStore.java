@@ -1,0 +1,250 @@
+package jmsbridge.streams;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+
+/**
+ * Cache in memory of a {@link RocksStore}, which gets changes at a commit or when the cache is full.
+ *
+ * <p>As long as all entries fit, none is looked up in RocksDB, and one that comes and goes between two commits is never
+ * written there.
+ */
+final class CachedStore implements Store {
+  /** Changes that are written at once: so few take some milliseconds, which is what a record may wait for. */
+  private static final int MOST_CHANGES = 10_000;
+  /** Bytes that the JVM takes for an entry beside those of its key and its value. */
+  private static final int ENTRY_BYTES = 120;
+  private static final byte[] FIRST = {};
+  private static final byte[] LAST = {-1, -1, -1, -1, -1, -1};
+
+  private static final class Slot {
+    /** Null: removed. */
+    private byte[] value;
+    /** Whether the RocksDB store has another value. */
+    private boolean isChanged;
+    /** Whether the RocksDB store may have an entry. */
+    private boolean isStored;
+  }
+
+  private final RocksStore rocks;
+  private final long mostBytes;
+  private final TreeMap<byte[], Slot> slots = new TreeMap<>(Arrays::compareUnsigned);
+  /** Keys of changed slots, in the order of the changes. */
+  private final List<byte[]> changed = new ArrayList<>();
+  private long bytes;
+  /** Whether the slots are all there is. */
+  private boolean isWhole;
+  private long loaded = -1;
+  /** Whether the changes since the load are committed. */
+  private boolean isCommitted;
+
+  /** Creates the cache of a store, which takes {@code mostBytes} of memory. */
+  CachedStore(RocksStore rocks, long mostBytes) {
+    this.rocks = rocks;
+    this.mostBytes = mostBytes;
+  }
+
+  /** Loads a version, which counts the commits since the beginning; 0 is the empty store. */
+  void load(long wanted) {
+    rocks.load(wanted);
+    boolean isPresent = wanted == loaded + 1 && isCommitted;
+    loaded = wanted;
+    isCommitted = false;
+    if (isPresent) {
+      return;
+    }
+    clear();
+    isWhole = true;
+    if (wanted > 0) {
+      // As many as fit have at least this size.
+      int most = (int) (mostBytes / ENTRY_BYTES);
+      List<Entry> all = rocks.range(FIRST, LAST, most + 1);
+      isWhole = all.size() <= most;
+      for (Iterator<Entry> each = all.iterator(); isWhole && each.hasNext(); ) {
+        Entry entry = each.next();
+        add(entry.key(), entry.value(), true);
+        isWhole = bytes <= mostBytes;
+      }
+      if (!isWhole) {
+        clear();
+      }
+    }
+  }
+
+  /** Makes the changes since the load a version, the next number. */
+  void commit() {
+    write();
+    rocks.commit();
+    isCommitted = true;
+  }
+
+  /** Forgets the changes since the load. */
+  void rollBack() {
+    clear();
+    rocks.rollBack();
+  }
+
+  @Override
+  public byte[] get(byte[] key) {
+    Slot slot = slots.get(key);
+    if (slot != null) {
+      return slot.value;
+    }
+    if (isWhole) {
+      return null;
+    }
+    byte[] value = rocks.get(key);
+    if (value != null) {
+      add(key, value, true);
+      shrink();
+    }
+    return value;
+  }
+
+  @Override
+  public void put(byte[] key, byte[] value) {
+    Slot slot = slots.get(key);
+    if (slot == null) {
+      slot = add(key, value, !isWhole);
+    } else {
+      bytes += value.length - (slot.value == null ? 0 : slot.value.length);
+      slot.value = value;
+    }
+    change(key, slot);
+  }
+
+  @Override
+  public void remove(byte[] key) {
+    Slot slot = slots.get(key);
+    if (slot == null) {
+      if (isWhole) {
+        return;
+      }
+      slot = add(key, null, true);
+    } else if (slot.value != null) {
+      bytes -= slot.value.length;
+      slot.value = null;
+    }
+    if (slot.isStored) {
+      change(key, slot);
+    } else {
+      slots.remove(key);
+      bytes -= size(key, null);
+    }
+  }
+
+  @Override
+  public void removeRange(byte[] from, byte[] to) {
+    NavigableMap<byte[], Slot> near = slots.subMap(from, true, to, false);
+    for (Map.Entry<byte[], Slot> each : near.entrySet()) {
+      if (isWhole && each.getValue().isStored) {
+        rocks.remove(each.getKey());
+      }
+      bytes -= size(each.getKey(), each.getValue().value);
+    }
+    near.clear();
+    if (!isWhole) {
+      rocks.removeRange(from, to);
+    }
+  }
+
+  @Override
+  public List<Entry> range(byte[] from, byte[] to, int limit) {
+    NavigableMap<byte[], Slot> near = slots.subMap(from, true, to, false);
+    if (isWhole) {
+      return merged(List.of(), near, limit);
+    }
+    long removed = near.values().stream().filter(each -> each.value == null).count();
+    List<Entry> stored = rocks.range(from, to, (int) Math.min(limit + removed, Integer.MAX_VALUE));
+    return near.isEmpty() ? stored : merged(stored, near, limit);
+  }
+
+  /** Entries of both in the order of their keys; a slot replaces what is stored. */
+  private static List<Entry> merged(List<Entry> stored, NavigableMap<byte[], Slot> near, int limit) {
+    List<Entry> found = new ArrayList<>();
+    int at = 0;
+    for (Map.Entry<byte[], Slot> each : near.entrySet()) {
+      for (; at < stored.size(); at++) {
+        int order = Arrays.compareUnsigned(stored.get(at).key(), each.getKey());
+        if (order > 0) {
+          break;
+        }
+        if (order < 0 && found.size() < limit) {
+          found.add(stored.get(at));
+        }
+      }
+      if (found.size() >= limit) {
+        return found;
+      }
+      if (each.getValue().value != null) {
+        found.add(new Entry(each.getKey(), each.getValue().value));
+      }
+    }
+    for (; at < stored.size() && found.size() < limit; at++) {
+      found.add(stored.get(at));
+    }
+    return found;
+  }
+
+  private Slot add(byte[] key, byte[] value, boolean isStored) {
+    Slot slot = new Slot();
+    slot.value = value;
+    slot.isStored = isStored;
+    slots.put(key, slot);
+    bytes += size(key, value);
+    return slot;
+  }
+
+  private static long size(byte[] key, byte[] value) {
+    return key.length + ENTRY_BYTES + (value == null ? 0 : value.length);
+  }
+
+  private void change(byte[] key, Slot slot) {
+    if (!slot.isChanged) {
+      slot.isChanged = true;
+      changed.add(key);
+    }
+    if (changed.size() >= MOST_CHANGES) {
+      write();
+    }
+    shrink();
+  }
+
+  private void shrink() {
+    if (bytes > mostBytes) {
+      write();
+      clear();
+    }
+  }
+
+  private void write() {
+    for (byte[] key : changed) {
+      Slot slot = slots.get(key);
+      // Gone if it came and went.
+      if (slot != null && slot.isChanged) {
+        if (slot.value == null) {
+          rocks.remove(key);
+          slots.remove(key);
+          bytes -= size(key, null);
+        } else {
+          rocks.put(key, slot.value);
+          slot.isChanged = false;
+          slot.isStored = true;
+        }
+      }
+    }
+    changed.clear();
+  }
+
+  private void clear() {
+    slots.clear();
+    changed.clear();
+    bytes = 0;
+    isWhole = false;
+  }
+}
