@@ -116,6 +116,7 @@ class KafkaIO:
             pyspark.errors.IllegalArgumentException: the plan does more than to map, filter and copy rows one by one.
         """
         rows, jvm = self.published(routed), self._jvm
+        self.compile_once()
         jvm.OneStage.check(rows._jdf)
         planned = DataFrame(jvm.StreamPlan.optimised(rows._jdf), self.spark)
         writer: Any = planned.writeStream.format(_SINK).options(**self._sink(routed.limit, partitions))
@@ -129,6 +130,11 @@ class KafkaIO:
             writer = writer.trigger(processingTime=milliseconds)
         query: StreamingQuery = writer.start()
         return query
+
+    def compile_once(self) -> None:
+        """Makes queries that this thread runs compile their code for the driver and the tasks together."""
+        jvm: Any = self.spark._jvm
+        jvm.jmsbridge.SparkProcess.useLoaderOfTasks()
 
     def close(self) -> None:
         """Closes the sink's producers, in the background; to be called when no query runs."""

@@ -67,6 +67,7 @@ def warming(spark: SparkSession, config: Config, report: Callable[[str], None]) 
 
 def compile_routing(kafka_io: KafkaIO, routed_by: Callable[[DataFrame], Routed], positions: Offsets) -> None:
     """Compiles the code of a query that begins at `positions` of the journal, by running it on no records."""
+    kafka_io.compile_once()
     journal = {kafka_io.config.journal.topic: positions}
     published = kafka_io.published(routed_by(kafka_io.range(journal, journal, committed=True)))
     published.write.format("noop").mode("overwrite").save()

@@ -7,10 +7,12 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.apache.spark.SparkConf;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.Py4JServer;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.util.SparkUncaughtExceptionHandler;
@@ -21,6 +23,7 @@ import org.apache.spark.util.SparkUncaughtExceptionHandler;
  */
 public final class SparkProcess {
   private static final CompletableFuture<SparkSession> SESSION = new CompletableFuture<>();
+  private static final CompletableFuture<ClassLoader> LOADER = new CompletableFuture<>();
 
   private SparkProcess() {}
 
@@ -61,6 +64,14 @@ public final class SparkProcess {
     }
   }
 
+  /**
+   * Makes the calling thread, and those that it starts, find classes as Spark's tasks do. Spark compiles the code of a
+   * query once for each class loader, that of the driver and that of its tasks, if they are not the same.
+   */
+  public static void useLoaderOfTasks() {
+    Thread.currentThread().setContextClassLoader(LOADER.join());
+  }
+
   private static void open(SparkConf conf) {
     try {
       SparkSession session = SparkSession.builder().config(conf).getOrCreate();
@@ -68,8 +79,11 @@ public final class SparkProcess {
       // The session makes these only when they are asked for, and the first query does.
       session.sessionState();
       session.sharedState();
+      new JavaSparkContext(session.sparkContext()).parallelize(List.of(0), 1).foreach(
+          any -> LOADER.complete(Thread.currentThread().getContextClassLoader()));
     } catch (RuntimeException | Error thrown) {
       SESSION.completeExceptionally(thrown);
+      LOADER.completeExceptionally(thrown);
     }
   }
 
