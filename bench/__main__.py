@@ -29,6 +29,8 @@ from bench import (
     routes,
     scale,
     start,
+    stream_latency,
+    stream_state,
     streams,
     throughput,
 )
@@ -49,6 +51,8 @@ _MEASURE = {
     "memory": memory.measure,
     "start": start.measure,
     "streams": streams.measure,
+    "stream-latency": stream_latency.measure,
+    "stream-state": stream_state.measure,
     "recovery": recovery.measure,
     "jms-source": jms_source.measure,
     "amqp-listener": amqp_listener.measure,

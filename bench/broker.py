@@ -82,6 +82,14 @@ class Broker:
 
         RuntimeError when there are more, when the `writer` ends, or when the time is over.
         """
+        self.await_least(topics, count, writer, wait_seconds)
+        time.sleep(_SETTLE_SECONDS)
+        if (found := self.count(topics)) != count:
+            msg = f"{found} records instead of {count}, see {writer.log}"
+            raise RuntimeError(msg)
+
+    def await_least(self, topics: Sequence[str], count: int, writer: ProcessTree, wait_seconds: float) -> None:
+        """Returns when the topics hold `count` records; RuntimeError when the `writer` ends or the time is over."""
         deadline = time.monotonic() + wait_seconds
         while (found := self.count(topics)) < count:
             writer.check()
@@ -89,10 +97,6 @@ class Broker:
                 msg = f"{found} of {count} records after {wait_seconds:.0f} s, see {writer.log}"
                 raise RuntimeError(msg)
             time.sleep(_POLL_SECONDS)
-        time.sleep(_SETTLE_SECONDS)
-        if (found := self.count(topics)) != count:
-            msg = f"{found} records instead of {count}, see {writer.log}"
-            raise RuntimeError(msg)
 
     def _await_leaders(self, topics: Sequence[str]) -> None:
         """Right after its creation a partition may have none yet."""

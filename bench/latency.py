@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["TARGET_MILLISECONDS", "latency_of", "measure", "read_samples"]
+__all__ = [
+    "QUANTILES",
+    "TARGET_MILLISECONDS",
+    "latency_of",
+    "measure",
+    "paced_samples",
+    "quantiles",
+    "read_samples",
+]
 
 TARGET_MEDIAN, TARGET_P99 = 1.0, 1.0
 TARGET_MILLISECONDS = 100.0
@@ -34,7 +42,7 @@ _WARM_RECORDS = 320_000
 _WARM_SECONDS = 10
 _AROUND_MICROS = 1_000_000
 _PATIENCE_SECONDS = 180.0
-_QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 Sample = tuple[int, int]
 """Time at which a message was sent (microseconds since 1970), and its latency (microseconds)."""
@@ -73,8 +81,8 @@ def latency_of(broker: Broker, contestant: Contestant, options: Options) -> dict
         "contestant": contestant.name,
         "messages": len(samples),
         "boundaries": sum(begin < commit < end for commit in commits),
-        "milliseconds": _quantiles(samples),
-        "milliseconds_without_boundaries": _quantiles(quiet),
+        "milliseconds": quantiles(samples),
+        "milliseconds_without_boundaries": quantiles(quiet),
     }
 
 
@@ -83,7 +91,7 @@ def _floor(broker: Broker, options: Options) -> dict[str, Any]:
     broker.create(place.journal)
     samples = _samples(place, place.journal, options)
     broker.delete(place.journal)
-    figures = _quantiles(samples)
+    figures = quantiles(samples)
     return {
         "contestant": "plain consumer",
         "messages": len(samples),
@@ -99,17 +107,14 @@ def _place(broker: Broker, options: Options) -> Place:
 
 
 def _samples(place: Place, outputs: str, options: Options) -> list[Sample]:
-    """Samples of the probe in the order of sending, without the warm-up."""
     file = place.folder / f"{place.run}.csv"
-    programs.run(
-        "Paced",
-        bootstrap=place.bootstrap,
-        journal=place.journal,
-        outputs=outputs,
-        rate=options.rate,
-        seconds=options.latency_seconds + _WARM_SECONDS,
-        samples=file,
-    )
+    return paced_samples(file, options, bootstrap=place.bootstrap, journal=place.journal, outputs=outputs)
+
+
+def paced_samples(file: Path, options: Options, **arguments: object) -> list[Sample]:
+    """Samples of `Paced` in the order of sending, without the warm-up; it writes to the file, which is removed."""
+    seconds = options.latency_seconds + _WARM_SECONDS
+    programs.run("Paced", rate=options.rate, seconds=seconds, samples=file, **arguments)
     found = sorted(read_samples(file))
     file.unlink()
     begin = found[0][0] + _WARM_SECONDS * 1_000_000
@@ -128,10 +133,10 @@ def _near(moments: list[int], moment: int) -> bool:
     return after < len(moments) and moments[after] <= moment + _AROUND_MICROS
 
 
-def _quantiles(samples: list[Sample]) -> dict[str, float]:
+def quantiles(samples: list[Sample]) -> dict[str, float]:
     """Milliseconds; each is the smallest value that the given share of messages did not exceed."""
     took = sorted(each for _, each in samples)
-    return {name: took[math.ceil(share * len(took)) - 1] / 1000 for name, share in _QUANTILES.items()}
+    return {name: took[math.ceil(share * len(took)) - 1] / 1000 for name, share in QUANTILES.items()}
 
 
 def _line(run: dict[str, Any]) -> str:
@@ -152,7 +157,7 @@ def _report(runs: list[dict[str, Any]]) -> Report:
         if name.startswith("bridge"):
             kinds["milliseconds_without_boundaries"] = f"{name}, without boundaries"
         for kind, label in kinds.items():
-            rows.append([label, *(f"{middle(name, kind, quantile):.2f}" for quantile in _QUANTILES)])
+            rows.append([label, *(f"{middle(name, kind, quantile):.2f}" for quantile in QUANTILES)])
     for name in names:
         peer = next((each for each in names if each == "kafka streams"), None)
         if peer is None or not name.startswith("bridge"):
@@ -163,4 +168,4 @@ def _report(runs: list[dict[str, Any]]) -> Report:
         slowest = middle(name, "milliseconds", "p99.9")
         checks.append(Check(f"latency, {name}: p99.9, ms", slowest, TARGET_MILLISECONDS))
     title = "Latency, end to end, milliseconds; median of the rounds"
-    return Report("latency", [table(title, ["", *_QUANTILES], rows)], checks, runs)
+    return Report("latency", [table(title, ["", *QUANTILES], rows)], checks, runs)

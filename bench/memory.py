@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bench.options import Options
     from bench.processes import ProcessTree
 
-__all__ = ["measure"]
+__all__ = ["measure", "memory_of"]
 
 TARGET_GROWTH = 0.05
 """By how much of its size resident memory may grow over the counted time."""
@@ -33,7 +33,8 @@ _WARM_SHARE = 0.25
 _BOUND_BYTES = 1 << 30
 _PATIENCE_SECONDS = 120.0
 _MEGABYTE = 1 << 20
-_USED = re.compile(r"used (\d+)K")
+_USED = re.compile(r"total \d+K, used (\d+)K")
+"""What a generation of the heap uses, in the words of jcmd."""
 
 
 def measure(broker: Broker, options: Options) -> Report:
@@ -77,7 +78,7 @@ def _run(broker: Broker, bridge: Bridge, options: Options) -> dict[str, Any]:
             begun = time.monotonic()
             while (elapsed := time.monotonic() - begun) < options.memory_seconds:
                 router.check()
-                samples.append({"seconds": elapsed, **_sample(router)})
+                samples.append({"seconds": elapsed, **memory_of(router)})
                 time.sleep(max(0.0, _SAMPLE_SECONDS - (time.monotonic() - begun - elapsed)))
             sent = options.memory_rate * options.memory_seconds
             broker.await_count(place.outputs, sum(expected(warm)) + sent, router, _PATIENCE_SECONDS)
@@ -91,18 +92,18 @@ def _run(broker: Broker, bridge: Bridge, options: Options) -> dict[str, Any]:
     return {"contestant": bridge.name, **figures, "samples": samples}
 
 
-def _sample(router: ProcessTree) -> dict[str, float]:
-    """Megabytes."""
-    programs_found = router.memory()
+def memory_of(process: ProcessTree) -> dict[str, float]:
+    """Megabytes of resident memory (`rss`) and of the used heap (`heap`)."""
+    programs_found = process.memory()
     java_pid, _ = programs_found["java"]
     jcmd = find_java().resolve().with_name("jcmd")
     told = subprocess.run([str(jcmd), str(java_pid), "GC.heap_info"], capture_output=True, text=True, check=False)
-    used = _USED.search(told.stdout)
-    if used is None:
+    used = _USED.findall(told.stdout)
+    if not used:
         msg = f"jcmd does not report the heap of {java_pid}: {told.stderr.strip() or told.stdout.strip()}"
         raise RuntimeError(msg)
     resident = sum(size for _, size in programs_found.values()) / _MEGABYTE
-    return {"rss": resident, "heap": int(used[1]) / 1024}
+    return {"rss": resident, "heap": sum(map(int, used)) / 1024}
 
 
 def _after_collections(samples: list[dict[str, float]]) -> list[dict[str, float]]:

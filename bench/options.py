@@ -30,6 +30,8 @@ MEASUREMENTS = (
     "streams",
     "scale",
     "intervals",
+    "stream-latency",
+    "stream-state",
 )
 _MODES = ("realtime", "batch")
 
@@ -58,6 +60,8 @@ class Options:
     """Number of workers in the additional run; 1: no additional run."""
     requests: int
     request_rate: int
+    keys: int
+    """Keys of the large state."""
     modes: tuple[str, ...]
     peer: bool
     floor: bool
@@ -79,9 +83,9 @@ def parse(arguments: Sequence[str]) -> Options:
     add("measurement", nargs="?", default="all", choices=(*MEASUREMENTS, "all"))
     add("--records", type=int, default=5_000_000, help="throughput: records that are timed")
     add("--warm-up", type=int, default=3_000_000, help="throughput: records before these")
-    add("--rounds", type=int, default=3, help="all but memory: how often each contestant runs")
-    add("--rate", type=int, default=1_000, help="latency: messages a second")
-    add("--seconds", type=int, default=500, help="latency: how long, after ten seconds of warming")
+    add("--rounds", type=int, default=3, help="all but memory, stream-latency and stream-state: how often each runs")
+    add("--rate", type=int, default=1_000, help="latency, stream-latency: messages a second")
+    add("--seconds", type=int, default=500, help="latency, stream-latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
@@ -90,6 +94,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--source-warm-up", type=int, default=50_000, help="jms-source, connectors: messages before these")
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
     add("--request-rate", type=int, default=200, help="requests: a second")
+    add("--keys", type=int, default=5_000_000, help="stream-state: number of keys, and of updates after them")
     add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")
     add("--workers", type=int, default=2, help="connectors: how many are measured beside one; 1: none")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
@@ -121,6 +126,7 @@ def parse(arguments: Sequence[str]) -> Options:
         workers=given.workers,
         requests=given.requests,
         request_rate=given.request_rate,
+        keys=given.keys,
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
         floor=given.floor,

@@ -1,4 +1,4 @@
-"""Topologies that `bench streams` measures; the names of their topics begin with the text in BENCH_PREFIX.
+"""Topologies that the benchmarks measure; the names of their topics begin with the text in BENCH_PREFIX.
 
 `peer/…/Streams.java` has the same as Kafka Streams programs.
 """
@@ -21,7 +21,7 @@ from engine.streams import (
     text,
 )
 
-__all__ = ["column", "count", "join", "once", "process", "table"]
+__all__ = ["column", "count", "join", "once", "process", "table", "total"]
 
 PREFIX = os.environ.get("BENCH_PREFIX", "")
 OUTPUT = os.environ.get("BENCH_OUTPUT", "out")
@@ -38,6 +38,13 @@ def count() -> Topology:
     builder, events = _started("count")
     counts = events.group_by_key().windowed_by(TimeWindows.of("1 minute", grace="1 minute")).count(name="counts")
     counts.to_stream().map_values(start="unix_millis(window_start)", count="count").to(OUTPUT)
+    return builder.build()
+
+
+def total() -> Topology:
+    """Counts by key, each change published."""
+    builder, events = _started("total")
+    events.group_by_key().count(name="totals").to_stream().to(OUTPUT)
     return builder.build()
 
 

@@ -8,8 +8,6 @@ contestants publish is compared as a multiset of keys and values.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import sys
 import time
 import uuid
 from dataclasses import asdict, dataclass
@@ -20,13 +18,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from bench import programs
 from bench.broker import PARTITIONS
-from bench.processes import running
 from bench.report import Check, Report, table
-from engine.embedded import free_ports
+from bench.stream_contestants import StreamContestant, StreamPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from bench.broker import Broker
     from bench.options import Options
@@ -36,15 +32,12 @@ __all__ = ["measure"]
 _KEYS = 10_000
 _NATIVE = ("count", "table", "join", "once")
 _PYTHON = ("column", "process")
-_THREADS = 2
-_LINGER_MS = 20
 _PATIENCE_SECONDS = 400.0
-_AT_LEAST_ONCE, _EXACTLY_ONCE = "kafka streams at_least_once", "kafka streams exactly_once_v2"
-_LEAST = {_AT_LEAST_ONCE: 0.8, _EXACTLY_ONCE: 1.0}
+_PEERS = StreamContestant("", is_exact=False), StreamContestant("", is_exact=True)
+_LEAST = {_PEERS[0].name: 0.8, _PEERS[1].name: 1.0}
 """Least rate of a native topology, to the peer's."""
 _PYTHON_LEAST = 150_000.0
 """Least number of records that a Python function over Arrow batches takes in a second of CPU."""
-_OPTIONS = ("-Xmx2g", "-XX:+UseParallelGC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +75,28 @@ def measure(broker: Broker, options: Options) -> Report:
     return _report(passes, options)
 
 
-def _contestants(topology: str, options: Options) -> list[str]:
-    peers = [_AT_LEAST_ONCE, _EXACTLY_ONCE] if options.peer and topology in _NATIVE else []
+def _contestants(topology: str, options: Options) -> list[StreamContestant]:
+    peers = _PEERS if options.peer and topology in _NATIVE else ()
     # A join of several topics, and Python functions, run in batches only.
     modes = options.modes if topology in ("count", "once") else ("batch",)
-    return [*peers, *(f"engine {mode}" for mode in modes)]
+    return [*peers, *(StreamContestant(mode, is_exact=True) for mode in modes)]
 
 
-def _pass(broker: Broker, topology: str, contestant: str, prefix: str, options: Options) -> StreamsPass:
-    run = uuid.uuid4().hex[:8]
-    output, folder = f"out.{run}", options.folder / run
-    broker.create(output)
-    command, environment = _command(broker.bootstrap, topology, contestant, prefix, output, folder)
+def _pass(broker: Broker, topology: str, contestant: StreamContestant, prefix: str, options: Options) -> StreamsPass:
+    place = StreamPlace(broker.bootstrap, topology, prefix, options.folder)
+    broker.create(place.output)
     try:
-        with running(command, options.folder / f"{run}.log", programs.ROOT, environment) as process:
-            _await_end(broker, output, process.check)
+        with contestant.running(place) as process:
+            _await_end(broker, place.output, process.check)
             started = process.started
-        times, digest = _read(broker.bootstrap, output)
+        times, digest = _read(broker.bootstrap, place.output)
         times.sort()
         warm = len(times) * options.warm_up // (options.warm_up + options.records)
         first, steady, last = times[0] / 1000, times[warm] / 1000, times[-1] / 1000
         millions = options.records / 1e6
         return StreamsPass(
             topology,
-            contestant,
+            contestant.name,
             start_seconds=first - started,
             rate=millions * 1e6 / (last - steady),
             cpu_per_million=process.cpu_seconds(steady, last) / millions,
@@ -113,39 +104,8 @@ def _pass(broker: Broker, topology: str, contestant: str, prefix: str, options: 
             digest=digest,
         )
     finally:
-        broker.delete(output)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _command(
-    bootstrap: str, topology: str, contestant: str, prefix: str, output: str, folder: Path
-) -> tuple[list[str], dict[str, str]]:
-    if contestant.startswith("engine"):
-        folder.mkdir(parents=True)
-        file = folder / "bridge.properties"
-        (port,) = free_ports(1)
-        file.write_text(
-            f"bridge.id=bench\nkafka.bootstrap.servers={bootstrap}\nembedded.data={folder}\n"
-            f"source.none.type=dropbox\nsource.none.root={folder}/none\nsource.none.destinations=queue:none\n"
-            f"routes.none.in.include=TRUE\nroutes.none.out.topic=none\nhttp.address=127.0.0.1:{port}\n"
-        )
-        command = [sys.executable, "-m", "engine", "topology", "run", f"bench.stream_topologies:{topology}"]
-        command += ["--mode", contestant.rpartition(" ")[2], "-c", str(file)]
-        return command, {"BENCH_PREFIX": prefix, "BENCH_OUTPUT": output}
-    command = programs.command(
-        "Streams",
-        *_OPTIONS,
-        bootstrap=bootstrap,
-        application=f"bench-{output}",
-        topology=topology,
-        prefix=prefix,
-        output=output,
-        guarantee=contestant.rpartition(" ")[2],
-        state=folder,
-        threads=_THREADS,
-        linger=_LINGER_MS,
-    )
-    return command, {}
+        broker.delete(place.output)
+        place.clean()
 
 
 def _await_end(broker: Broker, output: str, check: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@ package jmsbridge.bench;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -10,7 +11,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Fills the input topics of the topologies of `bench/stream_topologies.py`, a millisecond between two records.
  *
- * <p>Arguments: bootstrap= prefix= records= keys=.
+ * <p>Arguments: bootstrap= prefix= records= keys= [updates=]. With `updates` it fills the topic of events alone, and that
+ * many further events have keys at random.
  */
 public final class LoadStreams {
     private static final long BEGIN = 1_700_000_000_000L;
@@ -29,30 +31,60 @@ public final class LoadStreams {
     public static void main(String[] arguments) {
         Arguments given = new Arguments(arguments);
         LoadStreams load = new LoadStreams(given.text("bootstrap"), given.text("prefix"));
-        load.all(given.number("records"), given.number("keys"));
+        long records = given.number("records");
+        long keys = given.number("keys");
+        String updates = given.text("updates", "");
+        load.events(records, keys);
+        if (updates.isEmpty()) {
+            load.others(records, keys);
+        } else {
+            load.updates(records, Long.parseLong(updates), keys);
+        }
+        load.producer.close();
         if (load.failure.get() != null) throw new IllegalStateException("Kafka refused a record", load.failure.get());
     }
 
-    private void all(long records, long keys) {
+    private void events(long records, long keys) {
+        for (long at = 0; at < records; at++) event(at, at % keys);
+    }
+
+    private void updates(long from, long updates, long keys) {
+        var random = new SplittableRandom(1);
+        for (long at = from; at < from + updates; at++) event(at, random.nextLong(keys));
+    }
+
+    private void event(long at, long key) {
+        send(event(prefix + "events", at, key, BEGIN + at));
+    }
+
+    /** The event number {@code at}. */
+    static ProducerRecord<byte[], byte[]> event(String topic, long at, long key, long time) {
+        return record(topic, key, time, "{\"n\":" + at + ",\"amount\":" + at % 1000 + "}");
+    }
+
+    private void others(long records, long keys) {
         for (long key = 0; key < keys; key++) {
             send("names", key, BEGIN - 1, "{\"name\":\"name " + key + "\"}");
-        }
-        for (long at = 0; at < records; at++) {
-            send("events", at % keys, BEGIN + at, "{\"n\":" + at + ",\"amount\":" + at % 1000 + "}");
         }
         for (long at = 0; at < records / 2; at++) {
             send("left", at, BEGIN + at, "{\"l\":" + at + "}");
             send("right", at, BEGIN + at + at * 7919 % 15_000, "{\"r\":" + at + "}");
         }
-        producer.close();
     }
 
     private void send(String topic, long key, long time, String value) {
-        if (failure.get() != null) return;
+        send(record(prefix + topic, key, time, value));
+    }
+
+    private static ProducerRecord<byte[], byte[]> record(String topic, long key, long time, String value) {
         byte[] name = ("k" + key).getBytes(StandardCharsets.US_ASCII);
-        producer.send(new ProducerRecord<>(prefix + topic, null, time, name, value.getBytes(StandardCharsets.US_ASCII)),
-            (metadata, error) -> {
-                if (error != null) failure.compareAndSet(null, error);
-            });
+        return new ProducerRecord<>(topic, null, time, name, value.getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private void send(ProducerRecord<byte[], byte[]> record) {
+        if (failure.get() != null) return;
+        producer.send(record, (metadata, error) -> {
+            if (error != null) failure.compareAndSet(null, error);
+        });
     }
 }

@@ -24,9 +24,11 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
  * Sends to the journal at an even rate and takes what comes out, each on its own thread; the send time travels in a
  * header, and both ends read one monotonic clock.
  *
- * <p>Arguments: bootstrap= journal= outputs=TOPIC,… rate= seconds= [samples=FILE]. With `samples` it reads the outputs and
- * writes one line for each message, `send time in epoch microseconds,latency in microseconds`, and fails if any is
- * missing ten seconds after the last was sent. Prints `sending` once it has begun.
+ * <p>Arguments: bootstrap= journal= outputs=TOPIC,… rate= seconds= [keys=] [samples=FILE [isolation=]]. With `keys` it
+ * sends events of that many keys in turn, as {@link LoadStreams} does, in the place of messages. With `samples` it reads
+ * the outputs, committed records alone if `isolation` is `read_committed`, and writes one line for each,
+ * `send time in epoch microseconds,latency in microseconds`, and fails if any is missing ten seconds after the last was
+ * sent. Prints `sending` once it has begun.
  */
 public final class Paced {
     private static final String SENT = "jms.sent";
@@ -63,6 +65,7 @@ public final class Paced {
         String journal = given.text("journal");
         long rate = given.number("rate");
         long count = rate * given.number("seconds");
+        long keys = Long.parseLong(given.text("keys", "0"));
         Map<String, Object> settings =
             Map.of("bootstrap.servers", given.text("bootstrap"), "linger.ms", 0, "acks", "all");
         try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
@@ -72,7 +75,8 @@ public final class Paced {
             for (long nth = 0; nth < count && failure.get() == null; nth++) {
                 long due = start + nth * 1_000_000_000L / rate;
                 while (System.nanoTime() < due) LockSupport.parkNanos(due - System.nanoTime());
-                var record = Workload.record(journal, Workload.routedIndex(nth));
+                var record = keys == 0 ? Workload.record(journal, Workload.routedIndex(nth))
+                    : LoadStreams.event(journal, nth, nth % keys, System.currentTimeMillis());
                 record.headers().add(SENT, Long.toString(System.nanoTime()).getBytes(US_ASCII));
                 producer.send(record, (metadata, error) -> {
                     if (error != null) failure.compareAndSet(null, error);
@@ -85,7 +89,8 @@ public final class Paced {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(Arguments given) {
-        Map<String, Object> settings = Map.of("bootstrap.servers", given.text("bootstrap"));
+        Map<String, Object> settings = Map.of("bootstrap.servers", given.text("bootstrap"),
+            "isolation.level", given.text("isolation", "read_uncommitted"));
         var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         List<TopicPartition> partitions = new ArrayList<>();
         for (String topic : given.list("outputs")) {

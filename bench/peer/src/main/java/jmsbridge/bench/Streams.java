@@ -30,7 +30,7 @@ import org.apache.kafka.streams.state.WindowStore;
  * The topologies of `bench/stream_topologies.py` as Kafka Streams programs. Values are JSON of known form, which is cut
  * at known places instead of being parsed.
  *
- * <p>Arguments: bootstrap= application= topology=count|table|join|once prefix= guarantee= state= threads= linger=.
+ * <p>Arguments: bootstrap= application= topology=count|total|table|join|once prefix= guarantee= state= threads= linger=.
  */
 public final class Streams {
     private static final Duration WITHIN = Duration.ofSeconds(10);
@@ -45,6 +45,7 @@ public final class Streams {
         String prefix = given.text("prefix");
         KStream<byte[], byte[]> output = switch (given.text("topology")) {
             case "count" -> count(builder, prefix);
+            case "total" -> total(builder, prefix);
             case "table" -> table(builder, prefix);
             case "join" -> join(builder, prefix);
             case "once" -> once(builder, prefix);
@@ -71,6 +72,8 @@ public final class Streams {
         settings.put("state.dir", given.text("state"));
         settings.put("num.stream.threads", given.text("threads"));
         settings.put("processing.guarantee", given.text("guarantee"));
+        // One that starts after a kill gets its partitions at once, and not when Kafka has given the former one up.
+        settings.put("group.instance.id", given.text("application"));
         settings.put("consumer.auto.offset.reset", "earliest");
         settings.put("producer.linger.ms", given.text("linger"));
         settings.put("producer.batch.size", 256 * 1024);
@@ -93,6 +96,17 @@ public final class Streams {
             .count(stored).toStream()
             .map((window, count) -> org.apache.kafka.streams.KeyValue.pair(window.key().get(),
                 ("{\"start\":" + window.window().start() + ",\"count\":" + count + "}").getBytes(StandardCharsets.US_ASCII)));
+    }
+
+    /** Counts by key; without a cache, since each change is published. */
+    private static KStream<byte[], byte[]> total(StreamsBuilder builder, String prefix) {
+        var stored = Materialized.<Bytes, Long, KeyValueStore<Bytes, byte[]>>as("totals")
+            .withKeySerde(Serdes.Bytes()).withValueSerde(Serdes.Long()).withCachingDisabled();
+        return builder.stream(prefix + "events", Consumed.with(Serdes.Bytes(), Serdes.ByteArray()))
+            .groupByKey(Grouped.with(Serdes.Bytes(), Serdes.ByteArray()))
+            .count(stored).toStream()
+            .map((key, count) -> org.apache.kafka.streams.KeyValue.pair(key.get(),
+                ("{\"count\":" + count + "}").getBytes(StandardCharsets.US_ASCII)));
     }
 
     /** Joins with the present value of a table. */
