@@ -47,7 +47,7 @@ _BATCH_SIZE = "kafka.batch.size"
 _LARGEST_BATCH_BYTES, _LEAST_BATCH_BYTES = 256 * 1024, 16 * 1024
 _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"kafka.linger.ms": "100"}}
 # Records of a batch, at most. After a crash, recovery compares a whole batch with the outputs, so a batch must not hold
-# all of a long backlog; smaller batches cost throughput. About as many as real-time mode routes between two commits.
+# all of a long backlog; smaller batches cost throughput.
 _BATCH_RECORDS = "20000000"
 
 

@@ -80,6 +80,7 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     """
     try:
         config, kafka_io, kafka = resolved(config, ANSWER_SECONDS), KafkaIO(spark, config), KafkaOffsets(config)
+        kafka_io.compile_once()
         journal = config.journal.topic
         if (topics := outputs(config)) and not ended.is_set():
             find(kafka_io.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})

@@ -168,7 +168,7 @@ def _settings(node: Node) -> list[str]:
         case JoinForeign():
             return [_text(node.on)]
         case JoinStreams():
-            return [f"before_ms={node.before_ms}", f"after_ms={node.after_ms}", "records in buckets"]
+            return [f"before_ms={node.before_ms}", f"after_ms={node.after_ms}"]
         case Deduplicate():
             return [f"within_ms={node.within_ms}"]
         case _:

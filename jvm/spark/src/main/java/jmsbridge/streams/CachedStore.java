@@ -2,7 +2,6 @@ package jmsbridge.streams;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -19,6 +18,7 @@ final class CachedStore implements Store {
   private static final int MOST_CHANGES = 10_000;
   /** Bytes that the JVM takes for an entry beside those of its key and its value. */
   private static final int ENTRY_BYTES = 120;
+  private static final int PAGE = 10_000;
   private static final byte[] FIRST = {};
   private static final byte[] LAST = {-1, -1, -1, -1, -1, -1};
 
@@ -49,30 +49,35 @@ final class CachedStore implements Store {
     this.mostBytes = mostBytes;
   }
 
-  /** Loads a version, which counts the commits since the beginning; 0 is the empty store. */
-  void load(long wanted) {
+  /**
+   * Loads a version, which counts the commits since the beginning; 0 is the empty store.
+   *
+   * @return whether this store has committed the version itself, just before, so that nodes still hold what belongs to it
+   */
+  boolean load(long wanted) {
     rocks.load(wanted);
-    boolean isPresent = wanted == loaded + 1 && isCommitted;
+    boolean isOwn = isCommitted && wanted == loaded + 1;
     loaded = wanted;
     isCommitted = false;
-    if (isPresent) {
-      return;
+    if (!isOwn) {
+      clear();
+      fill();
     }
-    clear();
+    return isOwn;
+  }
+
+  /** Reads all entries, or none if they do not fit. */
+  private void fill() {
     isWhole = true;
-    if (wanted > 0) {
-      // As many as fit have at least this size.
-      int most = (int) (mostBytes / ENTRY_BYTES);
-      List<Entry> all = rocks.range(FIRST, LAST, most + 1);
-      isWhole = all.size() <= most;
-      for (Iterator<Entry> each = all.iterator(); isWhole && each.hasNext(); ) {
-        Entry entry = each.next();
-        add(entry.key(), entry.value(), true);
-        isWhole = bytes <= mostBytes;
-      }
-      if (!isWhole) {
+    List<Entry> page = rocks.range(FIRST, LAST, PAGE);
+    while (!page.isEmpty()) {
+      page.forEach(each -> add(each.key(), each.value(), true));
+      if (bytes > mostBytes) {
         clear();
+        return;
       }
+      byte[] last = page.get(page.size() - 1).key();
+      page = rocks.range(Arrays.copyOf(last, last.length + 1), LAST, PAGE);
     }
   }
 

@@ -17,7 +17,6 @@ import org.apache.kafka.common.TopicPartition;
 final class RunningShare {
   private static final Map<String, RunningShare> ALL = new ConcurrentHashMap<>();
   private static final int CLOSE_SECONDS = 15;
-  private static final long NO_BATCH = -1;
   private static final long MOST_CACHE_BYTES = 32L << 20;
   /** All shares' caches together take at most this part of the heap. */
   private static final long CACHE_PART = 8;
@@ -33,10 +32,6 @@ final class RunningShare {
   private volatile long stateBytes;
   private final GlobalReader globals;
   private Task task;
-  /** Number of the present or latest batch. */
-  private long number = NO_BATCH;
-  /** Number of the batch that the task can go on with. */
-  private long readyFor = NO_BATCH;
   private ConsumerRecord<byte[], byte[]> current;
   private long committedAt;
   private final Semaphore inUse = new Semaphore(1);
@@ -137,12 +132,9 @@ final class RunningShare {
     // Kafka's clients and the store serve one thread at a time: a run that ends waits until the batch has ended.
     inUse.acquireUninterruptibly();
     try {
-      store.load(batch);
-      if (readyFor != batch) {
+      if (!store.load(batch)) {
         open();
       }
-      readyFor = NO_BATCH;
-      number = batch;
       committedAt = System.nanoTime();
     } catch (RuntimeException failure) {
       inUse.release();
@@ -196,7 +188,6 @@ final class RunningShare {
       publisher.commit(consumer.next());
       task.save();
       store.commit();
-      readyFor = number + 1;
       stateBytes = rocks.bytes();
     } finally {
       inUse.release();
