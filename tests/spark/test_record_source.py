@@ -129,13 +129,13 @@ def follow(
     """Starts a query that copies the topic to another one, whose name it has as `queryName`."""
     queries = []
 
-    def start(starts: dict[str, int]) -> Any:
+    def start(starts: dict[str, int], interval: str = "2 seconds") -> Any:
         copy = topic("copy", 1)
         stream = spark.readStream.format(OURS).options(**odd.options(starts, **COMMITTED)).load()
         writer: Any = stream.select("key", "value", "headers").writeStream.format("kafka").queryName(copy)
         writer = writer.options(**{"kafka.bootstrap.servers": odd.bootstrap, "topic": copy})
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).outputMode("update")
-        pace = {"processingTime": "0 seconds"} if request.param == "batch" else {"realTime": "2 seconds"}
+        pace = {"processingTime": "0 seconds"} if request.param == "batch" else {"realTime": interval}
         query = writer.trigger(**pace).start()
         queries.append(query)
         return query
@@ -186,6 +186,25 @@ def test_follows_over_many_intervals_and_closes_its_consumers(
     query.stop()
     # Tasks in real-time mode end a moment after their query.
     wait_for(lambda: _open_consumers(spark) == before, 20)
+
+
+@pytest.mark.parametrize("follow", ["realtime"], indirect=True)
+def test_first_intervals_of_real_time_mode_are_short(
+    spark: SparkSession, odd: Topic, follow: Callable[..., Any]
+) -> None:
+    jvm: Any = spark._jvm
+    jvm.jmsbridge.kafka.ShortIntervals.reset()
+    query = follow({"0": 0, "1": 0}, "1 hour")
+    for _ in range(5):
+        odd.send(1)
+        time.sleep(0.5)
+    wait_for(lambda: query.lastProgress is not None and query.lastProgress["batchId"] >= 11, 120)
+    last = query.lastProgress["batchId"]
+    odd.send(1)
+    # Between two boundaries, over several and behind the last one, nothing is left out or repeated.
+    assert _copied(odd, query.name, 6 * len(ODD)) == ODD * 6
+    # At most one more, which began before the last short one was committed.
+    assert query.lastProgress["batchId"] - last <= 1
 
 
 def test_what_was_removed_before_it_was_read_ends_the_query(

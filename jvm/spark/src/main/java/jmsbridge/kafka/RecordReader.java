@@ -35,6 +35,8 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   private final TopicPartition partition;
   private final long until;
   private final UUID stream;
+  private final long intervalNanos;
+  private final long begun = System.nanoTime();
   private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
   private final RecordRow row;
   private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
@@ -45,17 +47,21 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
   /** True if another reader may continue with the consumer. */
   private boolean sound = true;
 
-  /** Maker of readers for one stream; if `stream` is null, for a range that is read once. */
-  record Factory(UUID stream) implements PartitionReaderFactory {
+  /**
+   * Maker of readers for one stream; if `stream` is null, for a range that is read once. In real-time mode its readers
+   * end after {@code intervalNanos}, if Spark does not end them before.
+   */
+  record Factory(UUID stream, long intervalNanos) implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition range) {
-      return new RecordReader((KafkaBatchInputPartition) range, stream);
+      return new RecordReader((KafkaBatchInputPartition) range, stream, intervalNanos);
     }
   }
 
-  private RecordReader(KafkaBatchInputPartition range, UUID stream) {
+  private RecordReader(KafkaBatchInputPartition range, UUID stream, long intervalNanos) {
     this.range = range;
     this.stream = stream;
+    this.intervalNanos = intervalNanos;
     partition = range.offsetRange().topicPartition();
     until = range.offsetRange().untilOffset();
     offset = range.offsetRange().fromOffset();
@@ -90,16 +96,9 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
       isRealTime = true;
       Readiness.reads(partition.partition());
     }
-    if (!polled.hasNext()) {
-      long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-      long left = timeoutMs;
-      while (!polled.hasNext() && left > 0) {
-        poll(left);
-        left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
-      }
-      if (!polled.hasNext()) {
-        return NONE;
-      }
+    long left = leftMs(timeoutMs);
+    if (left <= 0 || !polled.hasNext() && !arrives(left)) {
+      return NONE;
     }
     take();
     return RECORD;
@@ -126,6 +125,24 @@ final class RecordReader implements SupportsRealTimeRead<InternalRow> {
     } else {
       Consumers.close(consumer);
     }
+  }
+
+  /** Polls for records, for a time at most; returns true if there are some. */
+  private boolean arrives(long timeoutMs) {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+    long left = timeoutMs;
+    while (!polled.hasNext() && left > 0) {
+      poll(left);
+      left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+    }
+    return polled.hasNext();
+  }
+
+  /** Time until the end of the interval, which Spark expects after {@code timeoutMs}. */
+  private long leftMs(long timeoutMs) {
+    return intervalNanos == Long.MAX_VALUE
+        ? timeoutMs
+        : Math.min(timeoutMs, TimeUnit.NANOSECONDS.toMillis(begun + intervalNanos - System.nanoTime()));
   }
 
   /** Writes the next record into the row; returns its offset. */

@@ -103,7 +103,7 @@ public final class RecordSource implements TableProvider {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return new RecordReader.Factory(null);
+      return new RecordReader.Factory(null, Long.MAX_VALUE);
     }
   }
 }

@@ -36,7 +36,7 @@ final class RecordStream
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new RecordReader.Factory(id);
+    return new RecordReader.Factory(id, isRealTime ? ShortIntervals.nanos() : Long.MAX_VALUE);
   }
 
   @Override
@@ -111,6 +111,9 @@ final class RecordStream
 
   @Override
   public void commit(Offset end) {
+    if (isRealTime) {
+      ShortIntervals.commit();
+    }
     kafka.commit(end);
   }
 
