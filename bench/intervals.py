@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["measure", "picture"]
 
-_SECONDS = (10, 30, 60, 120, round(REALTIME_INTERVAL_SECONDS))
+_SECONDS = (10, 30, 60, round(REALTIME_INTERVAL_SECONDS))
 _LEAST_SECONDS = 60
 
 

@@ -1,7 +1,7 @@
 """Latency of messages from the journal's producer to a consumer of their output topic, at an even rate.
 
 `peer/…/Paced.java` sends and receives, with one clock. Each contestant is warmed with a loaded journal, then ten
-seconds of the paced messages are left out, then the window begins; it is as long as two intervals of the bridge's
+seconds of the paced messages are left out, then the window begins; it is as long as four intervals of the bridge's
 real-time mode. "without boundaries" leaves out the second before and after each interval's commit.
 """
 

@@ -64,7 +64,7 @@ __all__ = [
 
 _PORT = whole(1, 65535)
 _BATCH_INTERVAL_SECONDS = 1.0
-REALTIME_INTERVAL_SECONDS = 240.0
+REALTIME_INTERVAL_SECONDS = 120.0
 """Default of `router.interval`: one message in a thousand, at most, waits for a commit."""
 
 
@@ -270,8 +270,8 @@ class RouterConfig:
         "router.interval",
         duration("0s", "1h"),
         "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
-        "each commit holds messages up for some tenths of a second. In batch mode, the time between two batches.",
-        default_note="4m; 1s in batch mode",
+        "each commit holds messages up for a tenth of a second. In batch mode, the time between two batches.",
+        default_note="2m; 1s in batch mode",
         inherited=_interval,
         example="30s",
     )

@@ -42,7 +42,7 @@ def texts(folder: Path, old: str, new: str) -> list[str]:
     [
         ("msg.address==orders AND n > 1", "msg.address = 'orders' && (n>1)"),
         ("routes.a.out.topic=a\n", "# moved here\nroutes.a.out.topic : kafka\\:a\n"),
-        ("kafka.acks=all\n", "kafka.acks=all\nrouter.interval=4m\nrouter.mode=realtime\nsource.s.workers=1\n"),
+        ("kafka.acks=all\n", "kafka.acks=all\nrouter.interval=2m\nrouter.mode=realtime\nsource.s.workers=1\n"),
         ("kafka.acks=all\n", "kafka.acks=all\nroutes.a.on-soft-failure=stop\nroutes.a.name=a\n"),
         ("kafka.acks=all\n", "kafka.acks=all\njournal.state-topic=jms-bridge.journal.state\n"),
     ],

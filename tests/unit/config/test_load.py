@@ -53,7 +53,7 @@ def test_defaults_are_those_of_the_field_table(tmp_path: Path) -> None:
         -1,
     )
     assert (config.journal.retention_ms, config.journal.max_message_bytes) == (7 * 86_400_000, 8 * 1024 * 1024)
-    assert (config.router.mode, config.router.interval_seconds) == (RouterMode.REALTIME, 240.0)
+    assert (config.router.mode, config.router.interval_seconds) == (RouterMode.REALTIME, 120.0)
     assert (config.router.checkpoint, config.router.outage_timeout_seconds) == (tmp_path / "var/checkpoint", 300.0)
     assert (config.http.host, config.http.port) == ("127.0.0.1", 8480)
     assert (config.embedded.mode, config.embedded.data) == (Embedded.AUTO, tmp_path / "var")
