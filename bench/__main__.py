@@ -19,6 +19,7 @@ from bench import (
     amqp_listener,
     codecs,
     connectors,
+    executors,
     intervals,
     jms_source,
     latency,
@@ -59,6 +60,7 @@ _MEASURE = {
     "connectors": connectors.measure,
     "scale": scale.measure,
     "intervals": intervals.measure,
+    "executors": executors.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
 _ALONE = {"codecs": codecs.measure, "requests": requests.measure, "routes": routes.measure}

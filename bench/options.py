@@ -30,6 +30,7 @@ MEASUREMENTS = (
     "streams",
     "scale",
     "intervals",
+    "executors",
     "stream-latency",
     "stream-state",
 )
@@ -89,7 +90,12 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
-    add("--scale-records", type=int, default=20_000_000, help="scale: records of the long backlog")
+    add(
+        "--scale-records",
+        type=int,
+        default=20_000_000,
+        help="scale: records of the long backlog; scale, executors: of a case at most",
+    )
     add("--source-messages", type=int, default=100_000, help="jms-source, connectors: messages timed")
     add("--source-warm-up", type=int, default=50_000, help="jms-source, connectors: messages before these")
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")

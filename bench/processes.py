@@ -40,11 +40,17 @@ class ProcessTree:
     """A running program and its descendants."""
 
     def __init__(
-        self, command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        log: Path,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        beside: Sequence[int] = (),
     ) -> None:
         """Starts it in `folder`, with more variables in its environment; what it writes goes to `log`.
 
-        Python may keep its bytecode, as it does for users.
+        Python may keep its bytecode, as it does for users. The processes `beside` it and their descendants are measured
+        as well, and never ended.
         """
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self.started = time.time()
@@ -59,6 +65,7 @@ class ProcessTree:
                 start_new_session=True,
             )
         self.log = log
+        self._beside = beside
         self._cpu: list[tuple[float, float]] = []
         self._done = Event()
         self._sampler = Thread(target=self._sample, name="cpu-sampler", daemon=True)
@@ -78,7 +85,7 @@ class ProcessTree:
     def memory(self) -> dict[str, tuple[int, int]]:
         """Process id and resident bytes of the biggest process of each program, such as `java`."""
         found: dict[str, tuple[int, int]] = {}
-        for pid, stat in self._tree().items():
+        for pid, stat in self._measured().items():
             if stat.rss_bytes > found.get(stat.name, (0, -1))[1]:
                 found[stat.name] = pid, stat.rss_bytes
         return found
@@ -89,7 +96,7 @@ class ProcessTree:
 
     def kill(self) -> None:
         """Ends all of it at once, as a crash of the machine does."""
-        for pid in self._tree():
+        for pid in self._tree(self._process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
@@ -98,7 +105,7 @@ class ProcessTree:
         """Asks it to end, kills what is left, returns when all of it is gone."""
         self._done.set()
         self._sampler.join()
-        tree = self._tree()
+        tree = self._tree(self._process.pid)
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -114,7 +121,7 @@ class ProcessTree:
 
     def _sample(self) -> None:
         while True:
-            self._cpu.append((time.time(), sum(stat.cpu_seconds for stat in self._tree().values())))
+            self._cpu.append((time.time(), sum(stat.cpu_seconds for stat in self._measured().values())))
             if self._done.wait(_SAMPLE_SECONDS):
                 return
 
@@ -126,10 +133,13 @@ class ProcessTree:
         (time0, cpu0), (time1, cpu1) = samples[after - 1], samples[after]
         return cpu0 + (cpu1 - cpu0) * (moment - time0) / (time1 - time0)
 
-    def _tree(self) -> dict[int, _Stat]:
+    def _measured(self) -> dict[int, _Stat]:
+        return self._tree(self._process.pid, *self._beside)
+
+    def _tree(self, *roots: int) -> dict[int, _Stat]:
         everything = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
         found: dict[int, _Stat] = {}
-        wanted = {self._process.pid}
+        wanted = set(roots)
         while wanted:
             found |= {pid: everything[pid] for pid in wanted if pid in everything}
             wanted = {pid for pid, stat in everything.items() if stat.parent in wanted}
@@ -138,10 +148,14 @@ class ProcessTree:
 
 @contextmanager
 def running(
-    command: Sequence[str], log: Path, folder: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    log: Path,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    beside: Sequence[int] = (),
 ) -> Iterator[ProcessTree]:
     """A program for the time of the block."""
-    tree = ProcessTree(command, log, folder, environment)
+    tree = ProcessTree(command, log, folder, environment, beside)
     try:
         yield tree
     finally:

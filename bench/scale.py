@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from bench.options import Options
     from bench.processes import ProcessTree
 
-__all__ = ["Case", "Figures", "Sample", "cases", "figures", "measure", "pictures", "quarters"]
+__all__ = [
+    "Case",
+    "Figures",
+    "Sample",
+    "cases",
+    "figures",
+    "loaded",
+    "measure",
+    "pictures",
+    "place_of",
+    "quarters",
+    "samples_of",
+]
 
 TARGET_COUNT = 1.5
 """Greatest CPU for a record with many partitions or topics, to that with the fewest."""
@@ -129,19 +141,10 @@ def measure(broker: Broker, options: Options) -> Report:
 
 def _run(broker: Broker, case: Case, options: Options, found: Runs) -> None:
     """Loads the journal of a case and lets the bridge route it in each mode."""
-    run = Place(broker.bootstrap, "", options.folder).run
-    journal = f"journal.{run}"
-    broker.create(journal, partitions=case.partitions)
-    load = {"records": case.records, "regions": case.topics, "bytes": case.body_bytes}
-    programs.run("Load", bootstrap=broker.bootstrap, topic=journal, **load)
+    journal = loaded(broker, case, options)
     for mode in options.modes:
-        place = Place(
-            broker.bootstrap,
-            journal,
-            options.folder,
-            routes={f"r{region}": f"msg.header.region==r{region}" for region in range(case.topics)},
-        )
-        samples = _pass(broker, case, Bridge(mode, options.settings, options.router), place)
+        place = place_of(broker, case, journal, options)
+        samples = samples_of(broker, case, Bridge(mode, options.settings, options.router), place)
         found.setdefault((case, mode), []).append(samples)
         told = figures(samples)
         print(
@@ -152,9 +155,29 @@ def _run(broker: Broker, case: Case, options: Options, found: Runs) -> None:
     broker.delete(journal)
 
 
-def _pass(broker: Broker, case: Case, bridge: Bridge, place: Place) -> list[Sample]:
+def loaded(broker: Broker, case: Case, options: Options) -> str:
+    """Makes a journal with the records of a case; returns its name."""
+    journal = f"journal.{Place(broker.bootstrap, '', options.folder).run}"
+    broker.create(journal, partitions=case.partitions)
+    load = {"records": case.records, "regions": case.topics, "bytes": case.body_bytes}
+    programs.run("Load", bootstrap=broker.bootstrap, topic=journal, **load)
+    return journal
+
+
+def place_of(broker: Broker, case: Case, journal: str, options: Options) -> Place:
+    """Topics and files of a run on the journal of a case, with a route for each topic."""
+    routes = {f"r{region}": f"msg.header.region==r{region}" for region in range(case.topics)}
+    return Place(broker.bootstrap, journal, options.folder, routes=routes)
+
+
+def samples_of(broker: Broker, case: Case, bridge: Bridge, place: Place, beside: Sequence[int] = ()) -> list[Sample]:
+    """Samples of a bridge that routes the journal of a case; the processes `beside` it count as its own.
+
+    Raises:
+        RuntimeError: a topic does not have its number of records in the end.
+    """
     broker.create(*place.outputs)
-    with running(bridge.command(place), place.log, programs.ROOT) as process:
+    with running(bridge.command(place), place.log, programs.ROOT, beside=beside) as process:
         seen = _watch(broker, case, place, process)
         broker.await_count(place.outputs, case.records, process, 0.0)
         samples = [
