@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ MANIFESTS: dict[str, dict[str, Any]] = {
     for file in sorted(KUBERNETES.glob("*.yaml"))
     if file.name != "kustomization.yaml"
 }
+EXECUTORS = ROOT / "deploy/kubernetes-executors"
 WORKLOADS = [name for name, manifest in MANIFESTS.items() if "template" in manifest["spec"]]
 VERSION = "1.30"
 """Of Kubernetes; what is old enough for everybody's cluster."""
@@ -86,6 +88,30 @@ def test_the_kustomization_has_all_of_them() -> None:
     assert sorted(KUSTOMIZATION["resources"]) == sorted(MANIFESTS)
     (made,) = KUSTOMIZATION["configMapGenerator"]
     assert [(KUBERNETES / name).is_file() for name in made["files"]] == [True]
+
+
+def test_kubernetes_takes_the_manifests_for_executors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    overlay = yaml.safe_load((EXECUTORS / "kustomization.yaml").read_text())
+    added = [name for name in overlay["resources"] if name != "../kubernetes"]
+    (made,) = overlay["configMapGenerator"]
+    for name in (*added, *made["files"]):
+        kubernetes_validate.validate(yaml.safe_load((EXECUTORS / name).read_text()), VERSION, strict=True)
+    patch = yaml.safe_load((EXECUTORS / "router.yaml").read_text())
+    assert patch["metadata"]["name"] == MANIFESTS["router.yaml"]["metadata"]["name"]
+    (added_to,) = patch["spec"]["template"]["spec"]["containers"]
+    assert added_to["name"] == container("router.yaml")["name"]
+    (mount,) = added_to["volumeMounts"]
+
+    for name in ("ARTEMIS_PASSWORD", "HTTP_TOKEN", "POD_NAME", "POD_IP"):
+        monkeypatch.setenv(name, "10.0.0.1")
+    file = tmp_path / "jms-bridge.properties"
+    lines = [(folder / name).read_text() for folder, name in ((KUBERNETES, file.name), (EXECUTORS, "spark.properties"))]
+    file.write_text("".join(lines))
+    found = configuration.load(file).spark
+    assert found["spark.kubernetes.executor.podTemplateFile"] == f"{mount['mountPath']}/{made['files'][0]}"
+    assert found["spark.kubernetes.container.image"].endswith(f":{version('pyspark')}")
+    ports = [each["containerPort"] for each in added_to["ports"]]
+    assert ports == [int(found["spark.driver.port"]), int(found["spark.driver.blockManager.port"])]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
