@@ -182,8 +182,9 @@ class Config:
     spark: Mapping[str, str] = key(
         "spark.*",
         ANY_TEXT,
-        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one, and `spark.master` "
-        "can only be `local[N]`, with two task slots more than the journal has partitions.",
+        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one. `spark.master` is a "
+        "cluster, such as `spark://host:7077` (see scaling.md), or `local[N]`, with two task slots more than the "
+        "journal has partitions.",
         example="spark.driver.memory=4g",
         made=lambda found, *_: MappingProxyType({f"spark.{name}": value for name, value in found.items()}),
         factory=dict,

@@ -15,12 +15,14 @@ from engine.doctor.folders import check_files, check_folders, check_hard_links, 
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
 from engine.doctor.registry import REGISTRY_REMEDY, check_registry
+from engine.doctor.spark import check_spark
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars
 from engine.telemetry.logging import Redactor, secrets_of
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Level
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,6 +118,9 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if config.schema.urls:
         look = partial(check_registry, config.schema, seconds)
         brokers.append(Check("schema registry", look, REGISTRY_REMEDY, UnreachableError))
+    master = config.spark.get("spark.master")
+    if master is not None and is_cluster(master):
+        brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]

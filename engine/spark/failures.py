@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from engine.errors import HardFailureError, UnreachableError
+from engine.errors import HardFailureError, ServerEndedError, UnreachableError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.router.failures import stopped_by_policy
 
@@ -68,6 +68,13 @@ _REGISTRY = {
 }
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
+_LOST_EXECUTOR = (
+    "ExecutorLostFailure",
+    "an executor of Spark was lost",
+    "SparkContext was shut down",
+    "Master removed",
+)
+"""Parts of Spark's messages about an executor or a cluster that has ended; a new start waits for another one."""
 _CAUSES_AT_MOST = 20
 
 
@@ -99,7 +106,7 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
 
     StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
     KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
-    long; RuntimeError for any other exception.
+    long; ServerEndedError for an executor that was lost; RuntimeError for any other exception.
     """
     for _, message in causes:
         if stopped := stopped_by_policy(message):
@@ -114,6 +121,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
             return KafkaUnavailableError(f"{kind}{where}: {message}")
     name, message = causes[-1]
+    if any(sign in message for _, message in causes for sign in _LOST_EXECUTOR):
+        return ServerEndedError("Spark has lost an executor")
     return RuntimeError(f"Spark's query ended: {name.rpartition('.')[2]}: {message.partition(chr(10))[0]}")
 
 

@@ -99,7 +99,9 @@ _UNREACHED = (
     "volcano-*",
     "zjsonpatch-*",
 )
-"""Spark's jars that a router in local mode never uses: machine learning, graphs, Hive, cluster managers, the shell."""
+"""Spark's jars that a bridge never uses without a cluster manager: machine learning, graphs, Hive, these, the shell."""
+_MANAGED = ("k8s:", "yarn")
+"""Beginnings of a master for which all of Spark's jars are needed."""
 
 _MAIN = "jmsbridge.SparkProcess"
 _WAIT_SECONDS = 0.02
@@ -109,14 +111,15 @@ class JvmEndedError(Exception):
     """The JVM ended before it listened for commands; its log holds the reason."""
 
 
-def class_options(extra_jars: Path, more: Iterable[str] = ()) -> list[str]:
-    """Options that say which classes the JVM finds: modules, and a class path of jars.
+def class_options(extra_jars: Path, more: Iterable[str] = (), master: str = "local") -> list[str]:
+    """Options that say which classes the JVM finds for a master: modules, and a class path of jars.
 
     First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`. Copies that
     set-up has made of some of Spark's jars replace these.
     """
     found = sorted(spark_jars().glob("*.jar"))
-    used = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in _UNREACHED)]
+    left_out = () if master.startswith(_MANAGED) else _UNREACHED
+    used = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in left_out)]
     faster = {copy.name: copy for copy in copies().glob("*.jar")}
     defaults = (faster[name] for jar in used if (name := defaults_copy(jar.name)) in faster)
     spark = (faster.get(jar.name, jar) for jar in used)
@@ -151,15 +154,18 @@ class StartedJvm:
     ) -> None:
         """Starts it, and does not wait for it.
 
-        From `settings` this class itself uses `spark.driver.memory`, `.extraJavaOptions` and `.extraClassPath`. The
-        output of the JVM goes to `log`. In `folder`, which only this process uses, the JVM says where it listens.
+        From `settings` this class itself uses `spark.master`, `spark.driver.memory`, `.extraJavaOptions` and
+        `.extraClassPath`. The output of the JVM goes to `log`. In `folder`, which only this process uses, the JVM says
+        where it listens.
 
         Raises:
             SetupError: Java is missing or too old.
         """
         java = [
             f"-Xmx{settings['spark.driver.memory']}",
-            *class_options(extra_jars, filter(None, [settings.get("spark.driver.extraClassPath")])),
+            *class_options(
+                extra_jars, filter(None, [settings.get("spark.driver.extraClassPath")]), settings["spark.master"]
+            ),
             *class_data_options("spark"),
             *options,
             *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),

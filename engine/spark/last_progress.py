@@ -21,6 +21,7 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.spark.generation import DamagedError, Generations
 from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +160,8 @@ def is_refusal_likely(config: Config) -> bool:
 
     Otherwise Spark starts first of all.
     """
-    if "spark.master" in config.spark:
+    master = config.spark.get("spark.master")
+    if master is not None and not is_cluster(master):
         # The start is refused if it has fewer task slots than the journal has partitions.
         return True
     try:

@@ -18,8 +18,9 @@ from engine.errors import SetupError
 from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
+from engine.spark.cluster import cluster_settings, is_on_loopback
 from engine.spark.jvm import JvmEndedError, StartedJvm
-from routes.config.checks import SPARE_SLOTS
+from routes.spark_master import SPARE_SLOTS, is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +55,8 @@ _LOG_SETTINGS = "log4j2.properties"
 _SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
 """Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
 
+_REASON = re.compile(r" ERROR .*Reason: (.+)")
+"""Line of Spark's log that tells why a cluster has ended the application."""
 _SLOTS = 64
 _DEFAULTS = {
     "spark.app.name": "jms-bridge",
@@ -95,6 +98,9 @@ _DEFAULTS = {
     "spark.hadoop.fs.file.impl": "jmsbridge.LocalFiles",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
+
+_LOCAL_ONLY = ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate")
+"""Settings of `_DEFAULTS` for a session without executors."""
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -146,10 +152,15 @@ class Launch:
             msg = f"no {_OURS} in {extras}: run `make setup`"
             raise SetupError(msg)
         self._log = log
+        self._master = settings.get("spark.master", _DEFAULTS["spark.master"])
         self._folder = own_folder(folder.absolute() / "tmp")
         make_folder(log.parent)
         places = {"spark.local.dir": str(self._folder), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
         merged = {**_DEFAULTS, **places, **settings}
+        master = merged["spark.master"]
+        if is_cluster(master):
+            own = {name: value for name, value in _DEFAULTS.items() if name not in _LOCAL_ONLY}
+            merged = {**own, **places, **cluster_settings(master, extras, settings), **settings}
         with create_file(self._folder / _LOG_SETTINGS) as file:
             file.write(_LOG4J.format(log=log.absolute()))
         # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
@@ -158,7 +169,7 @@ class Launch:
             f"-Dlog4j2.configurationFile={self._folder / _LOG_SETTINGS}",
             *_java_options(merged["spark.driver.memory"]),
         ]
-        environment = _environment(self._folder)
+        environment = _environment(self._folder, is_local=is_on_loopback(master))
         with log.open("ab") as output:
             self._jvm: StartedJvm | None = StartedJvm(merged, options, extras, environment, output, self._folder)
 
@@ -175,6 +186,13 @@ class Launch:
         except JvmEndedError as error:
             msg = f"Spark's Java process does not start: {_last_line(self._log)} (all of it: {self._log})"
             raise SetupError(msg) from error
+
+    def refused(self) -> SetupError:
+        """The error for a session that Spark has not opened, with what its log says of it."""
+        text = self._log.read_text(encoding="utf-8", errors="replace")
+        reasons = [found[1] for line in text.splitlines() if (found := _REASON.search(line))]
+        why = reasons[-1] if reasons else _last_line(self._log)
+        return SetupError(f"Spark opens no session at {self._master}: {why} (all of it: {self._log})")
 
     def abandon(self) -> None:
         """Ends the JVM if nobody has connected to it; no effect otherwise."""
@@ -220,10 +238,14 @@ def _java_options(memory: str) -> Iterator[str]:
         yield f"-Xmn{int(size[1]) * _KIB[size[2] or 'm'] // 3}k"
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others."""
+def _environment(folder: Path, *, is_local: bool) -> dict[str, str]:
+    """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others.
+
+    If `is_local`, Spark listens on loopback; otherwise a SPARK_LOCAL_IP of this process says where.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return {**kept, "SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
+    address = "127.0.0.1" if is_local else os.environ.get("SPARK_LOCAL_IP")
+    return {**kept, "SPARK_CONF_DIR": str(folder), **({"SPARK_LOCAL_IP": address} if address else {})}
 
 
 def _last_line(log: Path) -> str:

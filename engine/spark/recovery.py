@@ -27,6 +27,7 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS
 from engine.kafka.topics import limits, resolved
 from engine.router import route
+from engine.spark.cluster import LEASE_SECONDS
 from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
 from engine.spark.published import Published, find, records, slices
@@ -34,6 +35,7 @@ from engine.spark.session import running_tasks
 from routes.config import loads
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +76,8 @@ class Recovery:
     counters: RowCounters
     meter: Meter
     metrics: SparkMetrics
+    alone_since: float
+    """Time of `time.monotonic` from which on no other driver works with the checkpoint."""
     report: Callable[[str], None]
     """Called with a line for users about the progress of the recovery."""
 
@@ -194,9 +198,20 @@ class Recovery:
         return ends
 
     def _await_sends(self) -> None:
-        """Waits until all records that this process sent before have arrived or failed; producers give up in time."""
+        """Waits until all records that were sent before have arrived or failed; producers give up in time.
+
+        In a cluster these may also be of executors of an earlier driver, which hold a lease from it.
+        """
+        if is_cluster(self.config.spark.get("spark.master")):
+            time.sleep(max(0.0, self.alone_since + LEASE_SECONDS - time.monotonic()))
         deadline = time.monotonic() + self.config.router.outage_timeout_seconds + _LONGER_SECONDS
-        while self.counters.under_way() or running_tasks(self.kafka_io.spark):
+        self._await(lambda: not running_tasks(self.kafka_io.spark), deadline)
+        self.counters.refresh()
+        self._await(lambda: not self.counters.under_way(), deadline)
+
+    @staticmethod
+    def _await(condition: Callable[[], bool], deadline: float) -> None:
+        while not condition():
             if time.monotonic() > deadline:
                 msg = "records of the last query are still on their way"
                 raise KafkaUnavailableError(msg)

@@ -2,12 +2,14 @@
 
 Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
 `jmsbridge.RowCounters` counts inside the JVM (`jvm/spark`): the sink calls it for each row, `read` fetches the figures
-in one call. Its state is static in the JVM of a local session: one for each process.
+in one call. Its state is static in each JVM. In a session with executors, these report to the driver's JVM; the figures
+of all are added up here.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -119,7 +121,7 @@ class RowCounters:
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.RowCounters
-        self._sends = jvm.jmsbridge.Sends
+        self._executors = jvm.jmsbridge.cluster.Executors
         types = jvm.org.apache.spark.sql.types.DataTypes
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
 
@@ -136,12 +138,24 @@ class RowCounters:
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
-        figures: dict[str, Any] = json.loads(self._java.read())
-        return _reading(figures)
+        return functools.reduce(_sum, map(_reading, json.loads(self._java.read())))
 
     def under_way(self) -> int:
         """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
-        return int(self._sends.underWay())
+        return int(self._java.underWay())
+
+    def refresh(self) -> None:
+        """Makes `under_way` wait for reports that executors make from now on; to be called when no task runs."""
+        self._executors.refresh()
+
+    def has_all_reports(self) -> bool:
+        """True if each executor that has worked for the query has reported since `refresh`."""
+        return bool(self._java.hasAllReports())
+
+    def silent_executor(self) -> str | None:
+        """Id of an executor that has worked for the query and may not publish any more, since it does not report."""
+        silent: str | None = self._java.silentExecutor()
+        return silent
 
     def reset(self) -> None:
         """Forgets all figures, and which rows were counted before; for another journal in the same JVM."""
@@ -184,6 +198,33 @@ def _reading(figures: Mapping[str, Any]) -> RowCounts:
         unnoted=figures["unnoted"],
         reading=frozenset(figures["reading"]),
         looked=figures["looked"],
+    )
+
+
+def _sum(first: RowCounts, second: RowCounts) -> RowCounts:
+    """The figures of two processes that share the partitions of the journal between them."""
+    newest = {
+        partition: max((one.processed.get(partition, -1), one.times_ms.get(partition, 0)) for one in (first, second))
+        for partition in first.processed.keys() | second.processed.keys()
+    }
+    return RowCounts(
+        counts=tuple(
+            tuple(map(sum, zip(*rows, strict=True))) for rows in zip(first.counts, second.counts, strict=True)
+        ),
+        emitted=first.emitted + second.emitted,
+        sent=first.sent + second.sent,
+        acknowledged=first.acknowledged + second.acknowledged,
+        failed=first.failed + second.failed,
+        failure=first.failure or second.failure,
+        buckets=tuple(map(sum, zip(first.buckets, second.buckets, strict=True))),
+        latency_seconds=first.latency_seconds + second.latency_seconds,
+        examples=tuple(one or other for one, other in zip(first.examples, second.examples, strict=True)),
+        processed={partition: offset for partition, (offset, _) in newest.items()},
+        times_ms={partition: time_ms for partition, (_, time_ms) in newest.items()},
+        notes=first.notes + second.notes,
+        unnoted=first.unnoted + second.unnoted,
+        reading=first.reading | second.reading,
+        looked=first.looked or second.looked,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.errors import ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.spark.failures import query_failure, send_failure
 from engine.spark.session import running_tasks
@@ -78,6 +79,10 @@ class Run:
         if not self._query.isActive:
             msg = "Spark's query ended by itself"
             raise RuntimeError(msg)
+        if silent := self._counters.silent_executor():
+            # Spark itself gives a frozen executor two minutes.
+            msg = f"executor {silent} of Spark does not report any more"
+            raise ServerEndedError(msg)
         if reading.failure:
             # Spark itself notices only at the next record of the same partition or at the end of the interval.
             raise send_failure(reading.failure)
@@ -100,9 +105,10 @@ class Run:
         _wait(lambda: self._counters.read().settled, _DRAIN_SECONDS)
         self._query.stop()
         _wait(lambda: not running_tasks(self._spark), _FLUSH_SECONDS)
+        self._counters.refresh()
         _wait(lambda: not self._counters.under_way(), _FLUSH_SECONDS)
-        reading = self.measure()
-        if reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
+        is_complete, reading = self._counters.has_all_reports(), self.measure()
+        if is_complete and reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
             decided = {partition: at - 1 for partition, at in self._next(reading).items()}
             self._generation.stop(decided)
             self._store.note(self._generation.committed(), decided)

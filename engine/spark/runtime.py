@@ -22,6 +22,7 @@ from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic
 from engine.router import route
 from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
+from engine.spark.cluster import task_slots
 from engine.spark.failures import spark_failure
 from engine.spark.generation import CheckpointLock, Generations
 from engine.spark.kafka_io import KafkaIO
@@ -39,6 +40,7 @@ from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from routes.model import RouterMode
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,11 +138,14 @@ class _Router:
         self._generations = Generations(config.router.checkpoint)
         self._store = PositionStore(config)
         self._began = time.monotonic() - process_age()
+        self._alone_since = time.monotonic()
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
             try:
                 self._renew()
+                if not self._has_slots(stop):
+                    return
                 self._status.state(State.STARTING, "finding out what the last run has published")
                 config = resolved(self._config, ANSWER_SECONDS)
                 self._route(config, self._recovered(config), stop)
@@ -149,6 +154,19 @@ class _Router:
             except (KafkaUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
             self._began = time.monotonic()
+
+    def _has_slots(self, stop: Event) -> bool:
+        """Waits for executors with the task slots that a query needs; returns False if the router is to stop."""
+        is_realtime = self._config.router.mode is RouterMode.REALTIME
+        journal = self._config.journal.topic
+        needed = self._kafka.partitions([journal])[journal] if is_realtime else 1
+        while (slots := task_slots(self._kafka_io.spark)) < needed:
+            master = self._kafka_io.spark.sparkContext.master
+            text = f"waiting for executors of {master}: {slots} of {needed} task slots"
+            self._status.state(State.STARTING, text)
+            if stop.wait(_READ_SECONDS):
+                return False
+        return True
 
     def _renew(self) -> bool:
         """Takes a newer configuration, if there is one; returns True if the present one is not in force yet."""
@@ -170,6 +188,7 @@ class _Router:
             self._counters,
             self._meter,
             self._spark_metrics,
+            self._alone_since,
             self._report_progress,
         )
         generation = recovery.run(last)
@@ -251,9 +270,18 @@ class _Router:
             raise HardFailureError(msg)
         if sampler.missing:
             check_topics(self._config, ANSWER_SECONDS)
-        if sampler.partitions > self._kafka_io.spark.sparkContext.defaultParallelism:
-            msg = f"the journal has {sampler.partitions} partitions now; a start with more task slots is needed"
-            raise RuntimeError(msg)
+        self._check_slots(sampler.partitions)
+
+    def _check_slots(self, partitions: int) -> None:
+        """Raises an error if the query has too few task slots; the next start waits for them, or has more."""
+        slots, master = task_slots(self._kafka_io.spark), self._kafka_io.spark.sparkContext.master
+        if not is_cluster(master):
+            if partitions > slots:
+                msg = f"the journal has {partitions} partitions now; a start with more task slots is needed"
+                raise RuntimeError(msg)
+        elif slots < (partitions if self._config.router.mode is RouterMode.REALTIME else 1):
+            msg = f"{slots} task slots are left at {master}, for {partitions} partitions of the journal"
+            raise ServerEndedError(msg)
 
     def _report(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
         """Reports the router's state, from Kafka's last answers; `settled`: the query has run for _HEALTHY_SECONDS."""

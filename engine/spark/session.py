@@ -1,4 +1,4 @@
-"""Spark session of the router: one JVM in local mode on loopback (`engine.spark.launch` has its settings)."""
+"""Spark session of a part, in a JVM of its own (`engine.spark.launch` has its settings)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from engine.spark.launch import Launch, launch
-from routes.config.checks import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
+from routes.spark_master import SPARE_SLOTS, unfit_master
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
     number counts, since the journal may not exist yet. `launched` is a JVM that opens a session, if there is one.
 
     Raises:
-        ConfigurationError: `spark.master` is not local, or has too few slots, with which the query would hang silently.
+        ConfigurationError: `spark.master` is local and has too few slots, with which the query would hang silently.
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
@@ -54,11 +54,15 @@ def open_session(launched: Launch) -> SparkSession:
     """The Spark session that a JVM has opened by itself; waits for it.
 
     Raises:
-        SetupError: the JVM does not start.
+        SetupError: the JVM does not start, or Spark refuses a setting, or its cluster does not take the application.
     """
     with _own_interrupts():
         gateway = launched.connect()
-        session = gateway.jvm.jmsbridge.SparkProcess.session()
+        try:
+            session = gateway.jvm.jmsbridge.SparkProcess.session()
+        except Py4JJavaError as error:
+            gateway.shutdown()
+            raise launched.refused() from error
         java_context = gateway.jvm.JavaSparkContext.fromSparkContext(session.sparkContext())
         conf = SparkConf(_jconf=java_context.getConf())
         return SparkSession(SparkContext(gateway=gateway, conf=conf, jsc=java_context), session)

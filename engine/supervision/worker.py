@@ -29,6 +29,7 @@ from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -245,7 +246,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
 
     # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
     # that the checks below are likely to refuse.
-    launched = None if is_refusal_likely(config) else launch(config)
+    launched = None if is_refusal_likely(config) or _is_on_cluster(config) else launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
     finally:
@@ -274,6 +275,10 @@ def _route_in(
     is_checked = not config.embedded_kafka or is_refusal_likely(config)
     if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
+    if _is_on_cluster(config) and not messages.go.is_set():
+        # Executors of a bridge that stands by would take the slots of the one that leads.
+        status.state(State.STARTING, "waiting to lead")
+        messages.go.wait()
     status.state(State.STARTING, "starting Spark")
     spark = session.start(config, partitions[-1] if partitions else None, launched)
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
@@ -283,6 +288,10 @@ def _route_in(
     messages.go.wait()
     if is_checked or _prepared(steps, config, status, messages.stop):
         runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
+
+
+def _is_on_cluster(config: Config) -> bool:
+    return is_cluster(config.spark.get("spark.master"))
 
 
 def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:

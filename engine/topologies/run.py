@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import structlog
 from py4j.protocol import Py4JNetworkError
 
-from engine.errors import SetupError, UsageError
+from engine.errors import ServerEndedError, SetupError, UsageError
 from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
 from engine.private import make_folder
 from engine.spark import session
+from engine.spark.cluster import task_slots
 from engine.spark.failures import query_failure
 from engine.spark.generation import CheckpointLock
 from engine.spark.launch import Launch, log_file
@@ -24,6 +25,7 @@ from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
 from engine.topologies.layout import Layout, lay_out
 from engine.topologies.registry import planned
+from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +56,8 @@ _MOST_RECORDS = 500_000
 _COMMIT_MS = 100
 _NEVER_MS = 1 << 40
 _READ_SECONDS = 1.0
+_WAIT_SECONDS = 5.0
+"""Time between two looks at the number of executors."""
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000
@@ -139,9 +143,8 @@ def run_topology(
         partition_counts(config, topology.name, [source.topic for source in topology.sources])
         layout = lay_out(topology, partition_counts(config, topology.name, topics))
         mode = _mode(settings, layout)
-        if layout.shares > spark.sparkContext.defaultParallelism:
-            msg = f"the topology needs {layout.shares} task slots and Spark has {spark.sparkContext.defaultParallelism}"
-            raise SetupError(f"{msg}: raise the number in spark.master")
+        if not _has_slots(spark, topology.name, layout.shares, stop):
+            return
         ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
         folder = state_folder(config, topology.name)
         make_folder(folder)
@@ -156,6 +159,23 @@ def run_topology(
             lock.release()
     finally:
         session.close(spark)
+
+
+def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
+    """Waits for executors with as many task slots as the topology needs; returns False if it is to stop instead.
+
+    Raises:
+        SetupError: the session is local and has too few.
+    """
+    while (slots := task_slots(spark)) < needed:
+        master = spark.sparkContext.master
+        if not is_cluster(master):
+            msg = f"the topology needs {needed} task slots and Spark has {slots}"
+            raise SetupError(f"{msg}: raise the number in spark.master")
+        _log.info("topology waits for executors", topology=name, master=master, task_slots=slots, needed=needed)
+        if stop.wait(_WAIT_SECONDS):
+            return False
+    return True
 
 
 class _Run:
@@ -176,6 +196,7 @@ class _Run:
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
+        self._counters = jvm.jmsbridge.RowCounters
         is_exact = settings.guarantee == "exactly_once"
         self._seconds = settings.interval_seconds or (30.0 if mode == "realtime" else 1.0)
         ticks = mode == "realtime" and is_exact
@@ -207,11 +228,14 @@ class _Run:
                 if not query.isActive:
                     msg = "Spark's query ended by itself"
                     raise RuntimeError(msg)
+                if silent := self._counters.silentExecutor():
+                    msg = f"executor {silent} of Spark does not report any more"
+                    raise ServerEndedError(msg)
                 if report is not None:
                     report(self._figures())
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
                     maintained = time.monotonic()
-                    self._java.maintain(self._id)
+                    self._java.maintain()
         finally:
             self._stop(query)
         _log.info("topology stopped", topology=name)

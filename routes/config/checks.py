@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -18,6 +17,7 @@ from routes.keys.secrets import has_reference
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
+from routes.spark_master import master_hosts, unfit_master
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
 
     from routes.keys.settings import Settings
 
-__all__ = ["RESERVED_SPARK", "SPARE_SLOTS", "check", "unfit_master"]
+__all__ = ["RESERVED_SPARK", "check"]
 
 RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
     "spark.sql.streaming.checkpointLocation": (None, "set router.checkpoint instead"),
     "spark.sql.ansi.enabled": ("true", "predicates rely on it"),
     "spark.speculation": ("false", "a task that runs twice publishes twice"),
+    "spark.task.maxFailures": ("1", "a task that runs twice publishes twice"),
+    "spark.dynamicAllocation.enabled": ("false", "real-time mode needs all its executors at once"),
 }
 """Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""
-SPARE_SLOTS = 2
-"""Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 _HEAP = re.compile(r"([0-9]{1,12})([kmgt])", re.IGNORECASE)
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 _LEAST_HEAP_KIB = 450 << 10
@@ -56,18 +55,6 @@ def check(settings: Settings) -> None:
     """Adds the faults of every check to the settings."""
     for rule in _CHECKS:
         rule(settings)
-
-
-def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
-    """Returns message and hint for a `spark.master` unfit for a journal of so many partitions; None if it is fit."""
-    found, least = _LOCAL.fullmatch(master), partitions + SPARE_SLOTS
-    hint = f"leave it out, or write local[{least}]"
-    if found is None:
-        return f"spark.master is {master!r}, but the router runs inside one machine", hint
-    slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
-    if slots < least:
-        return f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal", hint
-    return None
 
 
 def something_configured(settings: Settings) -> None:
@@ -357,7 +344,7 @@ def driver_memory(settings: Settings) -> None:
 
 
 def spark_master(settings: Settings) -> None:
-    """Checks that the master is this process, with a task slot for each partition of the journal."""
+    """Checks that the master is a cluster, or this process with a task slot for each partition of the journal."""
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
     # The number of processors depends on the machine, which need not be the one that checks.
@@ -365,6 +352,21 @@ def spark_master(settings: Settings) -> None:
         return
     if unfit := unfit_master(given, partitions):
         settings.faults.append(entry.fault(*unfit))
+
+
+def spark_secret(settings: Settings) -> None:
+    """Warns of a standalone cluster on a network, whose processes do not identify each other.
+
+    Who reaches the driver's port could run code in it.
+    """
+    entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
+    hosts = master_hosts(given) if given else []
+    if entry is None or all(is_loopback(host) for host, _ in hosts):
+        return
+    if not settings.is_set("spark.*", "authenticate.secret"):
+        message = "Spark's processes do not identify each other"
+        hint = "set spark.authenticate.secret=${env:NAME}, and the same secret in the cluster"
+        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
 
 
 def http_login(settings: Settings) -> None:
@@ -460,6 +462,7 @@ _CHECKS = (
     reserved_spark_settings,
     driver_memory,
     spark_master,
+    spark_secret,
     http_login,
     http_tls,
     http_reach,

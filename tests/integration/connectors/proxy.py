@@ -11,10 +11,10 @@ from contextlib import suppress
 class Proxy:
     """Listens on `port` and forwards to the broker's."""
 
-    def __init__(self, target_port: int, port: int = 0) -> None:
-        """`port` is any that is free if 0."""
+    def __init__(self, target_port: int, port: int = 0, host: str = "127.0.0.1") -> None:
+        """`port` is any that is free if 0; `host` is where it listens."""
         self.target_port = target_port
-        self._listener = socket.create_server(("127.0.0.1", port))
+        self._listener = socket.create_server((host, port))
         self.port: int = self._listener.getsockname()[1]
         self.piece_bytes = 1 << 16
         self.pause_seconds = 0.0
@@ -24,6 +24,7 @@ class Proxy:
         self.refuses = False
         """Whether who connects is hung up on."""
         self._left: int | None = None
+        self._is_cut_off = False
         self._flows = threading.Event()
         self._flows.set()
         self._sockets: list[socket.socket] = []
@@ -44,8 +45,12 @@ class Proxy:
         self._listener.close()
         self.cut()
 
-    def silence(self) -> None:
-        """From now on nothing comes from the broker, and nobody hangs up; for connections made until `resume`."""
+    def silence(self, *, both_ways: bool = False) -> None:
+        """From now on nothing comes from the broker, and nobody hangs up; for connections made until `resume`.
+
+        With `both_ways` nothing reaches the broker either.
+        """
+        self._is_cut_off = both_ways
         self._flows.clear()
 
     def resume(self) -> None:
@@ -85,7 +90,7 @@ class Proxy:
         flows = self._flows
         with suppress(OSError):
             while data := origin.recv(self.piece_bytes if down or self.pause_up_seconds else 1 << 16):
-                if down:
+                if down or self._is_cut_off:
                     flows.wait()
                 time.sleep(self.pause_seconds if down else self.pause_up_seconds)
                 if self._left is not None:

@@ -84,12 +84,13 @@ def test_lint_takes_what_librdkafka_takes_and_nothing_beyond(name: str) -> None:
         (("spark.driver.memory=100m",), "6:21: error: Spark does not start with a heap of '100m' (450m is the least)"),
         (
             ("spark.master=",),
-            "6:14: error: spark.master is '', but the router runs inside one machine (leave it out, or write local[6])",
+            "6:14: error: spark.master is '', which is no master of Spark (leave it out, or write local[6], or name a "
+            "cluster: spark://HOST:7077, k8s://https://HOST:443, yarn)",
         ),
         (
-            ("spark.master=yarn",),
-            "6:14: error: spark.master is 'yarn', but the router runs inside one machine "
-            "(leave it out, or write local[6])",
+            ("spark.master=mesos",),
+            "6:14: error: spark.master is 'mesos', which is no master of Spark (leave it out, or write local[6], or "
+            "name a cluster: spark://HOST:7077, k8s://https://HOST:443, yarn)",
         ),
         (
             ("spark.master=local[2]",),
@@ -112,6 +113,8 @@ def test_a_value_that_cannot_be_used_is_told_with_its_place(lines: tuple[str, ..
         ("spark.driver.memory=512m",),
         ("spark.driver.memory=2G", "spark.master=local[6]"),
         ("spark.master=local[*]",),
+        ("spark.master=spark://127.0.0.1:7077",),
+        ("spark.master=yarn",),
         ("spark.master=local[3]", "journal.partitions=1"),
     ],
 )

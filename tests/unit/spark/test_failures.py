@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.retry import Outage
 from engine.router.failures import StoppedByPolicyError
@@ -22,6 +22,13 @@ def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position(
     assert (error.route, error.reason, error.position) == ("a", "key-not-found", "j:0:7")
     assert str(error).startswith("route 'a' cannot take the message at j:0:7: no \"k\" (key-not-found). ")
     assert error.exit_code == 5
+
+
+def test_a_lost_executor_is_no_message_that_stops_the_router() -> None:
+    plan = "+- Project [concat(jms-bridge:stop:, get(texts, index), position)]"
+    lost = "Job aborted due to stage failure: ... ExecutorLostFailure (executor 1 exited)"
+    error = failure_of([("StreamingQueryException", f"=== Streaming Query ===\n{plan}"), ("SparkException", lost)])
+    assert isinstance(error, ServerEndedError)
 
 
 @pytest.mark.parametrize(

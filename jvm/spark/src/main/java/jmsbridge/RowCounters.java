@@ -1,5 +1,6 @@
 package jmsbridge;
 
+import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,14 +13,18 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import jmsbridge.cluster.Executors;
+import jmsbridge.cluster.Report;
 import jmsbridge.kafka.Readiness;
+import jmsbridge.streams.TopologyRun;
 
 /**
  * Counts of routed rows, made inside the JVM, so that figures are at most seconds old in both modes.
  *
  * <p>Spark itself reports progress only once per interval. The sink calls {@link #count} for each row after routing.
- * Python calls {@link #begin}, and {@link #read} about every second. All state is static: it belongs to the one JVM of
- * a local session, and survives the restart of a query in it. Rows of one journal partition come in the order of their
+ * Python calls {@link #begin}, and {@link #read} about every second. All state is static: it belongs to a JVM, and
+ * survives the restart of a query in it. In a session with executors, each of them counts the rows of its tasks and
+ * reports to the driver ({@link jmsbridge.cluster.Executors}). Rows of one journal partition come in the order of their
  * offsets and from one thread at a time; therefore a row that is routed again after a failure can be recognised, and is
  * not counted again.
  */
@@ -42,8 +47,19 @@ public final class RowCounters {
   private static final int LONGEST_ID = 200;
   private static final long EXAMPLE_MS = 1000;
 
+  private static volatile Query query = new Query(0, new byte[0], 0, new long[0]);
   private static volatile Counts counts = new Counts(new byte[0], 0);
   private static volatile Mark[] marks = new Mark[0];
+
+  /**
+   * A query whose rows are counted, for its tasks in other processes.
+   *
+   * @param number increases with each query of a session
+   * @param kinds kinds of its outcomes by index
+   * @param routes number of its routes
+   * @param counted highest offset counted before it, by journal partition, -1 for none
+   */
+  public record Query(long number, byte[] kinds, int routes, long[] counted) implements Serializable {}
 
   /** Counts of one query, by outcome and route; the numbers of routes may differ in the next query. */
   private static final class Counts {
@@ -80,15 +96,21 @@ public final class RowCounters {
           examples.set(bucket, new long[] {partition, offset, latency, now});
         }
       }
-      if ((kind & NOTED) != 0
-          && !notes.offer(new Note(outcome, route, partition, offset, time / 1000, message.get()))) {
+      if ((kind & NOTED) != 0) {
+        add(new Note(outcome, route, partition, offset, time / 1000, message.get()));
+      }
+    }
+
+    void add(Note note) {
+      if (!notes.offer(note)) {
         unnoted.increment();
       }
     }
   }
 
   /** Note about a failed message; the route is -1 if there is none. */
-  private record Note(int outcome, int route, int partition, long offset, long time, String message) {
+  public record Note(int outcome, int route, int partition, long offset, long time, String message)
+      implements Serializable {
     @Override
     public String toString() {
       String known = message == null ? "" : message.substring(0, Math.min(message.length(), LONGEST_ID));
@@ -110,13 +132,50 @@ public final class RowCounters {
    * counted offsets stay, so that a journal record that is routed a second time in this JVM is not counted twice.
    */
   public static synchronized void begin(byte[] kinds, int routes) {
+    start(new Query(query.number + 1, kinds.clone(), routes, counted()));
+  }
+
+  /** The query that began last. */
+  public static Query query() {
+    return query;
+  }
+
+  /** Starts the counts of a query in this process, if they have not started yet; returns true if they start now. */
+  public static boolean join(Query joined) {
+    return joined.number != query.number && startJoined(joined);
+  }
+
+  private static synchronized boolean startJoined(Query joined) {
+    // Tasks of a query that was stopped may still be ending.
+    boolean isNew = joined.number > query.number;
+    if (isNew) {
+      start(joined);
+    }
+    return isNew;
+  }
+
+  private static void start(Query started) {
+    merge(started.counted, List.of());
     for (Mark mark : marks) {
       mark.processed.set(-1);
       mark.time.set(-1);
     }
-    counts = new Counts(kinds.clone(), routes);
+    counts = new Counts(started.kinds, started.routes);
     Sends.begin();
     Readiness.begin();
+    query = started;
+  }
+
+  /** Adds what an executor reports: highest counted offsets by journal partition, and notes about failures. */
+  public static synchronized void merge(long[] counted, List<Note> notes) {
+    for (int partition = 0; partition < counted.length; partition++) {
+      if (counted[partition] >= 0) {
+        Mark mark = partition < marks.length ? marks[partition] : grow(partition);
+        mark.counted.accumulateAndGet(counted[partition], Math::max);
+      }
+    }
+    Counts now = counts;
+    notes.forEach(now::add);
   }
 
   /** Forgets all figures, and which rows were counted. For tests, whose journals share one JVM. */
@@ -151,13 +210,50 @@ public final class RowCounters {
     mark.processed.setRelease(offset);
   }
 
-  /**
-   * The figures since {@link #begin} as JSON. `counts` is by outcome, then for no route and for each route; `processed`
-   * and `times` (epoch milliseconds) are by journal partition, -1 for none; each of the `notes` is returned once.
-   * `examples` has a recent message for each bucket, or null: journal partition and offset, latency and time in
-   * milliseconds.
-   */
+  /** The figures of this process and of each executor since {@link #begin}, as a JSON array; each note comes once. */
   public static String read() {
+    List<String> figures = new ArrayList<>(List.of(figures(takenNotes())));
+    figures.addAll(Executors.figures(query.number));
+    return figures.toString();
+  }
+
+  /** The report of an executor. */
+  public static synchronized Report report(String executor) {
+    return new Report(executor, query.number, figures(List.of()), takenNotes(), counted(), Sends.underWay(),
+        TopologyRun.figures());
+  }
+
+  /** Number of records, of earlier queries too, that producers have neither confirmed nor given up. */
+  public static long underWay() {
+    return Sends.underWay() + Executors.underWay();
+  }
+
+  /** True if each executor that has worked for the query has reported since {@link Executors#refresh}. */
+  public static boolean hasAllReports() {
+    return Executors.haveReported(query.number);
+  }
+
+  /** Id of an executor that has worked for the query and whose lease has ended; null if there is none. */
+  public static String silentExecutor() {
+    return Executors.silent(query.number);
+  }
+
+  private static List<Note> takenNotes() {
+    List<Note> notes = new ArrayList<>();
+    counts.notes.drainTo(notes);
+    return notes;
+  }
+
+  private static long[] counted() {
+    return Arrays.stream(marks).mapToLong(mark -> mark.counted.get()).toArray();
+  }
+
+  /**
+   * The figures of this process since {@link #begin} as JSON. `counts` is by outcome, then for no route and for each
+   * route; `processed` and `times` (epoch milliseconds) are by journal partition, -1 for none. `examples` has a recent
+   * message for each bucket, or null: journal partition and offset, latency and time in milliseconds.
+   */
+  private static String figures(List<Note> notes) {
     // Against the flow, `acknowledged` is read before `emitted`: a record under way is never missed, though one that
     // has arrived meanwhile may count as under way until the next reading.
     String sends = Sends.read();
@@ -168,8 +264,6 @@ public final class RowCounters {
     String examples = IntStream.range(0, now.buckets.length)
         .mapToObj(bucket -> Arrays.toString(now.examples.get(bucket)))
         .collect(Collectors.joining(",", "[", "]"));
-    List<Note> notes = new ArrayList<>();
-    now.notes.drainTo(notes);
     return "{\"outcomes\":" + now.kinds.length
         + ",\"counts\":" + Arrays.toString(now.cells)
         + ",\"emitted\":" + now.emitted

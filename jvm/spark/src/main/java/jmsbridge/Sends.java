@@ -47,6 +47,12 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
     end = nanoTime;
   }
 
+  /** Time until the limit in nanoseconds, negative after it; the greatest long if there is none. */
+  public static long remainingNanos() {
+    Long last = end;
+    return last == null ? Long.MAX_VALUE : last - System.nanoTime();
+  }
+
   /** Removes the time limit; initially there is none. For tests, whose routers share one JVM. */
   public static void always() {
     end = null;
@@ -54,8 +60,7 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
 
   @Override
   public ProducerRecord<byte[], byte[]> onSend(ProducerRecord<byte[], byte[]> record) {
-    Long last = end;
-    if (last != null && System.nanoTime() - last > 0) {
+    if (remainingNanos() < 0) {
       throw new TooLateError();
     }
     SENT.increment();

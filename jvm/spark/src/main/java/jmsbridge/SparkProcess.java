@@ -79,8 +79,12 @@ public final class SparkProcess {
       // The session makes these only when they are asked for, and the first query does.
       session.sessionState();
       session.sharedState();
-      new JavaSparkContext(session.sparkContext()).parallelize(List.of(0), 1).foreach(
-          any -> LOADER.complete(Thread.currentThread().getContextClassLoader()));
+      if (session.sparkContext().isLocal()) {
+        new JavaSparkContext(session.sparkContext()).parallelize(List.of(0), 1).foreach(
+            any -> LOADER.complete(Thread.currentThread().getContextClassLoader()));
+      } else {
+        LOADER.complete(Thread.currentThread().getContextClassLoader());
+      }
     } catch (RuntimeException | Error thrown) {
       SESSION.completeExceptionally(thrown);
       LOADER.completeExceptionally(thrown);

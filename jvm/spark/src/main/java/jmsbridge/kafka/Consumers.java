@@ -9,6 +9,7 @@ import java.util.UUID;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteBufferDeserializer;
+import org.apache.spark.SparkEnv;
 
 /**
  * Pool of idle consumers of streams, one for each partition: between two batches a consumer keeps its connection and
@@ -18,6 +19,9 @@ final class Consumers {
   private static final Map<UUID, Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>>> IDLE = new HashMap<>();
   /** Time limit for closing a consumer, since the broker may be gone. */
   private static final Duration FAREWELL = Duration.ofSeconds(1);
+
+  /** Spark's id of the process that plans queries, which in a local session also runs them. */
+  private static final String DRIVER = "driver";
 
   private Consumers() {}
 
@@ -33,9 +37,20 @@ final class Consumers {
     }
   }
 
+  /** Opens the stream in an executor, which does not learn of the end of another one, and closes what that has left. */
+  private static synchronized void openAlone(UUID stream) {
+    if (!IDLE.containsKey(stream)) {
+      List.copyOf(IDLE.keySet()).forEach(Consumers::close);
+      open(stream);
+    }
+  }
+
   /** Takes or makes a consumer of the partition alone, positioned at the offset. */
   static KafkaConsumer<ByteBuffer, ByteBuffer> take(
       UUID stream, TopicPartition partition, Map<String, Object> settings, long offset) {
+    if (stream != null && !SparkEnv.get().executorId().equals(DRIVER)) {
+      openAlone(stream);
+    }
     KafkaConsumer<ByteBuffer, ByteBuffer> idle = idle(stream, partition);
     KafkaConsumer<ByteBuffer, ByteBuffer> consumer = idle == null ? create(partition, settings) : idle;
     // Only if necessary: a seek discards the records that were fetched in advance.

@@ -30,6 +30,6 @@ public final class Producers {
 
   private static KafkaProducer<byte[], byte[]> create(Map<String, String> settings) {
     ByteArraySerializer asTheyAre = new ByteArraySerializer();
-    return new KafkaProducer<>(new HashMap<String, Object>(settings), asTheyAre, asTheyAre);
+    return Fence.around(new KafkaProducer<>(new HashMap<String, Object>(settings), asTheyAre, asTheyAre));
   }
 }

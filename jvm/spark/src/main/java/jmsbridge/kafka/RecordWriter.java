@@ -13,6 +13,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.ForeachWriter;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -54,6 +55,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private static final String ORIGIN_HEADER = "jmsbridge.origin";
   private static final String POSITION_HEADER = "jmsbridge.position";
 
+  private final RowCounters.Query query = RowCounters.query();
   private final Map<String, String> settings;
   private final String origin;
   /** Name of the header with a message's id; null if rows are of other records than those that the task reads. */
@@ -75,6 +77,10 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
 
   @Override
   public boolean open(long partition, long epoch) {
+    refuseRepetition();
+    if (RowCounters.join(query)) {
+      Producers.close();
+    }
     messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
     originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
     AtomicReference<Exception> first = new AtomicReference<>();
@@ -114,6 +120,17 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
       rethrow();
       producer.flush();
       rethrow();
+    }
+  }
+
+  /**
+   * Ends the task if Spark runs it again, which it does when it has lost an executor: the first run may have published
+   * records already, and only recovery finds out which.
+   */
+  private static void refuseRepetition() {
+    TaskContext task = TaskContext.get();
+    if (task != null && (task.attemptNumber() > 0 || task.stageAttemptNumber() > 0)) {
+      throw new IllegalStateException("an executor of Spark was lost, and with it a task that publishes");
     }
   }
 

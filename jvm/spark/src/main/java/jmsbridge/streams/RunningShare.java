@@ -2,14 +2,16 @@ package jmsbridge.streams;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.ToLongFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -22,6 +24,8 @@ final class RunningShare {
   private static final long CACHE_PART = 8;
   private static final Map<String, GlobalReader> GLOBALS = new ConcurrentHashMap<>();
 
+  private final String run;
+  private final int number;
   private final RunSettings settings;
   private final ShareConsumer consumer;
   private final Publisher publisher;
@@ -30,6 +34,7 @@ final class RunningShare {
   private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
+  private volatile long batch;
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
@@ -37,6 +42,8 @@ final class RunningShare {
   private final Semaphore inUse = new Semaphore(1);
 
   private RunningShare(String run, int share, RunSettings settings) {
+    this.run = run;
+    this.number = share;
     this.settings = settings;
     Set<TopicPartition> partitions = new HashSet<>();
     settings.partitions().forEach((topic, count) -> {
@@ -70,6 +77,18 @@ final class RunningShare {
     return ALL.computeIfAbsent(run + "/" + share, any -> new RunningShare(run, share, settings));
   }
 
+  /** The share that reads a range; made anew if another process has read what is before the range. */
+  static RunningShare of(ShareRange range, RunSettings settings) {
+    RunningShare found = of(range.run(), range.share(), settings);
+    Map<TopicPartition, Long> next = found.consumer.next();
+    if (next.isEmpty() || next.equals(range.from())) {
+      return found;
+    }
+    ALL.remove(range.run() + "/" + range.share(), found);
+    found.close();
+    return of(range.run(), range.share(), settings);
+  }
+
   /** Closes the shares of a run, whose query has ended. */
   static void closeAll(String run) {
     GlobalReader reader = GLOBALS.remove(run);
@@ -85,42 +104,27 @@ final class RunningShare {
     });
   }
 
-  static void maintainAll(String run) {
-    ALL.forEach((name, share) -> {
-      if (name.startsWith(run + "/")) {
-        share.rocks.maintain();
-      }
-    });
+  /** Copies the state of all shares in this process into the checkpoint, if it is time for that. */
+  static void maintainAll() {
+    ALL.values().forEach(share -> share.rocks.maintain());
   }
 
-  static long records(String run) {
-    return sum(run, share -> share.records.get());
-  }
-
-  static long lag(String run) {
-    return sum(run, share -> share.consumer.lag());
-  }
-
-  static long stateBytes(String run) {
-    return sum(run, share -> share.stateBytes);
-  }
-
-  private static long sum(String run, ToLongFunction<RunningShare> figure) {
-    return ALL.entrySet().stream().filter(each -> each.getKey().startsWith(run + "/"))
-        .mapToLong(each -> figure.applyAsLong(each.getValue())).sum();
-  }
-
-  static void addCounts(String run, Map<String, Long> counts) {
-    GlobalReader reader = GLOBALS.get(run);
-    if (reader != null) {
+  /** The figures of all shares in this process. */
+  static List<ShareFigures> figures() {
+    List<ShareFigures> figures = new ArrayList<>();
+    ALL.values().forEach(share -> figures.add(share.figuresOfShare()));
+    GLOBALS.forEach((run, reader) -> {
+      Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-    }
-    ALL.forEach((name, share) -> {
-      Task running = share.task;
-      if (name.startsWith(run + "/") && running != null) {
-        running.counts().forEach((event, count) -> counts.merge(event, count, Long::sum));
-      }
+      figures.add(new ShareFigures(run, -1, 0, 0, 0, 0, counts));
     });
+    return figures;
+  }
+
+  private ShareFigures figuresOfShare() {
+    Task running = task;
+    Map<String, Long> counts = running == null ? Map.of() : new HashMap<>(running.counts());
+    return new ShareFigures(run, number, batch, records.get(), consumer.lag(), stateBytes, counts);
   }
 
   ShareConsumer consumer() {
@@ -131,6 +135,7 @@ final class RunningShare {
   void begin(long batch) {
     // Kafka's clients and the store serve one thread at a time: a run that ends waits until the batch has ended.
     inUse.acquireUninterruptibly();
+    this.batch = batch;
     try {
       if (!store.load(batch)) {
         open();

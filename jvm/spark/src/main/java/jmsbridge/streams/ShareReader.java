@@ -32,7 +32,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   }
 
   private ShareReader(ShareRange range, RunSettings settings) {
-    share = RunningShare.of(range.run(), range.share(), settings);
+    share = RunningShare.of(range, settings);
     consumer = share.consumer();
     consumer.seek(range.from(), range.until());
     row = new GenericInternalRow(new Object[] {range.share()});

@@ -1,8 +1,11 @@
 package jmsbridge.streams;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import jmsbridge.cluster.Executors;
 
 /** Runs of topologies in this JVM, each under an id, which is the option {@code run} of its source and its sink. */
 public final class TopologyRun {
@@ -26,28 +29,48 @@ public final class TopologyRun {
 
   /** Records processed since the run began. */
   public static long records(String run) {
-    return RunningShare.records(run);
+    return shares(run).mapToLong(ShareFigures::records).sum();
   }
 
   /** Records of the topology's topics that are not processed yet, as of Kafka's last answers. */
   public static long lag(String run) {
-    return RunningShare.lag(run);
+    return newest(run).mapToLong(ShareFigures::lag).sum();
   }
 
   /** Bytes of the state of all shares in local files and in memory, as of their last commits. */
   public static long stateBytes(String run) {
-    return RunningShare.stateBytes(run);
+    return newest(run).mapToLong(ShareFigures::stateBytes).sum();
   }
 
   /** Records that nodes did not process, each number under the node's name, a tab and the reason. */
   public static Map<String, Long> counts(String run) {
     Map<String, Long> counts = new HashMap<>();
-    RunningShare.addCounts(run, counts);
+    // Each process has a copy of the global tables.
+    Stream.concat(shares(run).filter(each -> each.share() >= 0), newest(run).filter(each -> each.share() < 0))
+        .forEach(share -> share.counts().forEach((event, count) -> counts.merge(event, count, Long::sum)));
     return counts;
   }
 
   /** Copies state into the checkpoint and removes what is not needed any more; to be called now and then. */
-  public static void maintain(String run) {
-    RunningShare.maintainAll(run);
+  public static void maintain() {
+    RunningShare.maintainAll();
+  }
+
+  /** The figures of all shares in this process, for the driver. */
+  public static List<ShareFigures> figures() {
+    return RunningShare.figures();
+  }
+
+  private static Stream<ShareFigures> shares(String run) {
+    return Stream.concat(RunningShare.figures().stream(), Executors.shares().stream())
+        .filter(share -> share.run().equals(run));
+  }
+
+  /** The figures of each share in the process that has processed it last. */
+  private static Stream<ShareFigures> newest(String run) {
+    Map<Integer, ShareFigures> newest = new HashMap<>();
+    shares(run).forEach(share -> newest.merge(
+        share.share(), share, (one, other) -> one.batch() < other.batch() ? other : one));
+    return newest.values().stream();
   }
 }

@@ -1,0 +1,84 @@
+"""Checks of a standalone Spark cluster: its master, its workers and their cores, and its version."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from http.client import HTTPConnection, HTTPException
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from engine.doctor.checks import Finding, failed, ok, warning
+from engine.errors import SetupError, UnreachableError
+from routes.model import RouterMode
+from routes.spark_master import master_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routes.model import Config
+
+__all__ = ["check_spark"]
+
+_UI_PORT = "spark.master.ui.port"
+_DEFAULT_UI_PORT = 8080
+_VERSION = re.compile(r'class="version"[^>]*>\s*([0-9][^<\s]*)')
+_NAME = "spark master"
+
+
+def check_spark(config: Config, master: str, timeout_seconds: float) -> Iterator[Finding]:
+    """Checks the cluster that `spark.master` names, as far as its page shows it; other masters are left alone."""
+    hosts = master_hosts(master)
+    reached = [host for host, port in hosts if _answers(host, port, timeout_seconds / len(hosts))]
+    if hosts and not reached:
+        remedy = "start it, or correct spark.master"
+        yield failed(_NAME, f"nothing listens at {master}", remedy, UnreachableError)
+        return
+    for host in reached:
+        yield ok(_NAME, f"{host} listens")
+        yield from _page(config, host, timeout_seconds / len(hosts))
+
+
+def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
+    port = int(config.spark.get(_UI_PORT, _DEFAULT_UI_PORT))
+    try:
+        state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
+        found = _VERSION.search(_get(host, port, "/", seconds))
+    except (OSError, HTTPException, ValueError):
+        remedy = f"{_UI_PORT} says where else its page is"
+        yield warning("spark workers", f"not looked at: the master has no page at {host}:{port}", remedy)
+        return
+    if state.get("status") != "ALIVE":
+        yield ok("spark workers", f"{host} is a standby: {state.get('status')}")
+        return
+    if found and found[1] != version("pyspark"):
+        what = f"the cluster has Spark {found[1]}, and the bridge {version('pyspark')}"
+        yield failed("spark version", what, "install the same version on all workers", SetupError)
+    workers = [worker for worker in state.get("workers", ()) if worker["state"] == "ALIVE"]
+    cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))
+    what = f"{len(workers)} alive, with {cores} cores, {free} of them free"
+    needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
+    if cores < needed:
+        remedy = "start more workers, or set router.mode=batch, which needs one core"
+        more = f"{what}; real-time mode needs one for each of {needed} partitions of the journal"
+        yield failed("spark workers", more, remedy, SetupError)
+    else:
+        yield ok("spark workers", what)
+
+
+def _answers(host: str, port: int, seconds: float) -> bool:
+    try:
+        with socket.create_connection((host, port), seconds):
+            return True
+    except OSError:
+        return False
+
+
+def _get(host: str, port: int, path: str, seconds: float) -> str:
+    connection = HTTPConnection(host, port, timeout=seconds)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode("utf-8", "replace")
+    finally:
+        connection.close()

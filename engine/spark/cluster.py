@@ -1,0 +1,66 @@
+"""Spark sessions whose tasks run in executors, on this machine or on others: their settings, and their task slots.
+
+The driver is the router's JVM, as in a local session. Each executor loads the project's jars from it, reports its
+figures to it twice a second, and may publish only while the driver answers (`jmsbridge.cluster` in `jvm/spark`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from routes.keys.addresses import is_loopback
+from routes.spark_master import is_cluster, master_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["LEASE_SECONDS", "cluster_settings", "is_on_loopback", "task_slots"]
+
+LEASE_SECONDS = 7.0
+"""Time after the driver's last answer in which an executor may still publish, its end included; see `Executors`."""
+
+_SETTINGS = {
+    "spark.plugins": "jmsbridge.cluster.BridgePlugin",
+    # A task that has published and is lost must not run again: recovery finds out what it has published.
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    # All tasks of real-time mode run at once, for as long as an interval lasts.
+    "spark.locality.wait": "0s",
+    "spark.executor.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError",
+}
+_SHARED = "spark.authenticate.secret"
+_LOCAL_ADDRESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def cluster_settings(master: str, jars: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Spark settings for a cluster; `jars` is the folder of the jars that executors need beside Spark's own.
+
+    Spark's processes identify each other by the secret in `given`, which a standalone cluster has to have as well;
+    Kubernetes and YARN hand out one by themselves.
+    """
+    is_known = _SHARED in given or not master_hosts(master)
+    return {
+        **_SETTINGS,
+        "spark.jars": ",".join(str(jar) for jar in sorted(jars.absolute().glob("*.jar"))),
+        "spark.authenticate": str(is_known).lower(),
+        **(_LOCAL_ADDRESS if is_on_loopback(master) else {}),
+    }
+
+
+def is_on_loopback(master: str) -> bool:
+    """True if the master is in this process or has an address of the loopback interface."""
+    hosts = master_hosts(master)
+    return not is_cluster(master) or (bool(hosts) and all(is_loopback(host) for host, _ in hosts))
+
+
+def task_slots(spark: SparkSession) -> int:
+    """Number of tasks that can run at once: cores of the living executors, or slots of a local session."""
+    context: Any = spark.sparkContext
+    if not is_cluster(context.master):
+        return int(context.defaultParallelism)
+    executors = context._jsc.sc().statusStore().executorList(True)
+    found = (executors.apply(index) for index in range(executors.size()))
+    return sum(int(each.totalCores()) for each in found if each.id() != "driver")

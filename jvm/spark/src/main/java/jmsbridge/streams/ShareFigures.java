@@ -1,0 +1,19 @@
+package jmsbridge.streams;
+
+import java.io.Serializable;
+import java.util.Map;
+
+/**
+ * Figures of a running share of a topology in one process.
+ *
+ * @param run id of the topology's run
+ * @param share number of the share; -1 for the global tables, of which each process has a copy
+ * @param batch number of the last batch that the process began
+ * @param records records processed here
+ * @param lag records of the share that are not processed yet, as of Kafka's last answer
+ * @param stateBytes bytes of the state in local files and in memory
+ * @param counts records that nodes did not process, by the node's name, a tab and the reason
+ */
+public record ShareFigures(
+    String run, int share, long batch, long records, long lag, long stateBytes, Map<String, Long> counts)
+    implements Serializable {}

@@ -1,0 +1,136 @@
+"""A router on a cluster of Spark, with messages at an even rate, and what is in its output."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+
+from engine.embedded import free_ports
+from engine.message import Message
+from routes.properties import Property
+from tests.integration.bridge_process import Bridge, read, wait
+from tests.integration.connectors.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from engine.embedded import EmbeddedKafka
+    from tests.spark_cluster import SparkCluster
+
+__all__ = ["ClusterBridge", "Load", "cluster_bridge", "faults_of"]
+
+CONFIGURATION = """\
+bridge.id={routed}
+embedded=off
+kafka.bootstrap.servers={bootstrap}
+embedded.data={folder}/var
+http.address=127.0.0.1:{http}
+journal.topic={journal}
+router.mode={mode}
+router.interval={interval}
+spark.master={master}
+spark.authenticate.secret={secret}
+spark.executor.memory=512m
+spark.driver.bindAddress=127.0.0.1
+spark.driver.host=127.0.0.2
+spark.driver.port={driver}
+spark.driver.blockManager.port={blocks}
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:9
+source.jms.destinations=queue:orders
+routes.all.in.include=region = 'emea'
+routes.all.out.topic={routed}
+"""
+_KEYS = 20
+_INTERVALS = {"realtime": "10s", "batch": "500ms"}
+
+
+class ClusterBridge(Bridge):
+    """A bridge whose router works on a cluster, with proxies between executors and driver."""
+
+    def __init__(self, file: Path, cluster: SparkCluster, network: Sequence[Proxy]) -> None:
+        super().__init__(file)
+        self.cluster = cluster
+        self.network = network
+
+
+class Load:
+    """Sends numbered messages of twenty keys, each to a partition of its key, until `stop`."""
+
+    def __init__(self, bootstrap: str, journal: str, rate: int, first: int = 0) -> None:
+        """Begins with the number `first`."""
+        self.sent = self._first = first
+        self._journal = journal
+        self._rate = rate
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
+        self._stop = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        begun = time.monotonic()
+        while not self._stop.wait(0.01):
+            for _ in range(int((time.monotonic() - begun) * self._rate) + self._first - self.sent):
+                self._send(self.sent)
+                self.sent += 1
+            self._producer.poll(0)
+
+    def _send(self, number: int) -> None:
+        key = f"key-{number % _KEYS}"
+        headers = {"JMSMessageID": f"ID:{number}", "JMSCorrelationID": key, "JMSDestination": "queue:orders"}
+        record = Message(str(number).encode(), headers=headers, properties={"region": Property("emea")}).to_record()
+        self._producer.produce(self._journal, record.value, key, headers=list(record.headers))
+
+    def stop(self) -> int:
+        """Stops sending; returns how many messages the journal has."""
+        self._stop.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+        return self.sent
+
+
+@contextmanager
+def cluster_bridge(
+    folder: Path, kafka: EmbeddedKafka, cluster: SparkCluster, journal: str, routed: str, mode: str, more: str = ""
+) -> Iterator[ClusterBridge]:
+    """A router on the cluster, started and ended afterwards."""
+    http, driver, blocks = free_ports(3)
+    file = folder / "jms-bridge.properties"
+    names = {"mode": mode, "interval": _INTERVALS[mode], "journal": journal, "routed": routed, "master": cluster.url}
+    names |= {"secret": cluster.secret, "driver": str(driver), "blocks": str(blocks)}
+    file.write_text(CONFIGURATION.format(folder=folder, bootstrap=kafka.bootstrap, http=http, **names) + more)
+    bridge = ClusterBridge(file, cluster, [Proxy(port, port, "127.0.0.2") for port in (driver, blocks)])
+    bridge.start("--only", "router")
+    try:
+        yield bridge
+    finally:
+        bridge.end()
+        for proxy in bridge.network:
+            proxy.close()
+
+
+def faults_of(bootstrap: str, routed: str, count: int, seconds: float) -> list[str]:
+    """Waits until `count` messages are routed; returns what is lost, doubled or out of order, empty if all is well."""
+
+    def arrived() -> set[int]:
+        return {int(value) for _, value in read(bootstrap, routed)}
+
+    wait(lambda: len(arrived()) >= count, lambda: f"{len(arrived())} of {count} arrived", seconds)
+    # What was sent twice may come a moment later.
+    time.sleep(2.0)
+    records = [(key, int(value)) for key, value in read(bootstrap, routed)]
+    times = Counter(number for _, number in records)
+    by_key: defaultdict[str, list[int]] = defaultdict(list)
+    for key, number in records:
+        by_key[key].append(number)
+    return [
+        *(f"{number} is lost" for number in range(count) if number not in times),
+        *(f"{number} came {found} times" for number, found in sorted(times.items()) if found > 1),
+        *(f"{key} is out of order" for key, numbers in sorted(by_key.items()) if numbers != sorted(numbers)),
+    ]
