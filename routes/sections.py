@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routes.keys import table
-from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, REGISTRY_URLS, TOPIC
+from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, PEERS, REGISTRY_URLS, TOPIC
 from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.keys.table import key
 from routes.keys.values import (
@@ -35,6 +35,7 @@ from routes.keys.values import (
 from routes.targets import state_topic
 
 if TYPE_CHECKING:
+    from routes.keys.addresses import Peer
     from routes.keys.settings import Settings
 
 __all__ = [
@@ -353,6 +354,16 @@ class HttpConfig:
     )
     """Host of a second address for metrics and health, without login and TLS; None: there is none."""
     metrics_port: int = table.made_of("http.metrics-address", lambda address, *_: address[1] if address else 0, 0)
+    peers: tuple[Peer, ...] = table.key(
+        "http.peers",
+        PEERS,
+        "The `http.address` of the other hosts on which parts of this bridge run (`run --only`): the status page and "
+        "`jms-bridge status` show their parts too. The own host may be in the list, so that all hosts can have the "
+        "same. Peers are asked with the login and the TLS of this file.",
+        example="edge-1.example:8480, edge-2.example:8480",
+        made=lambda peers, *_: peers or (),
+        value=(),
+    )
     token: str | None = table.key(
         "http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import UnreachableError
 from engine.telemetry.http_login import credentials
+from routes.keys.addresses import Peer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,17 +21,20 @@ __all__ = ["ask", "base_url", "find"]
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 """Addresses that a server listens on to accept all, and the loopback address at which a client reaches it there."""
+_MOST_BYTES = 64 * 1024 * 1024
+"""Limit of an answer, which may come from an unrelated program; a bridge's is far below."""
 
 
-def base_url(config: HttpConfig) -> str:
-    """The URL at which a bridge with this configuration answers, without a slash at the end."""
-    host = _host(config)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'https' if config.certificate else 'http'}://{shown}:{config.port}"
+def base_url(config: HttpConfig, peer: Peer | None = None) -> str:
+    """The URL at which a bridge with this configuration answers, or a peer of it, without a slash at the end."""
+    scheme = "https" if config.certificate else "http"
+    return f"{scheme}://{peer or Peer(_host(config), config.port)}"
 
 
-def ask(config: HttpConfig, path: str, seconds: float, *, login: bool = True) -> tuple[int, str]:
-    """Sends a GET request and returns the status and body of the answer.
+def ask(
+    config: HttpConfig, path: str, seconds: float, *, login: bool = True, peer: Peer | None = None
+) -> tuple[int, str]:
+    """Sends a GET request to the bridge with this configuration, or to a peer of it; returns status and body.
 
     `seconds` is the timeout of each step (connect, send, receive), not of the whole request. Without `login` the
     request carries no credentials, so that they are not shown to an unrelated program that listens there.
@@ -39,13 +43,13 @@ def ask(config: HttpConfig, path: str, seconds: float, *, login: bool = True) ->
         UnreachableError: nothing listens there, or it does not speak HTTP.
     """
     try:
-        with closing(_connection(config, seconds)) as connection:
+        with closing(_connection(config, seconds, peer)) as connection:
             connection.request("GET", path, headers=_login(config) if login else {})
             answer = connection.getresponse()
-            return answer.status, answer.read().decode("utf-8", "replace")
+            return answer.status, answer.read(_MOST_BYTES).decode("utf-8", "replace")
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        msg = f"no bridge answers at {base_url(config)}: {reason}; is it running with this configuration?"
+        msg = f"no bridge answers at {base_url(config, peer)}: {reason}; is it running with this configuration?"
         raise UnreachableError(msg) from error
 
 
@@ -62,14 +66,16 @@ def _host(config: HttpConfig) -> str:
     return _EVERY_ADDRESS.get(config.host, config.host)
 
 
-def _connection(config: HttpConfig, seconds: float) -> HTTPConnection:
+def _connection(config: HttpConfig, seconds: float, peer: Peer | None) -> HTTPConnection:
+    host, port = peer or (_host(config), config.port)
     if config.certificate is None:
-        return HTTPConnection(_host(config), config.port, timeout=seconds)
+        return HTTPConnection(host, port, timeout=seconds)
     # The server shows the certificate that its configuration names, or one signed by an authority in the same file.
     context = ssl.create_default_context(cafile=config.certificate)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.check_hostname = False
-    return HTTPSConnection(_host(config), config.port, timeout=seconds, context=context)
+    # The own server is at the address it is known by; a peer has to prove that it is the host it is asked as.
+    context.check_hostname = peer is not None
+    return HTTPSConnection(host, port, timeout=seconds, context=context)
 
 
 def _login(config: HttpConfig) -> Mapping[str, str]:

@@ -7,6 +7,8 @@
                is not ready: a load balancer that looks for a bridge to send messages to must not find it.
                `/ready?standby=ok` is for monitoring that asks only whether all is well: it is 200 also for a bridge
                that stands by, and 503 while no bridge is known to lead
+    /peers     JSON about the parts of this bridge on its other hosts, if it has any (`http.peers`); `/metrics` and
+               `/ready` are about the own parts only
     /          the status page, see `engine.page`
 
 All answers come from the status board; this module talks to no broker. `/health` is open to every client; `http_login`
@@ -23,6 +25,7 @@ import socket
 import ssl
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Protocol, Self, cast
@@ -37,6 +40,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engine import tls
 from engine.errors import SetupError
+from engine.printable import json_text
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.status import State
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from engine.telemetry.peers import Peers
     from engine.telemetry.status import DeadLetterCounts, StatusBoard
 
 __all__ = ["HttpServer", "Standing", "application", "metrics_only"]
@@ -99,6 +104,7 @@ def application(
     census: Callable[[], DeadLetterCounts | None] = lambda: None,
     configuration: Callable[[], dict[str, object]] = dict,
     pages: Sequence[BaseRoute] = (),
+    peers: Peers | None = None,
 ) -> Starlette:
     """Builds the ASGI application that serves metrics, health, readiness and `pages`.
 
@@ -109,6 +115,7 @@ def application(
         census: returns the latest count of dead letters; None if there is none.
         configuration: returns the JSON field about the configuration in force and its last reload; empty without one.
         pages: further routes, those of the status page.
+        peers: the other hosts of the bridge; None if it has none, or if they are not shown.
     """
 
     def metrics(request: Request) -> Response:
@@ -124,32 +131,20 @@ def application(
         return JSONResponse(body)
 
     def ready(request: Request) -> Response:
-        components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
-        waiting = [name for name, part in components.items() if part["state"] != State.READY]
-        known = census()
-        if known and not known.reachable:
-            waiting.append(_DEAD_LETTERS)
-        if standing and not standing.has_leader:
-            waiting.append(_A_LEADER)
-        body: dict[str, object] = {"ready": not waiting, "waiting_for": waiting, "components": components}
-        if known:
-            body["dead_letters"] = _dead_letters_json(known)
+        body = _readiness(board, standing, census())
         if found := configuration():
             body["configuration"] = found
-        body |= _lead(standing)
-        if standing and not standing.leads:
-            body["standby"] = standing.why_not
-        well = not waiting or (request.query_params.get("standby") == "ok" and standing and standing.stands_by)
+        if peers:
+            body["instance"] = peers.instance
+        well = body["ready"] or (request.query_params.get("standby") == "ok" and standing and standing.stands_by)
         return JSONResponse(body, status_code=200 if well else 503)
 
-    return Starlette(
-        routes=[
-            Route("/metrics", metrics),
-            Route(_HEALTH, health),
-            Route("/ready", ready),
-            *pages,
-        ]
-    )
+    def others(_: Request) -> Response:
+        found = [asdict(each) for each in peers.reports()] if peers else []
+        return Response(json_text(found), media_type="application/json")
+
+    routes = [Route("/metrics", metrics), Route(_HEALTH, health), Route("/ready", ready), *pages]
+    return Starlette(routes=[*routes, Route("/peers", others)] if peers else routes)
 
 
 class HttpServer:
@@ -278,6 +273,23 @@ class _BoundedServer(uvicorn.Server):
             for each in sockets or ()
         ]
         self.started = True
+
+
+def _readiness(board: StatusBoard, standing: Standing | None, census: DeadLetterCounts | None) -> dict[str, object]:
+    """The JSON fields about the own parts, the dead letters and the election."""
+    components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
+    waiting = [name for name, part in components.items() if part["state"] != State.READY]
+    if census and not census.reachable:
+        waiting.append(_DEAD_LETTERS)
+    if standing and not standing.has_leader:
+        waiting.append(_A_LEADER)
+    body: dict[str, object] = {"ready": not waiting, "waiting_for": waiting, "components": components}
+    if census:
+        body["dead_letters"] = _dead_letters_json(census)
+    body |= _lead(standing)
+    if standing and not standing.leads:
+        body["standby"] = standing.why_not
+    return body
 
 
 def _lead(standing: Standing | None) -> dict[str, object]:

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
     from engine.telemetry.metrics import Metric
+    from routes.keys.addresses import Peer
     from routes.model import Config, HttpConfig
 
-__all__ = ["ComponentReport", "MetricSample", "Report", "Traffic", "look", "read"]
+__all__ = ["ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
 
 _ANSWER_SECONDS = 5.0
+_PEER_SECONDS = 2.0
+_MISSING = 404
+_PEERS = "/peers"
 _REFUSED = (401, 403)
 _NAMES = frozenset(metric.name for metric in metrics.METRICS)
 
@@ -70,13 +74,35 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """An earlier and the latest reading, for rates between them."""
+    """An earlier and the latest reading, for rates between them; values are those of this host and its peers."""
 
     before: MetricSample
     now: MetricSample
+    peers: tuple[Traffic, ...] = ()
+    """Readings of the peers of a bridge, each taken at times of its own."""
+
+    def series(self, metric: Metric) -> list[tuple[Mapping[str, str], float]]:
+        """The latest values of a metric, with their labels."""
+        own = self.now.values.get(metric.name, ())
+        return [*own, *(each for peer in self.peers for each in peer.series(metric))]
+
+    def by(self, metric: Metric, label: str) -> dict[str, float]:
+        """The latest values of a metric, added up for each value of a label."""
+        return _added([self.now.by(metric, label), *(peer.by(metric, label) for peer in self.peers)])
+
+    def total(self, metric: Metric) -> float | None:
+        """The sum of the latest values of a metric; None if it has none."""
+        return _sum([self.now.total(metric), *(peer.total(metric) for peer in self.peers)])
 
     def rates(self, metric: Metric, label: str) -> dict[str, float]:
         """Growth of a counter per second, for each value of a label; empty if both readings are of the same moment."""
+        return _added([self._own_rates(metric, label), *(peer.rates(metric, label) for peer in self.peers)])
+
+    def rate(self, metric: Metric) -> float | None:
+        """Growth of a counter per second over all series; None without a value or with readings of one time."""
+        return _sum([self._own_rate(metric), *(peer.rate(metric) for peer in self.peers)])
+
+    def _own_rates(self, metric: Metric, label: str) -> dict[str, float]:
         seconds = self.now.time - self.before.time
         if seconds <= 0:
             return {}
@@ -84,12 +110,24 @@ class Traffic:
         # A process that was restarted counts from 0.
         return {name: max(new - old.get(name, 0.0), 0.0) / seconds for name, new in self.now.by(metric, label).items()}
 
-    def rate(self, metric: Metric) -> float | None:
-        """Growth of a counter per second over all series; None without a value or with readings of one time."""
+    def _own_rate(self, metric: Metric) -> float | None:
         seconds, new = self.now.time - self.before.time, self.now.total(metric)
         if seconds <= 0 or new is None:
             return None
         return max(new - (self.before.total(metric) or 0.0), 0.0) / seconds
+
+
+def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.items():
+            sums[name] = sums.get(name, 0.0) + value
+    return sums
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +149,25 @@ class ComponentReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PeerReport:
+    """State of the parts of a bridge on another host."""
+
+    address: str
+    reachable: bool
+    """Whether it has answered within the last seconds."""
+    silent_seconds: float
+    """Time since its last answer, or since it was first asked."""
+    trouble: str
+    """Reason why it is not reachable, in one line; empty if it is."""
+    ready: bool
+    """True if it is reachable and every part there is ready, or stands by."""
+    parts: tuple[ComponentReport, ...]
+    """Parts as of the last answer; if it is not reachable their state is `unreachable`, and they have no figures."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """State and figures of a bridge at a moment."""
+    """State and figures of a bridge at a moment, on the host that was asked; `peers` are its other hosts."""
 
     bridge: str
     url: str
@@ -141,56 +196,78 @@ class Report:
     reload_why: str
     """Reason why the last reload was refused; empty if it was not."""
     parts: tuple[ComponentReport, ...]
+    instance: str = ""
+    """Id of the supervisor that has answered; empty for a bridge without peers."""
+    peers: tuple[PeerReport, ...] = ()
 
     @property
     def stands_by(self) -> bool:
         """True if this bridge stands by while another one leads."""
         return bool(self.standby) and self.has_leader
 
+    @property
+    def is_well(self) -> bool:
+        """True if this bridge is ready or stands by, and so are all its peers."""
+        return (self.ready or self.stands_by) and all(peer.ready for peer in self.peers)
 
-def look(config: Config, before: MetricSample) -> tuple[Report, MetricSample]:
+
+def look(config: Config, before: MetricSample, peer: Peer | None = None) -> tuple[Report, MetricSample]:
     """Reads the current state of a bridge; rates are since the reading `before`, and unknown if that is empty.
 
-    Returns the report, and the new reading for the next call.
+    Returns the report, and the new reading for the next call. With a `peer`, that one is asked for its own parts.
 
     Raises:
         UnreachableError: no bridge answers, or not one of this version.
         HardFailureError: the bridge refuses the login.
     """
-    now = read(config.http)
+    now = read(config.http, peer)
     try:
-        return _report(config, json.loads(_answer(config.http, "/ready")), before, now), now
-    except (ValueError, KeyError, TypeError) as error:
-        raise _no_bridge(config.http, error) from error
+        body = json.loads(_answer(config.http, "/ready", peer))
+        peers = _peers(config.http) if config.http.peers and peer is None else ()
+        return _report(config, body, Traffic(before, now), base_url(config.http, peer), peers), now
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _no_bridge(config.http, peer, error) from error
 
 
-def _answer(config: HttpConfig, path: str) -> str:
-    code, body = ask(config, path, _ANSWER_SECONDS)
+def _answer(config: HttpConfig, path: str, peer: Peer | None = None) -> str:
+    code, body = ask(config, path, _PEER_SECONDS if peer else _ANSWER_SECONDS, peer=peer)
     if code in _REFUSED:
-        msg = f"{base_url(config)} does not take the login of this configuration: check http.token, http.username"
+        where = base_url(config, peer)
+        msg = f"{where} does not take the login of this configuration: check http.token, http.username"
         raise HardFailureError(msg)
-    return body
+    # A bridge that was started before the file named its peers does not know of this path.
+    return "[]" if path == _PEERS and code == _MISSING else body
 
 
-def read(config: HttpConfig) -> MetricSample:
-    """Reads the current metrics of a bridge; raises the errors of `look`."""
+def _peers(config: HttpConfig) -> tuple[PeerReport, ...]:
+    return tuple(
+        PeerReport(**{**peer, "parts": tuple(ComponentReport(**part) for part in peer["parts"])})
+        for peer in json.loads(_answer(config, _PEERS))
+    )
+
+
+def read(config: HttpConfig, peer: Peer | None = None) -> MetricSample:
+    """Reads the current metrics of a bridge, or of a peer of it; raises the errors of `look`."""
     try:
-        return MetricSample.parse(time.monotonic(), _answer(config, "/metrics"), _NAMES)
+        return MetricSample.parse(time.monotonic(), _answer(config, "/metrics", peer), _NAMES)
     except ValueError as error:
-        raise _no_bridge(config, error) from error
+        raise _no_bridge(config, peer, error) from error
 
 
-def _no_bridge(config: HttpConfig, error: Exception) -> UnreachableError:
-    return UnreachableError(f"what answers at {base_url(config)} is no bridge of this version: {error!r}")
+def _no_bridge(config: HttpConfig, peer: Peer | None, error: Exception) -> UnreachableError:
+    return UnreachableError(f"what answers at {base_url(config, peer)} is no bridge of this version: {error!r}")
 
 
-def _report(config: Config, body: Mapping[str, Any], before: MetricSample, now: MetricSample) -> Report:
-    traffic = Traffic(before, now) if before.values else Traffic(now, now)
+def _report(
+    config: Config, body: Mapping[str, Any], readings: Traffic, url: str, peers: tuple[PeerReport, ...]
+) -> Report:
+    now = readings.now
+    traffic = readings if readings.before.values else Traffic(now, now)
     configuration = body["configuration"]
     reload = configuration["reload"]
     return Report(
-        bridge=config.bridge_id,
-        url=base_url(config.http),
+        bridge=configuration.get("bridge", config.bridge_id),
+        url=url,
         ready=body["ready"],
         leader=body.get("leader"),
         has_leader=body.get("has_leader", True),
@@ -209,6 +286,8 @@ def _report(config: Config, body: Mapping[str, Any], before: MetricSample, now: 
         reload_success=reload["success"],
         reload_why=reload.get("why", ""),
         parts=_parts(body["components"], traffic),
+        instance=body.get("instance", ""),
+        peers=peers,
     )
 
 
@@ -227,8 +306,8 @@ def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tup
     return tuple(
         ComponentReport(
             name,
-            part["state"],
-            part["detail"],
+            str(part["state"]),
+            str(part["detail"]),
             rates.get(name),
             lags.get(name),
             restarts.get(name, 0.0),

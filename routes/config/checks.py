@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -12,7 +11,7 @@ from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka import KAFKA_CHECKS, check_reserved
 from routes.errors import Fault, Level
-from routes.keys.addresses import KAFKA, is_loopback
+from routes.keys.addresses import KAFKA, is_loopback, is_unspecified
 from routes.keys.secrets import has_reference
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
@@ -241,15 +240,7 @@ class _Port(NamedTuple):
     def clashes(self, other: _Port) -> bool:
         """Returns True if no two programs can listen on both; port 0 is any free port."""
         hosts = {_LOOPBACK if host == "localhost" else host for host in (self.host, other.host)}
-        return 0 != self.number == other.number and (len(hosts) == 1 or any(map(_is_unspecified, hosts)))
-
-
-def _is_unspecified(host: str) -> bool:
-    """Returns True if a host stands for all addresses of the machine."""
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False
+        return 0 != self.number == other.number and (len(hosts) == 1 or any(map(is_unspecified, hosts)))
 
 
 def _ports(settings: Settings) -> Iterator[_Port]:
@@ -443,6 +434,19 @@ def http_reach(settings: Settings) -> None:
         settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
 
 
+def http_peers(settings: Settings) -> None:
+    """Checks that peers are other hosts, and that they get the login over TLS unless the network is closed."""
+    peers = settings.get("http.peers") or ()
+    if peers and all(peer == settings.get("http.address") for peer in peers):
+        message = f"'{peers[0]}' is the address of this bridge itself"
+        settings.fault("http.peers", "", message, "name the other hosts, or remove the key")
+    has_login = settings.is_set("http.token") or settings.is_set("http.username")
+    is_private = settings.is_set("http.tls.certificate") or settings.get("http.insecure")
+    if has_login and not is_private and not all(is_loopback(peer.host) for peer in peers):
+        message = "other machines are sent the login, and there is no TLS"
+        settings.fault("http.peers", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+
+
 _CHECKS = (
     something_configured,
     required_keys,
@@ -466,6 +470,7 @@ _CHECKS = (
     http_login,
     http_tls,
     http_reach,
+    http_peers,
     registry_login,
     registry_tls,
 )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from routes.keys.language import parse_header
 from routes.keys.values import BadValueError, ValueKind, one_of, parse_text
@@ -24,11 +24,14 @@ __all__ = [
     "HOST_PORT",
     "HOST_PORTS",
     "KAFKA",
+    "PEERS",
     "REPLY_TO",
     "TARGET",
     "TOPIC",
     "Destination",
+    "Peer",
     "is_loopback",
+    "is_unspecified",
     "url",
 ]
 
@@ -48,12 +51,30 @@ class Destination:
     address: Template
 
 
+class Peer(NamedTuple):
+    """The address of another host of a bridge."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
 def is_loopback(host: str) -> bool:
     """Returns True if only this machine can reach the host. A name other than `localhost` may lead anywhere."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_unspecified(host: str) -> bool:
+    """Returns True if a host stands for all addresses of the machine."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def url(ports: Mapping[str, int]) -> ValueKind:
@@ -206,6 +227,25 @@ def _parse_host_ports(text: str) -> str:
     return ",".join(part.strip() for part in text.split(","))
 
 
+def _parse_peers(text: str) -> tuple[Peer, ...]:
+    if "@" in text:
+        hint = "peers get the login of this file: http.token, or http.username and http.password"
+        raise BadValueError("an address holds no user name and no password", hint, secret=True)
+    found: list[Peer] = []
+    offset = 0
+    for part in text.split(","):
+        at = offset + len(part) - len(part.lstrip())
+        offset += len(part) + 1
+        peer = Peer(*_split_host_port(part.strip(), at))
+        if is_unspecified(peer.host):
+            hint = "name a host, as in edge-1.example:8480"
+            raise BadValueError(f"'{peer.host}' stands for every address of a machine", hint, at)
+        if peer in found:
+            raise BadValueError(f"'{peer}' is listed twice", "name each host once", at)
+        found.append(peer)
+    return tuple(found)
+
+
 def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host:
@@ -228,6 +268,7 @@ FROM = ValueKind("template", "an address, as in kafka.${topic}", _parse_from)
 ENDPOINT = ValueKind("URL", "http://host:port or https://host:port", _parse_endpoint)
 HOST_PORT = ValueKind("host:port", "a host and a port", lambda text: _split_host_port(text, lowest=0))
 HOST_PORTS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
+PEERS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_peers)
 REGISTRY_URLS = ValueKind("list of URLs", "one http://host:port or several, separated by commas", _parse_registry_urls)
 REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", parse_text)
 TARGET = ValueKind(
