@@ -15,9 +15,8 @@ from engine.telemetry.status import State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.page.view import View
+    from engine.page.view import ShownPart, View
     from engine.telemetry.report import Traffic
-    from engine.telemetry.status import Status
     from routes.model import Config, Route
 
 __all__ = ["Edge", "FlowGraph", "FlowNode", "Line", "NodeBox", "Picture", "anchor", "draw", "flow", "route_tone"]
@@ -96,12 +95,12 @@ class FlowGraph:
 def flow(view: View) -> FlowGraph:
     """The topology of the configuration in force, with its current figures."""
     config, traffic = view.config(), view.samples.traffic
-    statuses = {status.component: status for status in view.board.all()}
-    sources = _sources(config, view, traffic, statuses.values())
-    journal = _journal(view, traffic, statuses.get(ROUTER))
+    parts = view.parts()
+    sources = _sources(config, traffic, parts)
+    journal = _journal(traffic, worst(part for part in parts if part.name == ROUTER))
     routes = _routes(config, view, traffic)
     rates = {node.key: node.rate for node in routes}
-    destinations = _destinations(config, view, traffic, statuses.values(), rates)
+    destinations = _destinations(config, traffic, parts, rates)
     destinations = (*destinations, _dead_letters(config, view))
     edges = [Edge(node.key, JOURNAL, _calm(node), node.rate) for node in sources]
     failed = traffic.rates(FAILED, "route")
@@ -127,12 +126,11 @@ def _calm(node: FlowNode) -> Tone:
     return node.tone if node.rate or node.tone in (Tone.BAD, Tone.WARN) else Tone.IDLE
 
 
-def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[Status]) -> tuple[FlowNode, ...]:
+def _sources(config: Config, traffic: Traffic, parts: Sequence[ShownPart]) -> tuple[FlowNode, ...]:
     rates = traffic.rates(JOURNALED, "source")
-    said = tuple(statuses)
     nodes = []
     for source in config.sources:
-        tone, state, detail = _state(view, f"source:{source.name}", said)
+        tone, state, detail = _state(f"source:{source.name}", parts)
         rate = rates.get(source.name)
         key = f"source:{source.name}"
         nodes.append(FlowNode(key, source.name, tone, state, str(source.type), rate, None, detail, f"#{anchor(key)}"))
@@ -141,10 +139,10 @@ def _sources(config: Config, view: View, traffic: Traffic, statuses: Iterable[St
     return tuple(nodes)
 
 
-def _journal(view: View, traffic: Traffic, router: Status | None) -> FlowNode:
-    seconds, records = traffic.now.total(LAG_SECONDS), traffic.now.total(LAG_RECORDS)
-    tone, state = (Tone.IDLE, "elsewhere") if router is None else view.state_of(router)
-    if router and router.state is State.READY:
+def _journal(traffic: Traffic, router: ShownPart | None) -> FlowNode:
+    seconds, records = traffic.total(LAG_SECONDS), traffic.total(LAG_RECORDS)
+    tone, state = (Tone.IDLE, "elsewhere") if router is None else (router.tone, router.state)
+    if router and router.state == State.READY:
         if seconds is not None and seconds > _SLOW_SECONDS:
             tone, state = (Tone.BAD, "stuck") if seconds > _STUCK_SECONDS else (Tone.WARN, "behind")
         else:
@@ -163,7 +161,7 @@ def _shown(config: Config, traffic: Traffic) -> list[Route]:
 
 def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...]:
     rates = traffic.rates(ROUTED, "route")
-    failures = traffic.now.by(FAILED, "route")
+    failures = traffic.by(FAILED, "route")
     nodes = []
     for route in _shown(config, traffic):
         tone, state = route_tone(view, route.name)
@@ -185,12 +183,11 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...
 
 
 def _destinations(
-    config: Config, view: View, traffic: Traffic, statuses: Iterable[Status], rates: dict[str, float | None]
+    config: Config, traffic: Traffic, parts: Sequence[ShownPart], rates: dict[str, float | None]
 ) -> tuple[FlowNode, ...]:
-    said = tuple(statuses)
     shown = _shown(config, traffic)
     delivered = traffic.rates(DELIVERED, "sink")
-    waiting = traffic.now.by(SINK_LAG, "component")
+    waiting = traffic.by(SINK_LAG, "component")
     nodes: dict[str, FlowNode] = {}
     for route in shown:
         key = _destination(route)
@@ -202,7 +199,7 @@ def _destinations(
             nodes[key] = FlowNode(key, str(route.target.address), tone, state, "Kafka topic", rate)
     for sink in config.sinks:
         key = f"sink:{sink.name}"
-        tone, state, detail = _state(view, key, said)
+        tone, state, detail = _state(key, parts)
         lags = [value for name, value in waiting.items() if name.partition("/")[0] == key]
         lag = sum(lags) if lags else None
         nodes[key] = FlowNode(
@@ -229,12 +226,12 @@ def _dead_letters(config: Config, view: View) -> FlowNode:
     return FlowNode(DEAD_LETTERS, title, tone, state, topic, detail=census.trouble, href="/dead-letters")
 
 
-def _state(view: View, component: str, statuses: Iterable[Status]) -> tuple[Tone, str, str]:
+def _state(component: str, parts: Iterable[ShownPart]) -> tuple[Tone, str, str]:
     """Tone, state and detail of a source or sink: those of its worker in the worst condition."""
-    found = worst(status for status in statuses if re.fullmatch(re.escape(component) + "(/[0-9]+)?", status.component))
+    found = worst(part for part in parts if re.fullmatch(re.escape(component) + "(/[0-9]+)?", part.name))
     if found is None:
         return Tone.IDLE, "elsewhere", "it runs apart from this bridge"
-    return *view.state_of(found), found.error or found.detail
+    return found.tone, found.state, found.detail
 
 
 def anchor(name: str) -> str:

@@ -15,11 +15,10 @@ from engine.telemetry.metrics import (
     LAG_SECONDS,
     LATENCY_AVERAGE,
     NO_ROUTE,
-    RESTARTS,
     ROUTED,
     UNROUTED,
 )
-from engine.telemetry.status import State
+from engine.telemetry.peers import UNREACHABLE
 from routes.config.show import rows
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.page.view import View
-    from engine.telemetry.report import MetricSample
+    from engine.telemetry.report import Traffic
 
 __all__ = ["overview", "routes", "settings"]
 
@@ -50,6 +49,7 @@ def overview(view: View) -> Callable[[Request], Response]:
             picture=draw(shown.columns, shown.edges),
             summary=_summary(view),
             parts=_parts(view),
+            has_peers=view.peers is not None,
             numbers=_numbers(view),
             census=view.census(),
         )
@@ -59,21 +59,30 @@ def overview(view: View) -> Callable[[Request], Response]:
 
 def _summary(view: View) -> tuple[Tone, str]:
     """The condition of the bridge, in a sentence."""
-    waiting = [status for status in view.board.all() if status.state is not State.READY]
+    waiting = [part for part in view.parts() if part.tone not in (Tone.GOOD, Tone.IDLE)]
+    own = [part for part in waiting if not part.host]
     if view.standing and not view.standing.leads:
         if view.standing.has_leader:
             return Tone.IDLE, "This bridge stands by"
         if view.standing.why_not:
             return Tone.BAD, "No bridge is known to lead"
     census = view.census()
-    if census and not census.reachable and not waiting:
+    if census and not census.reachable and not own:
         return Tone.BAD, "The dead-letter topic cannot be reached"
     if not waiting:
         return Tone.GOOD, "All parts are ready"
-    names = ", ".join(status.component for status in waiting[:3]) + (" …" if len(waiting) > 3 else "")
-    down = any(status.state is State.DOWN for status in waiting)
-    verb = "is" if len(waiting) == 1 else "are"
-    return Tone.BAD if down else Tone.WARN, f"{names} {verb} not ready"
+    # A host that does not answer is named once, and not by its parts.
+    hosts = list(dict.fromkeys(part.host for part in waiting if part.state == UNREACHABLE))
+    names = [f"{part.name} at {part.host}" if part.host else part.name for part in waiting if part.host not in hosts]
+    said = [f"{_listed(hosts)} unreachable"] if hosts else []
+    said += [f"{_listed(names)} not ready"] if names else []
+    down = any(part.tone is Tone.BAD for part in waiting)
+    return Tone.BAD if down else Tone.WARN, "; ".join(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and the verb for all."""
+    return ", ".join(names[:3]) + (" … are" if len(names) > 3 else " are" if len(names) > 1 else " is")
 
 
 def _numbers(view: View) -> dict[str, Any]:
@@ -81,29 +90,22 @@ def _numbers(view: View) -> dict[str, Any]:
     return {
         "in": traffic.rate(JOURNALED),
         "routed": traffic.rate(ROUTED),
-        "failed": traffic.now.total(FAILED),
-        "lag": traffic.now.total(LAG_RECORDS),
-        "lag_seconds": traffic.now.total(LAG_SECONDS),
-        "latency": traffic.now.total(LATENCY_AVERAGE),
+        "failed": traffic.total(FAILED),
+        "lag": traffic.total(LAG_RECORDS),
+        "lag_seconds": traffic.total(LAG_SECONDS),
+        "latency": traffic.total(LATENCY_AVERAGE),
         "in_spark": _spark([each[0] for each in history]),
         "routed_spark": _spark([each[1] for each in history]),
     }
 
 
 def _parts(view: View) -> list[dict[str, Any]]:
-    restarts = view.samples.traffic.now.by(RESTARTS, "component")
-    return [
-        {
-            "name": status.component,
-            "anchor": anchor(status.component),
-            "tone": tone,
-            "state": state,
-            "detail": status.error or status.detail,
-            "restarts": restarts.get(status.component, 0.0),
-        }
-        for status in view.board.all()
-        for tone, state in [view.state_of(status)]
-    ]
+    shown: dict[str, dict[str, Any]] = {}
+    for part in view.parts():
+        # The picture links to the first of those that run on several hosts.
+        name = part.name if part.name not in shown else f"{part.name} at {part.host}"
+        shown[name] = {"part": part, "anchor": anchor(name)}
+    return list(shown.values())
 
 
 def _spark(values: Sequence[float]) -> str:
@@ -122,13 +124,13 @@ def routes(view: View) -> Callable[[Request], Response]:
     """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
-        reading = view.samples.traffic.now
+        traffic = view.samples.traffic
         return render(
             request,
             view,
             "routes.html",
             routes=_routes(view),
-            unrouted={reason: count for reason, count in reading.by(UNROUTED, "reason").items() if count},
+            unrouted={reason: count for reason, count in traffic.by(UNROUTED, "reason").items() if count},
             nowhere=_last_error(view, NO_ROUTE),
             unmatched=view.config().routing.on_unmatched,
         )
@@ -138,8 +140,8 @@ def routes(view: View) -> Callable[[Request], Response]:
 
 def _routes(view: View) -> list[dict[str, Any]]:
     traffic = view.samples.traffic
-    counts, rates = traffic.now.by(ROUTED, "route"), traffic.rates(ROUTED, "route")
-    failures = _failures(traffic.now)
+    counts, rates = traffic.by(ROUTED, "route"), traffic.rates(ROUTED, "route")
+    failures = _failures(traffic)
     rows = []
     for number, route in enumerate(view.config().routes, start=1):
         tone, state = route_tone(view, route.name)
@@ -159,10 +161,10 @@ def _routes(view: View) -> list[dict[str, Any]]:
     return rows
 
 
-def _failures(reading: MetricSample) -> dict[str, dict[str, float]]:
+def _failures(traffic: Traffic) -> dict[str, dict[str, float]]:
     """The number of failed messages, by route and reason."""
     found: dict[str, dict[str, float]] = {}
-    for labels, value in reading.values.get(FAILED.name, ()):
+    for labels, value in traffic.series(FAILED):
         if value:
             reasons = found.setdefault(labels["route"], {})
             reasons[labels["reason"]] = reasons.get(labels["reason"], 0.0) + value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.page.flow import Edge, FlowNode, Picture, anchor, draw
 from engine.page.render import render
-from engine.page.view import Tone
+from engine.page.view import Tone, worst
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED
 from engine.topologies.graph import GraphNode, read_graph
 
@@ -36,20 +36,20 @@ def topologies(view: View) -> Callable[[Request], Response]:
 
 def _topologies(view: View) -> list[dict[str, Any]]:
     traffic, config = view.samples.traffic, view.config()
-    statuses = {status.component: status for status in view.board.all()}
+    parts = view.parts()
     rates, lags, sizes = (
         traffic.rates(TOPOLOGY_RECORDS, "topology"),
-        traffic.now.by(TOPOLOGY_LAG, "topology"),
-        traffic.now.by(TOPOLOGY_STATE, "topology"),
+        traffic.by(TOPOLOGY_LAG, "topology"),
+        traffic.by(TOPOLOGY_STATE, "topology"),
     )
     shown = []
     for topology in config.topologies:
         part = f"topology:{topology.name}"
-        status = statuses.get(part)
-        tone, state = (Tone.IDLE, "elsewhere") if status is None else view.state_of(status)
+        found = worst(each for each in parts if each.name == part)
+        tone, state = (Tone.IDLE, "elsewhere") if found is None else (found.tone, found.state)
         unprocessed = [
             (labels["node"], labels["reason"], value)
-            for labels, value in traffic.now.values.get(TOPOLOGY_UNPROCESSED.name, ())
+            for labels, value in traffic.series(TOPOLOGY_UNPROCESSED)
             if labels["topology"] == topology.name and value
         ]
         graph = read_graph(config, topology.name)
@@ -60,7 +60,7 @@ def _topologies(view: View) -> list[dict[str, Any]]:
                 "anchor": anchor(part),
                 "tone": tone,
                 "state": state,
-                "detail": "" if status is None else status.error or status.detail,
+                "detail": "" if found is None else found.detail,
                 "rate": rates.get(topology.name),
                 "lag": lags.get(topology.name),
                 "bytes": sizes.get(topology.name),

@@ -14,6 +14,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
+from engine.telemetry.amounts import duration
 from engine.telemetry.metrics import (
     CONNECTION_UP,
     DELIVERED,
@@ -33,26 +34,30 @@ from engine.telemetry.metrics import (
     TOPOLOGY_UNPROCESSED,
     UNROUTED,
 )
+from engine.telemetry.peers import STANDING_BY, UNREACHABLE
 from engine.telemetry.report import MetricSample, Traffic
 from engine.telemetry.status import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from prometheus_client.registry import CollectorRegistry
 
     from engine.kafka.reader import Position
     from engine.telemetry.http import Standing
+    from engine.telemetry.report import PeerReport
     from engine.telemetry.status import DeadLetterCounts, Status, StatusBoard
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
-__all__ = ["INTERVAL_SECONDS", "Samples", "Tone", "View", "worst"]
+__all__ = ["INTERVAL_SECONDS", "NO_PARTS", "Samples", "ShownPart", "Tone", "View", "worst"]
 
 INTERVAL_SECONDS = 5.0
 _OVER_SECONDS = 15.0
 """Time over which rates are computed: over shorter times they flicker."""
 _HISTORY = 60
+NO_PARTS = "parts not known"
+"""Stands for the parts of a host that has never answered."""
 _READ = frozenset(
     metric.name
     for metric in (
@@ -66,9 +71,16 @@ _READ = frozenset(
 class Samples:
     """Takes readings in a thread of its own: `with Samples(registry) as samples:`. Safe from any thread."""
 
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.monotonic,
+        peers: Callable[[], tuple[Traffic, ...]] = tuple,
+    ) -> None:
+        """`clock` returns monotonic seconds; `peers` returns the readings of the bridge's other hosts."""
         self._registry = registry
         self._clock = clock
+        self._peers = peers
         self._readings: deque[MetricSample] = deque(
             [MetricSample(clock())], maxlen=int(_OVER_SECONDS / INTERVAL_SECONDS) + 1
         )
@@ -87,9 +99,9 @@ class Samples:
 
     @property
     def traffic(self) -> Traffic:
-        """The newest reading, and the one to compare it with."""
+        """The newest reading, and the one to compare it with, beside those of peers."""
         readings = tuple(self._readings)
-        return Traffic(readings[0], readings[-1])
+        return Traffic(readings[0], readings[-1], self._peers())
 
     @property
     def history(self) -> tuple[tuple[float, float], ...]:
@@ -105,7 +117,7 @@ class Samples:
         """Takes a reading."""
         before = self._readings[-1]
         reading = MetricSample.of(self._clock(), self._registry.collect(), _READ)
-        step = Traffic(before, reading)
+        step = Traffic(before, reading, self._peers())
         if before.values:
             self._history.append((step.rate(JOURNALED) or 0.0, step.rate(ROUTED) or 0.0))
             self._failed_at |= {route: time.time() for route, rate in step.rates(FAILED, "route").items() if rate}
@@ -134,18 +146,35 @@ class Tone(StrEnum):
         return {"good": "✓", "idle": "·", "warn": "!", "bad": "✗"}[self]
 
     @staticmethod
-    def of(state: State) -> Tone:
-        """The tone of a component's state."""
-        return _TONES[state]
+    def of(state: str) -> Tone:
+        """The tone of a component's state; a peer of another version may have states not known here."""
+        return _TONES.get(state, Tone.WARN)
 
 
-_TONES = {
+_TONES: Mapping[str, Tone] = {
     State.READY: Tone.GOOD,
     State.STARTING: Tone.WARN,
     State.STOPPING: Tone.WARN,
     State.DEGRADED: Tone.WARN,
     State.DOWN: Tone.BAD,
+    STANDING_BY: Tone.IDLE,
+    UNREACHABLE: Tone.BAD,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """A part of the bridge as the pages show it."""
+
+    name: str
+    host: str
+    """Address of the peer on which it runs; empty for this host."""
+    tone: Tone
+    state: str
+    """State in a word or two."""
+    detail: str
+    restarts: float | None
+    """Number of restarts; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +195,42 @@ class View:
     """Returns the latest count of dead letters; None if there is none."""
     is_open: Callable[[Position], bool | None] = lambda _: None
     """Returns whether a dead letter is neither replayed nor discarded; None if that is not known."""
+    peers: Callable[[], tuple[PeerReport, ...]] | None = None
+    """Returns the latest state of the bridge's other hosts; None if it has none."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Key with which forms are signed, see `engine.page.forms`."""
 
-    def state_of(self, status: Status) -> tuple[Tone, str]:
+    def parts(self) -> tuple[ShownPart, ...]:
+        """The parts of the bridge on this host, in the order in which they start, then those on its peers."""
+        # Restarts are of this host alone, also where a peer runs a part of the same name.
+        restarts = self.samples.traffic.now.by(RESTARTS, "component")
+        own = [
+            ShownPart(
+                each.component, "", *self._state_of(each), each.error or each.detail, restarts.get(each.component, 0.0)
+            )
+            for each in self.board.all()
+        ]
+        return (*own, *(part for peer in (self.peers() if self.peers else ()) for part in _parts_of(peer)))
+
+    def _state_of(self, status: Status) -> tuple[Tone, str]:
         """The tone of a component and its state in a word; in a bridge that stands by, starting is on purpose."""
         if status.state is State.STARTING and self.standing and self.standing.stands_by:
-            return Tone.IDLE, "standing by"
+            return Tone.IDLE, STANDING_BY
         return Tone.of(status.state), str(status.state)
 
 
-def worst(statuses: Iterable[Status]) -> Status | None:
-    """The component in the worst condition; None if there is no component."""
-    order = (Tone.BAD, Tone.WARN, Tone.IDLE, Tone.GOOD)
-    return min(statuses, key=lambda status: order.index(Tone.of(status.state)), default=None)
+def _parts_of(peer: PeerReport) -> Iterator[ShownPart]:
+    silence = f"{peer.address} has not answered for {duration(peer.silent_seconds)}: {peer.trouble}"
+    for part in peer.parts:
+        if peer.reachable:
+            yield ShownPart(part.component, peer.address, Tone.of(part.state), part.state, part.detail, part.restarts)
+        else:
+            yield ShownPart(part.component, peer.address, Tone.of(part.state), part.state, silence, None)
+    if not peer.parts:
+        yield ShownPart(NO_PARTS, peer.address, Tone.BAD, UNREACHABLE, silence, None)
+
+
+def worst(parts: Iterable[ShownPart]) -> ShownPart | None:
+    """The part in the worst condition, before those that stand by; None if there is no part."""
+    order = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.IDLE)
+    return min(parts, key=lambda part: order.index(part.tone), default=None)

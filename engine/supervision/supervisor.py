@@ -213,6 +213,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.supervision.progress import LoggedProgress, Progress
         from engine.supervision.reload import Reload
         from engine.telemetry.http import HttpServer, application, metrics_only
+        from engine.telemetry.peers import Peers
 
         election = Election(config) if elected else None
         ProcessMetrics(registry, group.leaders)
@@ -221,17 +222,19 @@ def _supervise(first: Revision, only: str | None) -> int:
         if watch:
             DeadLetterMetrics(registry, watch.census)
         census = watch.census if watch else lambda: None
+        peers = stack.enter_context(Peers(config)) if config.http.peers else None
         view = View(
             board,
-            stack.enter_context(Samples(registry)),
+            stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
             lambda: reload.current.config,
             lambda: reload.current.snapshot,
             lambda: reload.state,
             election,
             census,
             watch.is_open if watch else lambda _: None,
+            peers.reports if peers else None,
         )
-        served = application(board, registry, election, census, lambda: reload.state, pages(view))
+        served = application(board, registry, election, census, lambda: reload.state, pages(view), peers)
         patient = _is_shared(config, election)
         server = stack.enter_context(HttpServer(config.http, served, patient=patient))
         if figures := metrics_only(config.http):

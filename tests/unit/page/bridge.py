@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.telemetry.http import Standing
+    from engine.telemetry.report import PeerReport, Traffic
     from engine.telemetry.status import DeadLetterCounts
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
@@ -54,7 +55,13 @@ class Page:
     """The page of a bridge; `client` asks it."""
 
     def __init__(
-        self, folder: Path, text: str = CONFIGURATION, *, login: bool = False, standing: Standing | None = None
+        self,
+        folder: Path,
+        text: str = CONFIGURATION,
+        *,
+        login: bool = False,
+        standing: Standing | None = None,
+        peers: bool = False,
     ) -> None:
         file = folder / "jms-bridge.properties"
         file.write_text(text)
@@ -67,9 +74,12 @@ class Page:
         self.figures = Figures()
         self.registry.register(self.figures)
         self.now = 0.0
-        self.samples = Samples(self.registry, lambda: self.now)
+        self.elsewhere: list[Traffic] = []
+        self.samples = Samples(self.registry, lambda: self.now, lambda: tuple(self.elsewhere))
         self.census: DeadLetterCounts | None = None
         self.reload: Mapping[str, object] = {}
+        self.peers: list[PeerReport] = []
+        """Shown with `peers=True`."""
         view = View(
             self.board,
             self.samples,
@@ -78,6 +88,7 @@ class Page:
             lambda: self.reload,
             standing,
             lambda: self.census,
+            peers=(lambda: tuple(self.peers)) if peers else None,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
         self.served = application(self.board, self.registry, standing, pages=pages(view))
