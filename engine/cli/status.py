@@ -16,12 +16,12 @@ from engine.printable import json_text, printable
 from engine.telemetry.amounts import duration, number, rate, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
     from engine.lag import LagReport
-    from engine.telemetry.report import Report
+    from engine.telemetry.report import ComponentReport, PeerReport, Report
     from routes.model import Config
 
 __all__ = ["lag", "status"]
@@ -32,7 +32,13 @@ NOT_READY = 1
 _RATE_SECONDS = 1.0
 _DETAILED = 120
 """Columns of a terminal from which on the table has what each part says."""
-_COLOURS = {"ready": "green", "starting": "yellow", "degraded": "yellow", "stopping": "yellow", "down": "red"}
+_COLOURS = {
+    "ready": "green",
+    **dict.fromkeys(("starting", "degraded", "stopping", "standing by"), "yellow"),
+    **dict.fromkeys(("down", "unreachable"), "red"),
+}
+_CALM = ("ready", "standing by")
+"""States in which what a part says may be cut."""
 
 
 @command("jms-bridge status", "jms-bridge status --once", "jms-bridge status -c /etc/jms-bridge.properties --json")
@@ -48,9 +54,10 @@ def status(
 ) -> None:
     """Show the state of the running bridge: its parts, their throughput, and what waits. Ctrl-C ends the command.
 
-    The command asks the bridge at `http.address` of the properties file, with the login given there. On a terminal the
-    table is kept up to date; elsewhere, and with --once or --json, it is printed once. The exit code is then 0 if the
-    bridge is ready or stands by, 1 if it is not ready, 6 if no bridge answers.
+    The command asks the bridge at `http.address` of the properties file, with the login given there. It also shows the
+    parts on the hosts in `http.peers`, which that bridge asks. On a terminal the table is kept up to date; elsewhere,
+    and with --once or --json, it is printed once. The exit code is then 0 if the bridge, on all hosts, is ready or
+    stands by, 1 if it is not ready, 6 if no bridge answers.
     """
     from engine.telemetry.report import look, read
 
@@ -64,7 +71,7 @@ def status(
         else:
             screen = console()
             screen.print(_shown(report, screen.width))
-        raise typer.Exit(0 if report.ready or report.stands_by else NOT_READY)
+        raise typer.Exit(0 if report.is_well else NOT_READY)
     _watch(settings, interval)
 
 
@@ -96,11 +103,26 @@ def _shown(report: Report, width: int) -> RenderableType:
     parts: list[RenderableType] = [_table(report, detailed=width >= _DETAILED)]
     if width < _DETAILED:
         parts += [
-            Text(printable(f"{part.component}: {part.detail}"), style=_COLOURS.get(part.state, ""))
-            for part in report.parts
-            if part.detail and part.state != "ready"
+            Text(printable(f"{_place(part, peer)}: {part.detail}"), style=_COLOURS.get(part.state, ""))
+            for part, peer in _parts(report)
+            if part.detail and part.state not in _CALM
         ]
+    parts += [
+        Text(printable(f"{peer.address}: has not answered for {duration(peer.silent_seconds)}: {peer.trouble}"), "red")
+        for peer in report.peers
+        if not peer.reachable
+    ]
     return Group(_headline(report), *map(Text, lines), *parts)
+
+
+def _parts(report: Report) -> Iterator[tuple[ComponentReport, PeerReport | None]]:
+    """The parts of the host that was asked, then those of its peers, each with its peer."""
+    yield from ((part, None) for part in report.parts)
+    yield from ((part, peer) for peer in report.peers for part in peer.parts)
+
+
+def _place(part: ComponentReport, peer: PeerReport | None) -> str:
+    return f"{part.component} at {peer.address}" if peer else part.component
 
 
 def _table(report: Report, *, detailed: bool) -> RenderableType:
@@ -110,14 +132,17 @@ def _table(report: Report, *, detailed: bool) -> RenderableType:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("part", overflow="fold")
+    if report.peers:
+        table.add_column("host", overflow="fold")
     table.add_column("state", no_wrap=True)
     for heading in ("messages", "waiting", "restarts", "cores", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
     if detailed:
         table.add_column("says")
-    for part in report.parts:
+    for part, peer in _parts(report):
         row: list[RenderableType] = [
             printable(part.component),
+            *([peer.address if peer else "this host"] if report.peers else []),
             Text(part.state, style=_COLOURS.get(part.state, "")),
             rate(part.rate) if part.rate is not None else "",
             number(part.lag) if part.lag is not None else "",
@@ -127,7 +152,7 @@ def _table(report: Report, *, detailed: bool) -> RenderableType:
         ]
         if detailed:
             # A fault is shown in full.
-            row.append(Text(printable(part.detail), no_wrap=part.state == "ready", overflow="ellipsis"))
+            row.append(Text(printable(part.detail), no_wrap=part.state in _CALM, overflow="ellipsis"))
         table.add_row(*row)
     return table
 
@@ -136,11 +161,15 @@ def _headline(report: Report) -> RenderableType:
     from rich.text import Text
 
     line = Text.assemble((printable(report.bridge), "bold"), f" at {report.url}: ")
+    waiting = [
+        *(() if report.stands_by else report.waiting_for),
+        *(each.address for each in report.peers if not each.ready),
+    ]
+    if waiting:
+        return line.append(printable(f"not ready, waiting for {', '.join(waiting)}"), style="red")
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
-    if report.ready:
-        return line.append("ready", style="green")
-    return line.append(printable(f"not ready, waiting for {', '.join(report.waiting_for)}"), style="red")
+    return line.append("ready", style="green")
 
 
 def _flow(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Check of the status page's address: free, or that of a running bridge, of this id or another one."""
+"""Checks of the status page's address, free or that of a running bridge, and of the bridge's other hosts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 from engine import tls
 from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.doctor.machine import check_port
-from engine.errors import SetupError
-from engine.telemetry.client import find
+from engine.errors import SetupError, UnreachableError
+from engine.telemetry.client import ask, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from routes.keys.addresses import Peer
     from routes.model import Config
 
-__all__ = ["Answer", "ask_bridge", "check_http"]
+__all__ = ["Answer", "ask_bridge", "check_http", "check_peer"]
 
 _SETTING = "http.address"
+_READY, _NOT_READY = 200, 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,21 @@ def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[F
         yield _another(config, answer)
     else:
         yield _own(f"bridge '{config.bridge_id}' runs at {http.host}:{http.port}", digest, answer)
+
+
+def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[Finding]:
+    """Checks that another host of the bridge answers and takes the login; with one that is down the bridge works."""
+    name = f"peer {peer}"
+    try:
+        code, _ = ask(config.http, "/ready", timeout_seconds, peer=peer)
+    except UnreachableError as error:
+        yield warning(name, str(error), "start the bridge there, or correct http.peers, its http.address or a firewall")
+        return
+    if code in (_READY, _NOT_READY):
+        yield ok(name, f"a bridge answers at {peer}")
+    else:
+        remedy = "all hosts of a bridge need the same http.token, or http.username and http.password"
+        yield warning(name, f"{peer} answers with HTTP status {code} to the login of this configuration", remedy)
 
 
 def _another(config: Config, answer: Answer) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.doctor.bridge import ask_bridge, check_http
+from engine.doctor.bridge import ask_bridge, check_http, check_peer
 from engine.doctor.brokers import broker_check
 from engine.doctor.certificates import check_certificates
 from engine.doctor.checks import Check, Finding, failed, ok, run, warning
@@ -37,6 +37,7 @@ __all__ = ["examine"]
 
 _CONFIGURATION = "configuration"
 _HTTP_SECONDS = 1.0
+_PEER_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 0.5
 """Time between the checks' own limit and the deadline, in which a check that waited for a broker can say so."""
 
@@ -57,6 +58,7 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
         seconds = round(max(left - _LAST_WORDS_SECONDS, left / 2), 1)
         running = answer is not None and answer.bridge == config.bridge_id
         checks += _machine(config, snapshot, answer, running=running)
+        checks += _peers(config, min(_PEER_SECONDS, seconds))
         checks += _brokers(config, seconds, running=running)
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
     return [_cleaned(finding, clean) for finding in (*findings, *looked)]
@@ -111,6 +113,11 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     logs = {"logs": config.embedded.data / "log"}
     yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
     yield Check("clock", check_clock)
+
+
+def _peers(config: Config, seconds: float) -> Iterator[Check]:
+    for peer in config.http.peers:
+        yield Check(f"peer {peer}", partial(check_peer, config, peer, seconds))
 
 
 def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check]:
