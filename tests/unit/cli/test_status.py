@@ -27,7 +27,10 @@ from engine.telemetry.metrics import (
     RESTARTS,
     SINK_LAG,
 )
+from engine.telemetry.peers import Peers
+from engine.telemetry.report import ComponentReport, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
+from routes.config import loads
 from routes.model import HttpConfig
 
 CONFIGURATION = """\
@@ -116,6 +119,54 @@ def test_one_that_is_not_ready_says_what_it_waits_for_and_exits_with_1(bridge: B
     assert code == 1
     assert "not ready, waiting for sink:nats" in out
     assert r"is \x1b[31mgone" in out
+
+
+def part(name: str, state: str) -> ComponentReport:
+    return ComponentReport(name, state, "well", None, None, 0.0, None, None)
+
+
+def test_parts_on_other_hosts_are_shown_and_count(tmp_path: Path, call: Call) -> None:
+    found: list[PeerReport] = [PeerReport("edge-1:8480", True, 0.2, "", True, (part("source:jms", "ready"),))]
+
+    class KnownPeers(Peers):
+        def reports(self) -> tuple[PeerReport, ...]:
+            return tuple(found)
+
+    board, registry = StatusBoard(["router"]), CollectorRegistry()
+    board.put(Status("router", State.READY, "well"))
+    app = application(
+        board,
+        registry,
+        configuration=lambda: dict(TOLD),
+        peers=KnownPeers(loads(CONFIGURATION.format(port=1, kafka=1))),
+    )
+    with HttpServer(HttpConfig("127.0.0.1", 0), app) as server:
+        file = tmp_path / "jms-bridge.properties"
+        text = CONFIGURATION.format(port=urlsplit(server.url).port, kafka=free_ports(1)[0])
+        file.write_text(text + "http.peers=edge-1:8480, edge-2:8480\n")
+        code, out, _ = call("status", "--once", "-c", str(file))
+        lines = [line.split() for line in out.splitlines()]
+        assert code == 0
+        assert ["router", "this", "host", "ready", "well"] in lines
+        assert ["source:jms", "edge-1:8480", "ready", "well"] in lines
+        found += [PeerReport("edge-2:8480", False, 75, "no \x1broute", False, (part("sink:nats", "unreachable"),))]
+        code, out, _ = call("status", "--once", "-c", str(file))
+        assert code == 1
+        assert "not ready, waiting for edge-2:8480" in out
+        assert r"edge-2:8480: has not answered for 1 min 15 s: no \x1broute" in out
+        code, out, _ = call("status", "--json", "-c", str(file))
+        assert [(each["address"], each["reachable"]) for each in json.loads(out)["peers"]] == [
+            ("edge-1:8480", True),
+            ("edge-2:8480", False),
+        ]
+
+
+def test_a_bridge_that_runs_since_before_the_file_named_peers_is_shown_alone(bridge: Bridge, call: Call) -> None:
+    with bridge.file.open("a") as file:
+        file.write("http.peers=edge-1:8480\n")
+    code, out, error = call("status", "--once", "-c", str(bridge.file))
+    assert (code, error) == (0, "")
+    assert "edge-1" not in out
 
 
 def test_one_that_stands_by_is_well_only_while_another_one_leads(bridge: Bridge, call: Call) -> None:

@@ -64,3 +64,26 @@ def test_a_listener_for_other_machines_wants_a_login_and_tls(lines: tuple[str, .
     found = faults("source.l.type=amqp", "source.l.destinations=queue:a", *lines)
     assert len(found) == len(says)
     assert all(text in fault for text, fault in zip(says, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (("http.peers=edge-1:8480, [::1]:8480",), []),
+        (("http.peers=edge-1",), ["6:12: error: 'edge-1' is not a host and a port"]),
+        (("http.peers=edge-1:8480,edge-1:8480",), ["6:24: error: 'edge-1:8480' is listed twice"]),
+        (("http.peers=edge-1:0",), ["6:19: error: '0' is not a port"]),
+        (("http.peers=0.0.0.0:8480",), ["6:12: error: '0.0.0.0' stands for every address of a machine"]),
+        (("http.peers=me:secret@edge-1:8480",), ["6:12: error: an address holds no user name and no password"]),
+        (("http.peers=127.0.0.1:8480",), ["6:12: error: '127.0.0.1:8480' is the address of this bridge itself"]),
+        (("http.peers=127.0.0.1:8480, edge-1:8480",), []),
+        (("http.peers=edge-1:8480", "http.token=t0ken"), ["6:12: error: other machines are sent the login"]),
+        (("http.peers=edge-1:8480", "http.token=t0ken", "http.insecure=true"), []),
+        (("http.peers=127.0.0.1:8481", "http.token=t0ken"), []),
+    ],
+)
+def test_peers_are_other_hosts_that_get_no_login_in_the_clear(lines: tuple[str, ...], says: list[str]) -> None:
+    found = faults(*lines)
+    assert len(found) == len(says), found
+    assert all(fault.startswith(text) for text, fault in zip(says, found, strict=True)), found
+    assert not any("secret" in fault for fault in found)

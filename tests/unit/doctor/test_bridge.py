@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.doctor.bridge import Answer, ask_bridge, check_http
+from engine.doctor.bridge import Answer, ask_bridge, check_http, check_peer
 from engine.doctor.checks import Severity
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.status import StatusBoard
 from routes.config import loads
+from routes.keys.addresses import Peer
 from routes.model import Config, HttpConfig
 
 TEXT = """\
@@ -111,3 +112,15 @@ def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> N
     assert (certificate.name, certificate.state, certificate.exit_code) == ("http.tls", Severity.FAILED, 3)
     assert certificate.remedy == "correct http.tls.certificate and http.tls.key"
     assert port.state is Severity.OK
+
+
+def test_a_peer_that_answers_is_told_from_one_that_refuses_the_login_and_one_that_is_down(serve: Serve) -> None:
+    config = serve({"bridge": "b1"}, token="secret")
+    peer = Peer("127.0.0.1", config.http.port)
+    (found,) = check_peer(config, peer, 10)
+    assert (found.state, found.name) == (Severity.OK, f"peer {peer}")
+    stranger = replace(config, http=replace(config.http, token="wrong"))
+    (found,) = check_peer(stranger, peer, 10)
+    assert (found.state, "answers with HTTP status 401" in found.found) == (Severity.WARNING, True)
+    (found,) = check_peer(config, Peer("127.0.0.1", 1), 10)
+    assert (found.state, "Connection refused" in found.found) == (Severity.WARNING, True)

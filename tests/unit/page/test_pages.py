@@ -21,11 +21,13 @@ from engine.telemetry.metrics import (
     TOPOLOGY_STATE,
     TOPOLOGY_UNPROCESSED,
 )
+from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
 from engine.topologies.graph import write_graph
 from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
 EVERY = ("/", "/routes", "/topologies", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
+UNKNOWN = "\u2013"
 SAME = {"Origin": "http://127.0.0.1"}
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 
@@ -134,6 +136,76 @@ def test_routes_have_their_counts_and_the_last_error(page: Page) -> None:
     assert 'href="/dead-letters/letter/0/41"' in shown
     assert "msg.address LIKE &#39;events.%&#39;" in shown
     assert "msg.header.Type==test" in shown
+
+
+def part(name: str, state: str = "ready", detail: str = "well") -> ComponentReport:
+    return ComponentReport(name, state, detail, None, None, 2.0, None, None)
+
+
+def rows(shown: str) -> list[list[str]]:
+    """The cells of the table of parts."""
+    table = shown[shown.index('<table class="cards">') :]
+    found = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr id.*?</tr>", table, re.S)]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in row] for row in found]
+
+
+def test_parts_of_all_hosts_are_shown_and_marked_by_host(tmp_path: Path) -> None:
+    page = Page(tmp_path, peers=True)
+    for name in ("source:jms", "sink:nats"):
+        page.board.forget(name)
+    page.peers = [PeerReport("edge-1:8480", True, 0.5, "", True, (part("source:jms"), part("source:jms/2")))]
+    page.peers += [PeerReport("edge-2:8480", True, 0.5, "", True, (part("source:jms"), part("sink:nats")))]
+    shown = page.text("/")
+    assert "All parts are ready" in shown
+    assert rows(shown) == [
+        ["router", "this host", "✓ready", "well", "0"],
+        ["source:jms", "edge-1:8480", "✓ready", "well", "2"],
+        ["source:jms/2", "edge-1:8480", "✓ready", "well", "2"],
+        ["source:jms", "edge-2:8480", "✓ready", "well", "2"],
+        ["sink:nats", "edge-2:8480", "✓ready", "well", "2"],
+    ]
+    anchors = re.findall(r'<tr id="([^"]*)"', shown)
+    assert len(set(anchors)) == 5
+    assert 'href="#part-source_3ajms"' in shown
+    assert re.search(r'class="node good"><title>jms \(stomp\): ready', shown)
+
+
+def test_figures_of_all_hosts_are_added_up(tmp_path: Path) -> None:
+    page = Page(tmp_path, peers=True)
+    flow(page)
+    before, now = (
+        MetricSample(seconds, {JOURNALED.name: (({"source": "jms"}, count),)})
+        for seconds, count in ((100.0, 1000.0), (103.0, 1090.0))
+    )
+    page.elsewhere = [Traffic(before, now)]
+    shown = page.text("/")
+    assert "<dd>150/s</dd>" in shown
+    assert re.search(r'<text class="name"[^>]*>jms</text>.*?<text class="rate"[^>]*>150/s<', shown, re.S)
+
+
+def test_parts_of_a_host_that_does_not_answer_are_unreachable(tmp_path: Path) -> None:
+    page = Page(tmp_path, peers=True)
+    page.board.forget("source:jms")
+    page.peers = [PeerReport("edge-1:8480", False, 75, "<b>refused", False, (part("source:jms", "unreachable", ""),))]
+    page.peers += [PeerReport("edge-2:8480", False, 9, "no route", False, ())]
+    page.peers += [PeerReport("edge-3:8480", True, 0.5, "", False, (part("sink:nats", "degraded", "gone"),))]
+    shown = page.text("/")
+    assert "edge-1:8480, edge-2:8480 are unreachable; sink:nats at edge-3:8480 is not ready" in shown
+    silence = "edge-1:8480 has not answered for 1 min 15 s: &lt;b&gt;refused"
+    assert rows(shown)[2:] == [
+        ["source:jms", "edge-1:8480", "✗unreachable", silence, UNKNOWN],
+        ["parts not known", "edge-2:8480", "✗unreachable", "edge-2:8480 has not answered for 9 s: no route", UNKNOWN],
+        ["sink:nats", "edge-3:8480", "!degraded", "gone", "2"],
+    ]
+    assert re.search(r'class="node bad"><title>jms \(stomp\): unreachable', shown)
+
+
+def test_a_router_that_stands_by_on_another_host_does_not_hide_the_one_that_leads(tmp_path: Path) -> None:
+    page = Page(tmp_path, peers=True)
+    page.peers = [PeerReport("spare:8480", True, 0.5, "", True, (part("router", "standing by"),))]
+    shown = page.text("/")
+    assert "All parts are ready" in shown
+    assert re.search(r'class="node good"><title>Journal \(router\): up to date', shown)
 
 
 def test_hundreds_of_routes_leave_a_picture_that_can_be_read(tmp_path: Path) -> None:
