@@ -220,7 +220,7 @@ class View:
 
 
 def _parts_of(peer: PeerReport) -> Iterator[ShownPart]:
-    silence = f"{peer.address} has not answered for {duration(peer.silent_seconds)}: {peer.trouble}"
+    silence = f"no answer for {duration(peer.silent_seconds)}: {peer.trouble}"
     for part in peer.parts:
         if peer.reachable:
             yield ShownPart(part.component, peer.address, Tone.of(part.state), part.state, part.detail, part.restarts)

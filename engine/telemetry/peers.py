@@ -84,7 +84,7 @@ class Peers:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is known of a peer at one moment."""
+    """Knowledge of a peer at one moment."""
 
     at: float
     """Time of its last answer, or of the first question."""

@@ -21,6 +21,7 @@ from engine.page.view import Samples, View
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
+from engine.telemetry.report import ComponentReport, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
@@ -30,6 +31,21 @@ from tests.integration.buried import CONFIGURATION, Bridge, message
 
 PAGES = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings", "/settings?all=1")
 HOSTILE = "<img src=x onerror=document.title='run'>"
+
+_AWAY = ComponentReport("sink:billing", "unreachable", "", None, None, 0.0, None, None)
+_WELL = ComponentReport("source:orders/2", "ready", "stomp://broker.example:61613", 20.0, None, 1.0, 0.1, 1e8)
+PEERS = (
+    PeerReport("edge-1.a-data-centre.example:8480", True, 1.0, "", True, (_WELL,)),
+    PeerReport(
+        "edge-2.example:8480",
+        False,
+        75.0,
+        "no bridge answers at https://edge-2.example:8480: timed out",
+        False,
+        (_AWAY,),
+    ),
+    PeerReport("[2001:db8::4]:8480", False, 5000.0, "No route to host", False, ()),
+)
 
 CONTRASTS = """
 const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -83,6 +99,7 @@ class Served:
             lambda: snapshot,
             census=watch.census,
             is_open=watch.is_open,
+            peers=lambda: PEERS,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass")
         server = stack.enter_context(HttpServer(access, application(self.board, registry, pages=pages(self.view))))

@@ -191,10 +191,10 @@ def test_parts_of_a_host_that_does_not_answer_are_unreachable(tmp_path: Path) ->
     page.peers += [PeerReport("edge-3:8480", True, 0.5, "", False, (part("sink:nats", "degraded", "gone"),))]
     shown = page.text("/")
     assert "edge-1:8480, edge-2:8480 are unreachable; sink:nats at edge-3:8480 is not ready" in shown
-    silence = "edge-1:8480 has not answered for 1 min 15 s: &lt;b&gt;refused"
+    silence = "no answer for 1 min 15 s: &lt;b&gt;refused"
     assert rows(shown)[2:] == [
         ["source:jms", "edge-1:8480", "✗unreachable", silence, UNKNOWN],
-        ["parts not known", "edge-2:8480", "✗unreachable", "edge-2:8480 has not answered for 9 s: no route", UNKNOWN],
+        ["parts not known", "edge-2:8480", "✗unreachable", "no answer for 9 s: no route", UNKNOWN],
         ["sink:nats", "edge-3:8480", "!degraded", "gone", "2"],
     ]
     assert re.search(r'class="node bad"><title>jms \(stomp\): unreachable', shown)
