@@ -222,7 +222,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         if watch:
             DeadLetterMetrics(registry, watch.census)
         census = watch.census if watch else lambda: None
-        peers = stack.enter_context(Peers(config)) if config.http.peers else None
+        peers = Peers(config) if config.http.peers else None
         view = View(
             board,
             stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
@@ -240,6 +240,9 @@ def _supervise(first: Revision, only: str | None) -> int:
         if figures := metrics_only(config.http):
             served = application(board, registry, election, census, lambda: reload.state)
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))
+        if peers:
+            # After the server: if this host is in the list, it answers the first question.
+            stack.enter_context(peers)
         if watch:
             stack.enter_context(watch)
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
