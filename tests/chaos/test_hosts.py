@@ -26,6 +26,7 @@ pytestmark = [
         not Network.is_possible(),
         reason="needs ip, unshare and nsenter, and a kernel that gives users namespaces with networks",
     ),
+    pytest.mark.kills,
     pytest.mark.timeout(300),
 ]
 
