@@ -27,7 +27,7 @@ TARGET_CPU = 1.15
 """Greatest CPU for a record with executors, to that in a single JVM."""
 _EXECUTORS = (1, 2, 4)
 _PARTITIONS = (4, 64)
-_RECORDS = 3_000_000
+_RECORDS = 10_000_000
 _TOPICS = 5
 _LATENCY_SECONDS = 60
 

@@ -12,7 +12,7 @@ from routes.keys.addresses import is_loopback
 from routes.spark_master import is_cluster, master_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -29,22 +29,28 @@ _SETTINGS = {
     "spark.stage.maxConsecutiveAttempts": "1",
     # All tasks of real-time mode run at once, for as long as an interval lasts.
     "spark.locality.wait": "0s",
-    "spark.executor.extraJavaOptions": "-XX:+UseParallelGC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError",
 }
 _SHARED = "spark.authenticate.secret"
 _LOCAL_ADDRESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def cluster_settings(master: str, jars: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """Spark settings for a cluster; `jars` is the folder of the jars that executors need beside Spark's own.
+def cluster_settings(master: str, jars: Path, java_options: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Spark settings for a cluster.
 
-    Spark's processes identify each other by the secret in `given`, which a standalone cluster has to have as well;
+    Spark's processes identify each other by a configured secret, which a standalone cluster has to have as well;
     Kubernetes and YARN hand out one by themselves.
+
+    Args:
+        master: the value of `spark.master`.
+        jars: folder of the jars that executors need beside Spark's own.
+        java_options: options of the JVMs of executors.
+        given: the configured settings, which come before these.
     """
     is_known = _SHARED in given or not master_hosts(master)
     return {
         **_SETTINGS,
         "spark.jars": ",".join(str(jar) for jar in sorted(jars.absolute().glob("*.jar"))),
+        "spark.executor.extraJavaOptions": " ".join(java_options),
         "spark.authenticate": str(is_known).lower(),
         **(_LOCAL_ADDRESS if is_on_loopback(master) else {}),
     }

@@ -160,7 +160,7 @@ class Launch:
         master = merged["spark.master"]
         if is_cluster(master):
             own = {name: value for name, value in _DEFAULTS.items() if name not in _LOCAL_ONLY}
-            merged = {**own, **places, **cluster_settings(master, extras, settings), **settings}
+            merged = {**own, **places, **cluster_settings(master, extras, _JAVA_OPTIONS, settings), **settings}
         with create_file(self._folder / _LOG_SETTINGS) as file:
             file.write(_LOG4J.format(log=log.absolute()))
         # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
