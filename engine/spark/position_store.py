@@ -7,6 +7,9 @@ the checkpoint but suffice: `engine.spark.recovery` finds in the outputs what wa
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
+Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
+into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
+
 All records are written in transactions with one transactional id, so that a router that opens the store ends the
 writing of every router that opened it before.
 """
@@ -17,6 +20,7 @@ import json
 import socket
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ClientEndedError, HardFailureError, UsageError
@@ -28,10 +32,11 @@ from engine.kafka.types import KafkaException
 from engine.spark.generation import Committed, RouterProgress, Start, offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from engine.kafka.offsets import Offsets
     from engine.kafka.types import KafkaError, Producer
+    from engine.message import Record
     from engine.spark.generation import Generation
     from routes.model import Config
 
@@ -41,6 +46,10 @@ _VERSION = 1
 _START, _PROGRESS = "start", "place"
 _ANSWER_SECONDS = 10.0
 _NOTE_SECONDS = 2.0
+_PART_BYTES = 48 * 1024
+"""Greatest size of a part, and of a batch of parts: less than any limit that the state topic may have."""
+_PARTS = "parts"
+"""Header with the number of parts of a note that has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +87,24 @@ class PositionStore:
             KafkaUnavailableError: Kafka has not answered.
             HardFailureError: Kafka refuses the bridge.
         """
-        self._producer = producer(self._config, {"transactional.id": self._identity})
+        settings = {"transactional.id": self._identity, "batch.size": _PART_BYTES}
+        self._producer = producer(self._config, settings)
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
     def read(self) -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`."""
         keys = self._key(_START), self._key(_PROGRESS)
-        found: dict[bytes | None, bytes] = {}
+        found: dict[bytes | None, Record] = {}
         try:
             with KafkaTopicReader(self._config, self._topic) as reader:
                 for located in reader.read():
-                    if (value := located.record.value) is not None and located.record.key in keys:
-                        found[located.record.key] = value
+                    if (located.record.key or b"").startswith(keys):
+                        found[located.record.key] = located.record
         except UsageError as error:
             # The bridge that leads makes a missing topic.
             raise unavailable(self._config.bootstrap_servers, str(error)) from error
-        start, progress = (found.get(key) for key in keys)
+        start, progress = (_joined(found, key, self._topic) for key in keys)
         return entry_of(start, progress, self._topic)
 
     def begin(self, generation: Generation) -> None:
@@ -128,7 +138,8 @@ class PositionStore:
             self._call(client, client.begin_transaction)
             self._written, self._waiting = self._waiting, {}
             for name, value in self._written.items():
-                self._call(client, client.produce, self._topic, value, self._key(name))
+                for key, part, headers in _parts(self._key(name), value):
+                    self._call(client, partial(client.produce, self._topic, part, key, headers=headers))
         self._call(client, client.commit_transaction, timeout_seconds)
         self._written = {}
 
@@ -178,11 +189,45 @@ def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedPr
                 committed = Committed(offsets(last["positions"]), int(last["time_ms"]))
         return NotedProgress(fields["host"], fields["path"], RouterProgress(begun, committed, stopped), time_ms)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        msg = (
-            f"the router's progress, noted in topic {topic!r}, cannot be read: {error!r}. It was written by another "
-            "version of the bridge or by another program: run that version, or name another journal.state-topic"
-        )
-        raise HardFailureError(msg) from error
+        raise _unreadable(topic, repr(error)) from error
+
+
+def _unreadable(topic: str, why: str) -> HardFailureError:
+    return HardFailureError(
+        f"the router's progress, noted in topic {topic!r}, cannot be read: {why}. It was written by another version of "
+        "the bridge or by another program: run that version, or name another journal.state-topic"
+    )
+
+
+def _parts(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
+    """Keys, values and headers of the records that hold a note."""
+    count = -(-len(value) // _PART_BYTES)
+    for number in range(count):
+        headers = [(_PARTS, str(count).encode())] if number == 0 and count > 1 else []
+        yield _part_key(key, number), value[number * _PART_BYTES : (number + 1) * _PART_BYTES], headers
+
+
+def _joined(found: Mapping[bytes | None, Record], key: bytes, topic: str) -> bytes | None:
+    """The note whose records have `key` and the keys of its other parts; None if there is none.
+
+    Parts of an earlier, longer note may still be there.
+
+    Raises:
+        HardFailureError: a part is missing.
+    """
+    if (first := found.get(key)) is None or first.value is None:
+        return None
+    parts = []
+    for number in range(int(dict(first.headers).get(_PARTS) or 1)):
+        part = found.get(_part_key(key, number))
+        if part is None or part.value is None:
+            raise _unreadable(topic, f"its part {number} is missing")
+        parts.append(part.value)
+    return b"".join(parts)
+
+
+def _part_key(key: bytes, number: int) -> bytes:
+    return b"%s %d" % (key, number) if number else key
 
 
 def _encoded(fields: Mapping[str, Any]) -> bytes:
