@@ -24,6 +24,8 @@ __all__ = ["Bucket", "Published", "find", "records", "slices"]
 
 _BITS = 32768
 """Number of positions in one of Spark's bitmaps."""
+_NEVER = 2**63 - 1
+"""Greater than any offset that Kafka gives."""
 _SCHEMA = "known_partition int, bucket bigint, bitmap binary, highest bigint"
 
 
@@ -77,9 +79,11 @@ class Published:
 def find(outputs: DataFrame, journal: str, bridge_id: str, since: Offsets) -> Published:
     """Positions in a frame of output records, from those in `since` on, by journal partition; reads the frame once."""
     found = _with_positions(outputs, journal, bridge_id)
-    first = F.create_map(*(F.lit(value) for pair in since.items() for value in pair))
+    # An array from one text: Spark searches a map from its beginning for each record, and an expression for each
+    # partition takes seconds to make.
+    first = F.split(F.lit(",".join(str(since.get(each, _NEVER)) for each in range(max(since) + 1))), ",")
     rows = (
-        found.where(F.col("offset") >= F.try_element_at(first, F.col("partition")))
+        found.where(F.col("offset") >= F.get(first.cast("array<bigint>"), F.col("partition")))
         .groupBy(F.col("partition").alias("known_partition"), F.expr(f"offset div {_BITS}").alias("bucket"))
         .agg(F.bitmap_construct_agg(F.col("offset") % _BITS).alias("bitmap"), F.max("offset").alias("highest"))
         .collect()
@@ -92,12 +96,14 @@ def records(starts: Topics, ends: Topics) -> int:
     return sum(ends[topic][each] - at for topic, offsets in starts.items() for each, at in offsets.items())
 
 
-def slices(starts: Topics, ends: Topics, most: int) -> Iterator[tuple[Topics, Topics]]:
-    """Cuts the range from `starts` to `ends` into slices of about `most` records, each with a part of every partition.
+def slices(starts: Topics, ends: Topics, most: int, of_partition: int) -> Iterator[tuple[Topics, Topics]]:
+    """Cuts the range from `starts` to `ends` into slices, each with a part of every partition that is not empty.
 
-    Yields the starts and ends of each slice.
+    A slice has about `most` records, or `of_partition` for each of these partitions if that is more: Spark makes a task
+    for every partition of a slice. Yields the starts and ends of each slice.
     """
-    count = -(-records(starts, ends) // most)
+    partitions = sum(ends[topic][each] > at for topic, offsets in starts.items() for each, at in offsets.items())
+    count = -(-records(starts, ends) // max(most, of_partition * partitions))
     for number in range(count):
         yield _cut(starts, ends, number, count), _cut(starts, ends, number + 1, count)
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["Recovery", "outputs", "routes_text", "written_since"]
 
 _ROUTING = re.compile(r"(?:bridge|routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
-_SLICE_RECORDS = 1_000_000
+_SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION = 1_000_000, 10_000
 _MARGIN_MS = 60_000
 """Milliseconds by which the clocks of this machine and of Kafka may differ."""
 _STILL_SECONDS, _STILL_TIMES = 0.25, 3
@@ -147,7 +147,7 @@ class Recovery:
     def _published(self, start: Start, positions: Offsets, before: Topics, after: Topics) -> Published:
         """The journal positions in the outputs from `before` up to `after`, from `positions` on."""
         found, read, total = Published(), 0, records(before, after)
-        for starts, ends in slices(before, after, _SLICE_RECORDS):
+        for starts, ends in slices(before, after, _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION):
             self.report(f"recovering: {read:,} of {total:,} records read")
             frame = self.kafka_io.range(starts, ends, committed=False)
             found |= find(frame, start.journal, start.bridge_id, positions)

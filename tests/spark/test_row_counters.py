@@ -6,9 +6,10 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION
@@ -170,3 +171,19 @@ def test_bitmaps_find_every_position_across_their_borders(spark: SparkSession) -
     missing = {row.offset for row in found.missing_in(journal(spark, 2, 100_000)).collect()}
     assert missing == set(range(100_000)) - expected
     assert json.dumps(found.highest) == '{"2": 99999}'
+
+
+def test_many_partitions_take_no_more_calls_into_the_jvm(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = outputs(spark, *([(ORIGIN, "me"), (POSITION, f"j:{each}:{each}")] for each in (0, 7, 9_999, 10_000)))
+    calls: list[str] = []
+    send: Any = GatewayClient.send_command
+
+    def counted(self: GatewayClient, command: str, *more: Any, **named: Any) -> Any:
+        calls.append(command)
+        return send(self, command, *more, **named)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    found = find(frame, "j", "me", {partition: 5 for partition in range(10_000) if partition != 3})
+    assert found.highest == {7: 7, 9_999: 9_999}
+    # 400 with one partition too; it was eight for each partition, in every slice of the outputs.
+    assert len(calls) < 1000

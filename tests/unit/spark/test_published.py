@@ -9,7 +9,7 @@ ENDS = {"a": {0: 110, 1: 3}, "b": {0: 5 + 47}, "empty": {0: 7}}
 
 
 def test_slices_are_all_of_it_without_a_gap_and_about_as_large_as_wanted() -> None:
-    found = list(slices(STARTS, ENDS, 40))
+    found = list(slices(STARTS, ENDS, 40, 1))
     assert records(STARTS, ENDS) == 150
     assert len(found) == 4
     assert all(36 <= records(*each) <= 40 for each in found)
@@ -20,8 +20,15 @@ def test_slices_are_all_of_it_without_a_gap_and_about_as_large_as_wanted() -> No
 
 
 def test_few_records_are_one_slice_and_none_are_none() -> None:
-    assert len(list(slices(STARTS, ENDS, 1000))) == 1
-    assert list(slices(ENDS, ENDS, 1000)) == []
+    assert len(list(slices(STARTS, ENDS, 1000, 1))) == 1
+    assert list(slices(ENDS, ENDS, 1000, 1)) == []
+
+
+def test_a_slice_of_many_partitions_has_enough_records_of_each() -> None:
+    starts = {f"t{topic}": dict.fromkeys(range(10), 0) for topic in range(100)}
+    ends = {topic: dict.fromkeys(offsets, 5_000) for topic, offsets in starts.items()}
+    found = list(slices(starts, ends, 20_000, 500))
+    assert [records(*each) for each in found] == [500_000] * 10
 
 
 def test_what_is_in_either_is_in_both_together() -> None:
