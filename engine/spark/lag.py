@@ -8,7 +8,8 @@ Kafka has lost it or its producer takes very long, count as lag.
 from __future__ import annotations
 
 import time
-from collections import deque
+from array import array
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.kafka.offsets import KafkaOffsets, Offsets
-    from engine.kafka.types import Consumer, KafkaError, KafkaMessage
     from routes.model import Config
 
 __all__ = ["Lag", "LagSampler"]
@@ -59,9 +59,10 @@ class Lag:
 class _Partition:
     """State of a journal partition in the sampler."""
 
-    ends: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    """Samples of the partition's end: monotonic time and offset. A record below an end is at least as old as its
-    sample."""
+    times: array[float] = field(default_factory=lambda: array("d"))
+    """Monotonic times of the samples of the partition's end."""
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    """Offsets of these samples. A record below an end is at least as old as its sample."""
     looked_at: int = -1
     """The position whose tail was read last."""
     empty_until: int = -1
@@ -73,7 +74,12 @@ class _Partition:
 
     @property
     def end(self) -> int:
-        return self.ends[-1][1]
+        return self.ends[-1]
+
+    @property
+    def is_still(self) -> bool:
+        """True if the last two samples have the same end."""
+        return len(self.ends) > 1 and self.ends[-2] == self.ends[-1]
 
     def note(self, end: int, written: int) -> None:
         """Adds a sample: `end` is the end for readers of committed records, `written` that of all records."""
@@ -84,11 +90,14 @@ class _Partition:
             self.hidden_since = now
         is_long = self.hidden_since is not None and now - self.hidden_since > _HIDDEN_SECONDS
         self.hidden = written - end if is_long else 0
-        if len(self.ends) > 1 and self.ends[-2][1] == self.end == end:
+        if self.is_still and self.end == end:
             # Of successive samples with the same end, only the first is kept, for the age of records, and the last, to
             # tell that the end still holds.
+            self.times.pop()
             self.ends.pop()
-        self.ends.append((now, end))
+        self.times.append(now)
+        self.ends.append(end)
+        del self.times[:-_HISTORY], self.ends[:-_HISTORY]
 
     def records(self, position: int) -> int:
         at = max(position, self.empty_until) if position == self.looked_at else position
@@ -159,10 +168,10 @@ class LagSampler:
     def _age(self, number: int, positions: Offsets, times_ms: Mapping[int, int]) -> float:
         position = positions.get(number, 0)
         partition = self._partitions[number]
-        ends = partition.ends
+        first = bisect_right(partition.ends, position)
         hidden_since = partition.hidden_since or time.monotonic()
-        since = next((at for at, end in ends if end > position), hidden_since)
-        if ends[0][1] > position and number in times_ms:
+        since = partition.times[first] if first < len(partition.times) else hidden_since
+        if first == 0 and number in times_ms:
             # The record is older than the first sample: its age is about that of the record routed last.
             return max(time.time() - times_ms[number] / 1000, 0.0)
         return time.monotonic() - since
@@ -199,44 +208,40 @@ class LagSampler:
                 for number, each in self._partitions.items()
                 if not each.hidden
                 and 0 < each.records(position := self._positions.get(number, 0)) <= _TAIL_AT_MOST
-                and len(each.ends) > 1
-                and each.ends[-2][1] == each.ends[-1][1]
+                and each.is_still
                 and (position != each.looked_at or each.empty_until >= 0)
             }
-        for number, position in tails.items():
-            until = self._end_of_nothing(number, position)
-            if until is None:
-                continue
+        for number, until in self._ends_of_nothing(tails).items():
             with self._lock:
-                self._partitions[number].looked_at = position
+                self._partitions[number].looked_at = tails[number]
                 self._partitions[number].empty_until = until
 
-    def _end_of_nothing(self, number: int, position: int) -> int | None:
-        """The partition's end if no record follows from `position` on, -1 if one does, None if Kafka is too slow."""
+    def _ends_of_nothing(self, tails: Offsets) -> Offsets:
+        """The end of each partition of which no record follows from its position on, -1 if one does.
+
+        Partitions for which Kafka is too slow are left out.
+        """
+        found: Offsets = {}
+        if not tails:
+            return found
         client = consumer(self._config, NO_GROUP, {"enable.partition.eof": True})
+        deadline = time.monotonic() + _TAIL_SECONDS
         try:
-            client.assign([TopicPartition(self._journal, number, position)])
-            message, error = _first(client)
-            if message is None:
-                return None
-            if error is None:
-                return -1
-            return message.offset() if error.code() in END else None
+            client.assign([TopicPartition(self._journal, number, at) for number, at in tails.items()])
+            while len(found) < len(tails) and (left := deadline - time.monotonic()) > 0:
+                message = client.poll(left)
+                if message is None or (number := message.partition()) is None:
+                    continue
+                if (error := message.error()) is None:
+                    found[number] = -1
+                    client.pause([TopicPartition(self._journal, number)])
+                elif error.code() in END:
+                    found.setdefault(number, message.offset() or 0)
+                # The consumer group, which Kafka may refuse, is not used here.
+                elif not is_of_unused_group(error):
+                    break
         except KafkaException as error:
             raise KafkaUnavailableError(str(error)) from error
         finally:
             client.close()
-
-
-def _first(client: Consumer) -> tuple[KafkaMessage | None, KafkaError | None]:
-    """The first record or event that a consumer gets within `_TAIL_SECONDS`, if any, with the error in it.
-
-    Passes over a refusal of the consumer group, which is not used here.
-    """
-    deadline = time.monotonic() + _TAIL_SECONDS
-    while (left := deadline - time.monotonic()) > 0:
-        message = client.poll(left)
-        error = None if message is None else message.error()
-        if not is_of_unused_group(error):
-            return message, error
-    return None, None
+        return found
