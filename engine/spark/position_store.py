@@ -199,11 +199,11 @@ def _unreadable(topic: str, why: str) -> HardFailureError:
     )
 
 
-def _parts(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes, list[tuple[str, bytes]]]]:
+def _parts(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes, list[tuple[str, str | bytes | None]]]]:
     """Keys, values and headers of the records that hold a note."""
     count = -(-len(value) // _PART_BYTES)
     for number in range(count):
-        headers = [(_PARTS, str(count).encode())] if number == 0 and count > 1 else []
+        headers: list[tuple[str, str | bytes | None]] = [(_PARTS, str(count))] if number == 0 and count > 1 else []
         yield _part_key(key, number), value[number * _PART_BYTES : (number + 1) * _PART_BYTES], headers
 
 
