@@ -30,26 +30,32 @@ final class Consumers {
   }
 
   /** Closes the idle consumers of the stream, and from now on those that are given back. */
-  static synchronized void close(UUID stream) {
-    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.remove(stream);
+  static void close(UUID stream) {
+    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = removed(stream);
     if (idle != null) {
       idle.values().forEach(Consumers::close);
     }
   }
 
-  /** Opens the stream in an executor, which does not learn of the end of another one, and closes what that has left. */
-  private static synchronized void openAlone(UUID stream) {
-    if (!IDLE.containsKey(stream)) {
-      List.copyOf(IDLE.keySet()).forEach(Consumers::close);
-      open(stream);
+  private static synchronized Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> removed(UUID stream) {
+    return IDLE.remove(stream);
+  }
+
+  /** Opens the stream in an executor, which does not learn of the end of another one; returns the streams before it. */
+  private static synchronized List<UUID> openAlone(UUID stream) {
+    if (IDLE.containsKey(stream)) {
+      return List.of();
     }
+    List<UUID> before = List.copyOf(IDLE.keySet());
+    open(stream);
+    return before;
   }
 
   /** Takes or makes a consumer of the partition alone, positioned at the offset. */
   static KafkaConsumer<ByteBuffer, ByteBuffer> take(
       UUID stream, TopicPartition partition, Map<String, Object> settings, long offset) {
     if (stream != null && !SparkEnv.get().executorId().equals(DRIVER)) {
-      openAlone(stream);
+      openAlone(stream).forEach(Consumers::close);
     }
     KafkaConsumer<ByteBuffer, ByteBuffer> idle = idle(stream, partition);
     KafkaConsumer<ByteBuffer, ByteBuffer> consumer = idle == null ? create(partition, settings) : idle;
@@ -60,16 +66,25 @@ final class Consumers {
     return consumer;
   }
 
-  static synchronized void give(
-      UUID stream, TopicPartition partition, KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
-    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.get(stream);
-    KafkaConsumer<ByteBuffer, ByteBuffer> surplus = idle == null ? consumer : idle.put(partition, consumer);
+  /** Takes a consumer back, and closes it if there is no use for it. */
+  static void give(UUID stream, TopicPartition partition, KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
+    KafkaConsumer<ByteBuffer, ByteBuffer> surplus = put(stream, partition, consumer);
     if (surplus != null) {
       close(surplus);
     }
   }
 
-  /** Closes a consumer. Clears an interrupt meanwhile, with which Spark stops a query: Kafka would refuse to close. */
+  private static synchronized KafkaConsumer<ByteBuffer, ByteBuffer> put(
+      UUID stream, TopicPartition partition, KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
+    Map<TopicPartition, KafkaConsumer<ByteBuffer, ByteBuffer>> idle = IDLE.get(stream);
+    return idle == null ? consumer : idle.put(partition, consumer);
+  }
+
+  /**
+   * Closes a consumer, which waits for an answer of the broker: never under the lock of this class, for which thousands
+   * of tasks of a recovery would wait. Clears an interrupt meanwhile, with which Spark stops a query: Kafka would
+   * refuse to close.
+   */
   static void close(KafkaConsumer<ByteBuffer, ByteBuffer> consumer) {
     boolean interrupted = Thread.interrupted();
     try {
