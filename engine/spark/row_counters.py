@@ -9,7 +9,6 @@ of all are added up here.
 from __future__ import annotations
 
 import base64
-import functools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F
 from routes.model import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -138,7 +137,7 @@ class RowCounters:
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
-        return functools.reduce(_sum, map(_reading, json.loads(self._java.read())))
+        return _reading(json.loads(self._java.read()))
 
     def under_way(self) -> int:
         """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
@@ -178,54 +177,46 @@ def _register(spark: SparkSession, name: str, function: Any, interface: str, res
     functions.register(name, make.invoke(None, arguments).asNondeterministic())
 
 
-def _reading(figures: Mapping[str, Any]) -> RowCounts:
-    outcomes = figures["outcomes"]
-    cells = figures["counts"]
-    width = len(cells) // outcomes if outcomes else 0
+def _reading(processes: Sequence[Mapping[str, Any]]) -> RowCounts:
+    """The figures of processes that share the partitions of the journal between them, added up."""
+    cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
+    marks: dict[int, tuple[int, int]] = {}
+    for figures in processes:
+        # Only what is not 0 is listed: of many executors, each has a few of many partitions.
+        for cell, count in _tuples(figures["counts"], 2):
+            cells[cell] += count
+        for partition, *mark in _tuples(figures["marks"], 3):
+            marks[partition] = max(marks.get(partition, (-1, 0)), (mark[0], mark[1]))
+
+    def total(name: str) -> int:
+        return sum(figures[name] for figures in processes)
+
+    def together(name: str) -> Iterator[tuple[Any, ...]]:
+        return zip(*(figures[name] for figures in processes), strict=True)
+
+    examples = (next(filter(None, each), None) for each in together("examples"))
     return RowCounts(
-        counts=tuple(tuple(cells[start : start + width]) for start in range(0, len(cells), width or 1)),
-        emitted=figures["emitted"],
-        sent=figures["sent"],
-        acknowledged=figures["acknowledged"],
-        failed=figures["failed"],
-        failure=_failure(figures["failure"]),
-        buckets=tuple(figures["buckets"]),
-        latency_seconds=figures["latency_ms"] / 1000,
-        examples=tuple(example and Example(*example) for example in figures["examples"]),
-        processed={partition: offset for partition, offset in enumerate(figures["processed"]) if offset >= 0},
-        times_ms={partition: time for partition, time in enumerate(figures["times"]) if time >= 0},
-        notes=tuple(map(_note, figures["notes"])),
-        unnoted=figures["unnoted"],
-        reading=frozenset(figures["reading"]),
-        looked=figures["looked"],
+        counts=tuple(_tuples(cells, processes[0]["width"])),
+        emitted=total("emitted"),
+        sent=total("sent"),
+        acknowledged=total("acknowledged"),
+        failed=total("failed"),
+        failure=_failure(next(filter(None, (figures["failure"] for figures in processes)), "")),
+        buckets=tuple(map(sum, together("buckets"))),
+        latency_seconds=total("latency_ms") / 1000,
+        examples=tuple(example and Example(*example) for example in examples),
+        processed={partition: offset for partition, (offset, _) in marks.items()},
+        times_ms={partition: time_ms for partition, (_, time_ms) in marks.items() if time_ms >= 0},
+        notes=tuple(_note(note) for figures in processes for note in figures["notes"]),
+        unnoted=total("unnoted"),
+        reading=frozenset(partition for figures in processes for partition in figures["reading"]),
+        looked=any(figures["looked"] for figures in processes),
     )
 
 
-def _sum(first: RowCounts, second: RowCounts) -> RowCounts:
-    """The figures of two processes that share the partitions of the journal between them."""
-    newest = {
-        partition: max((one.processed.get(partition, -1), one.times_ms.get(partition, 0)) for one in (first, second))
-        for partition in first.processed.keys() | second.processed.keys()
-    }
-    return RowCounts(
-        counts=tuple(
-            tuple(map(sum, zip(*rows, strict=True))) for rows in zip(first.counts, second.counts, strict=True)
-        ),
-        emitted=first.emitted + second.emitted,
-        sent=first.sent + second.sent,
-        acknowledged=first.acknowledged + second.acknowledged,
-        failed=first.failed + second.failed,
-        failure=first.failure or second.failure,
-        buckets=tuple(map(sum, zip(first.buckets, second.buckets, strict=True))),
-        latency_seconds=first.latency_seconds + second.latency_seconds,
-        examples=tuple(one or other for one, other in zip(first.examples, second.examples, strict=True)),
-        processed={partition: offset for partition, (offset, _) in newest.items()},
-        times_ms={partition: time_ms for partition, (_, time_ms) in newest.items()},
-        notes=first.notes + second.notes,
-        unnoted=first.unnoted + second.unnoted,
-        reading=first.reading | second.reading,
-        looked=first.looked or second.looked,
-    )
+def _tuples(values: Sequence[int], length: int) -> Iterator[tuple[int, ...]]:
+    """Each `length` values after the other."""
+    return zip(*(values[start::length] for start in range(length)), strict=True)
 
 
 def _note(fields: Sequence[Any]) -> Note:

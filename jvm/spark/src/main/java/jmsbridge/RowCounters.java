@@ -249,9 +249,10 @@ public final class RowCounters {
   }
 
   /**
-   * The figures of this process since {@link #begin} as JSON. `counts` is by outcome, then for no route and for each
-   * route; `processed` and `times` (epoch milliseconds) are by journal partition, -1 for none. `examples` has a recent
-   * message for each bucket, or null: journal partition and offset, latency and time in milliseconds.
+   * The figures of this process since {@link #begin} as JSON. `counts` has the cells that are not 0, each with its count;
+   * cells are by outcome, then for no route and for each route, which are `width`. `marks` has each journal partition of
+   * which a row was counted, with the last offset and its epoch milliseconds. `examples` has a recent message for each
+   * bucket, or null: journal partition and offset, latency and time in milliseconds.
    */
   private static String figures(List<Note> notes) {
     // Against the flow, `acknowledged` is read before `emitted`: a record under way is never missed, though one that
@@ -259,18 +260,25 @@ public final class RowCounters {
     String sends = Sends.read();
     Counts now = counts;
     Mark[] at = marks;
-    String processed = Arrays.stream(at).map(mark -> mark.processed.toString()).collect(Collectors.joining(","));
-    String times = Arrays.stream(at).map(mark -> mark.time.toString()).collect(Collectors.joining(","));
+    String cells = IntStream.range(0, now.cells.length)
+        .filter(cell -> now.cells[cell].sum() != 0)
+        .mapToObj(cell -> cell + "," + now.cells[cell])
+        .collect(Collectors.joining(",", "[", "]"));
+    String places = IntStream.range(0, at.length)
+        .filter(partition -> at[partition].processed.get() >= 0)
+        .mapToObj(partition -> partition + "," + at[partition].processed + "," + at[partition].time)
+        .collect(Collectors.joining(",", "[", "]"));
     String examples = IntStream.range(0, now.buckets.length)
         .mapToObj(bucket -> Arrays.toString(now.examples.get(bucket)))
         .collect(Collectors.joining(",", "[", "]"));
     return "{\"outcomes\":" + now.kinds.length
-        + ",\"counts\":" + Arrays.toString(now.cells)
+        + ",\"width\":" + now.width
+        + ",\"counts\":" + cells
         + ",\"emitted\":" + now.emitted
         + ",\"buckets\":" + Arrays.toString(now.buckets)
         + ",\"latency_ms\":" + now.latencyMs
         + ",\"examples\":" + examples
-        + ",\"processed\":[" + processed + "],\"times\":[" + times + "]"
+        + ",\"marks\":" + places
         + ",\"notes\":" + notes.stream().map(Note::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
         + "," + Readiness.read() + "," + sends + "}";
