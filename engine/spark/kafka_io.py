@@ -83,7 +83,8 @@ class KafkaIO:
             # Retention may remove records during the read.
             "failOnDataLoss": "false",
         }
-        source = self._source(committed=committed)
+        # A task for each partition makes a consumer, and to register its hundred metrics in JMX takes most of the time.
+        source = {"kafka.metric.reporters": "", **self._source(committed=committed)}
         return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
     def write(self, routed: Routed, topics: Collection[str], partitions: int = 1) -> None:
