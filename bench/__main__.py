@@ -20,6 +20,7 @@ from bench import (
     codecs,
     connectors,
     executors,
+    growth,
     intervals,
     jms_source,
     latency,
@@ -63,7 +64,12 @@ _MEASURE = {
     "executors": executors.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
-_ALONE = {"codecs": codecs.measure, "requests": requests.measure, "routes": routes.measure}
+_ALONE = {
+    "codecs": codecs.measure,
+    "requests": requests.measure,
+    "routes": routes.measure,
+    "growth": growth.measure,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -31,6 +31,7 @@ MEASUREMENTS = (
     "scale",
     "intervals",
     "executors",
+    "growth",
     "stream-latency",
     "stream-state",
 )

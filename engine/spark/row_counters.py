@@ -108,6 +108,43 @@ class RowCounts:
     looked: bool = False
     """True once a task of batch mode has read all of its first batch, or there was nothing to read."""
 
+    @classmethod
+    def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
+        """Adds up what `jmsbridge.RowCounters` tells of each process; they share the partitions of the journal."""
+        cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
+        marks: dict[int, tuple[int, int]] = {}
+        for figures in processes:
+            # Only what is not 0 is listed: of many executors, each has a few of many partitions.
+            for cell, count in _tuples(figures["counts"], 2):
+                cells[cell] += count
+            for partition, *mark in _tuples(figures["marks"], 3):
+                marks[partition] = max(marks.get(partition, (-1, 0)), (mark[0], mark[1]))
+
+        def total(name: str) -> int:
+            return sum(figures[name] for figures in processes)
+
+        def together(name: str) -> Iterator[tuple[Any, ...]]:
+            return zip(*(figures[name] for figures in processes), strict=True)
+
+        examples = (next(filter(None, each), None) for each in together("examples"))
+        return cls(
+            counts=tuple(_tuples(cells, processes[0]["width"])),
+            emitted=total("emitted"),
+            sent=total("sent"),
+            acknowledged=total("acknowledged"),
+            failed=total("failed"),
+            failure=_failure(next(filter(None, (figures["failure"] for figures in processes)), "")),
+            buckets=tuple(map(sum, together("buckets"))),
+            latency_seconds=total("latency_ms") / 1000,
+            examples=tuple(example and Example(*example) for example in examples),
+            processed={partition: offset for partition, (offset, _) in marks.items()},
+            times_ms={partition: time_ms for partition, (_, time_ms) in marks.items() if time_ms >= 0},
+            notes=tuple(_note(note) for figures in processes for note in figures["notes"]),
+            unnoted=total("unnoted"),
+            reading=frozenset(partition for figures in processes for partition in figures["reading"]),
+            looked=any(figures["looked"] for figures in processes),
+        )
+
     @property
     def settled(self) -> bool:
         """True if Kafka has acknowledged all decided records: none failed, none is under way."""
@@ -137,7 +174,7 @@ class RowCounters:
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
-        return _reading(json.loads(self._java.read()))
+        return RowCounts.of(json.loads(self._java.read()))
 
     def under_way(self) -> int:
         """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
@@ -175,43 +212,6 @@ def _register(spark: SparkSession, name: str, function: Any, interface: str, res
     # Marked as not deterministic; otherwise Spark might call it for fewer rows, more often, or before the routing.
     functions: Any = spark._jsparkSession.udf()
     functions.register(name, make.invoke(None, arguments).asNondeterministic())
-
-
-def _reading(processes: Sequence[Mapping[str, Any]]) -> RowCounts:
-    """The figures of processes that share the partitions of the journal between them, added up."""
-    cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
-    marks: dict[int, tuple[int, int]] = {}
-    for figures in processes:
-        # Only what is not 0 is listed: of many executors, each has a few of many partitions.
-        for cell, count in _tuples(figures["counts"], 2):
-            cells[cell] += count
-        for partition, *mark in _tuples(figures["marks"], 3):
-            marks[partition] = max(marks.get(partition, (-1, 0)), (mark[0], mark[1]))
-
-    def total(name: str) -> int:
-        return sum(figures[name] for figures in processes)
-
-    def together(name: str) -> Iterator[tuple[Any, ...]]:
-        return zip(*(figures[name] for figures in processes), strict=True)
-
-    examples = (next(filter(None, each), None) for each in together("examples"))
-    return RowCounts(
-        counts=tuple(_tuples(cells, processes[0]["width"])),
-        emitted=total("emitted"),
-        sent=total("sent"),
-        acknowledged=total("acknowledged"),
-        failed=total("failed"),
-        failure=_failure(next(filter(None, (figures["failure"] for figures in processes)), "")),
-        buckets=tuple(map(sum, together("buckets"))),
-        latency_seconds=total("latency_ms") / 1000,
-        examples=tuple(example and Example(*example) for example in examples),
-        processed={partition: offset for partition, (offset, _) in marks.items()},
-        times_ms={partition: time_ms for partition, (_, time_ms) in marks.items() if time_ms >= 0},
-        notes=tuple(_note(note) for figures in processes for note in figures["notes"]),
-        unnoted=total("unnoted"),
-        reading=frozenset(partition for figures in processes for partition in figures["reading"]),
-        looked=any(figures["looked"] for figures in processes),
-    )
 
 
 def _tuples(values: Sequence[int], length: int) -> Iterator[tuple[int, ...]]:

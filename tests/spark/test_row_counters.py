@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from engine.message import ORIGIN, POSITION
 from engine.router import Routed, RoutingOutcome
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.published import find
-from engine.spark.row_counters import BUCKETS, Note, RowCounters
+from engine.spark.row_counters import BUCKETS, Example, Note, RowCounters, RowCounts, SendFailure
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -70,6 +71,45 @@ def test_every_row_is_counted(spark: SparkSession, counters: RowCounters) -> Non
         Note(1, 1, 0, 7, 1000, ""),
     )
     assert counters.read().notes == ()
+
+
+def test_figures_that_are_0_are_not_read(spark: SparkSession, counters: RowCounters) -> None:
+    counters.begin(OUTCOMES, 5_000)
+    count(spark, routed(spark, 0, 3))
+    # 15,003 cells, of which three are not 0.
+    assert len(counters._java.read()) < 2_000
+    assert [sum(row) for row in counters.read().counts] == [1, 1, 1]
+
+
+def test_figures_of_several_processes_are_added_up() -> None:
+    def process(*, failure: str = "", looked: bool = False, **more: object) -> dict[str, object]:
+        totals = dict.fromkeys(("emitted", "sent", "acknowledged", "failed", "latency_ms", "unnoted"), 1)
+        few = {"outcomes": 2, "width": 2, "counts": [], "marks": [], "buckets": [1] * BUCKETS, "notes": []}
+        return {
+            **totals,
+            **few,
+            "examples": [None] * BUCKETS,
+            "failure": failure,
+            "reading": [],
+            "looked": looked,
+            **more,
+        }
+
+    failure = base64.b64encode(b"t\nType\ndetail").decode()
+    reading = RowCounts.of(
+        [
+            process(counts=[0, 5, 3, 1], marks=[7, 100, 1_000]),
+            process(counts=[3, 2], marks=[7, 90, 2_000, 8, 0, -1], failure=failure, reading=[8], looked=True),
+            process(examples=[[1, 2, 3, 4], *[None] * (BUCKETS - 1)]),
+        ]
+    )
+    assert reading.counts == ((5, 0), (0, 3))
+    assert (reading.processed, reading.times_ms) == ({7: 100, 8: 0}, {7: 1_000})
+    assert (reading.emitted, reading.buckets, reading.latency_seconds) == (3, (3,) * BUCKETS, 0.003)
+    assert reading.failure == SendFailure("t", "Type", "detail")
+    assert reading.examples[0] == Example(1, 2, 3, 4)
+    assert reading.reading == {8}
+    assert reading.looked
 
 
 def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, counters: RowCounters) -> None:
