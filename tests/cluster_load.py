@@ -68,7 +68,9 @@ class Load:
         self.sent = self._first = first
         self._journal = journal
         self._rate = rate
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
+        # Idempotent, so that the journal has each message once and in order also if a broker ends.
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 0, "enable.idempotence": True, "log_level": 0}
+        self._producer = Producer(settings)
         self._stop = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -102,11 +102,14 @@ class EmbeddedKafka(JvmServer):
             "message.max.bytes": str(self._max_message_bytes),
         }
 
+    def _cluster_id(self) -> str:
+        """A new id of a cluster."""
+        return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
     def _format(self, java: Path) -> None:
-        """Formats the empty folder with a new cluster id, which it keeps for good."""
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        """Formats the empty folder with a cluster id, which it keeps for good."""
         # Joined by `=`, because an id may begin with a dash.
-        tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "--config=server.properties"]
+        tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={self._cluster_id()}", "--config=server.properties"]
         options = ["-XX:TieredStopAtLevel=1", *class_data_options("kafka"), *self._logging()]
         done = subprocess.run(
             [java, *options, *class_options(self._jars), *tool],
