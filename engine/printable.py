@@ -1,12 +1,19 @@
-"""Text that is safe for terminals and logs, and JSON made of such text."""
+"""Text that is safe and short enough for terminals and logs, and JSON made of such text."""
 
 from __future__ import annotations
 
 import json
 import re
 from math import isfinite
+from typing import TYPE_CHECKING
 
-__all__ = ["has_controls", "json_text", "printable"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["has_controls", "json_text", "listed", "printable"]
+
+_LISTED = 5
+"""Number of texts that `listed` names."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 """Matches C0 without tab and newline, DEL, C1, lone surrogates, and characters that change the direction of text."""
@@ -20,6 +27,12 @@ def printable(text: str) -> str:
 def has_controls(text: str) -> bool:
     """True if the text has a character that `printable` would escape."""
     return _CONTROL.search(text) is not None
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The first texts, separated by commas, and the number of the others."""
+    more = len(texts) - _LISTED
+    return ", ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def json_text(value: object, indent: int | None = None) -> str:

@@ -12,10 +12,11 @@ from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import survey
+from engine.printable import listed
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "topic_findings"]
 
 REMEDY = "start it, or correct kafka.bootstrap.servers"
-_NAMES = 5
 _FOR_EVER_MS = (2**31 - 1) * 60_000
 
 
@@ -53,9 +53,9 @@ def topic_findings(found: Survey) -> Iterator[Finding]:
         yield failed(f"topic {problem.topic}", f"{users} {problem.what}", problem.remedy, HardFailureError)
     parts = []
     if found.there:
-        parts.append(f"{_listed(found.there)} can be used")
+        parts.append(f"{listed(found.there)} can be used")
     if found.to_make:
-        parts.append(f"the bridge makes {_listed(found.to_make)} when it starts")
+        parts.append(f"the bridge makes {listed(found.to_make)} when it starts")
     if parts:
         yield ok("topics", "; ".join(parts))
 
@@ -84,13 +84,7 @@ def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_
         if topic not in config.own_topics and topic[:2] != "__" and any(each.fullmatch(topic) for each in patterns)
     )
     if found:
-        yield ok(name, f"reads {_listed(found)}")
+        yield ok(name, f"reads {listed(found)}")
     else:
         remedy = f"create one, let the bridge's user see it, or correct source.{source.name}.destinations"
         yield warning(name, "there is no topic yet that it would read", remedy)
-
-
-def _listed(topics: Sequence[str]) -> str:
-    """Returns the first topics by name, and the number of the others."""
-    more = len(topics) - _NAMES
-    return ", ".join(topics[:_NAMES]) + (f" and {more} more" if more > 0 else "")

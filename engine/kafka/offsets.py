@@ -10,9 +10,10 @@ from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
 from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
+from engine.printable import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -105,7 +106,7 @@ class KafkaOffsets:
             try:
                 found = committed_positions(asking, places, ANSWER_SECONDS)
             except KafkaException as error:
-                raise self._translated(error.args[0], topic) from error
+                raise self._translated(error.args[0], [topic]) from error
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
@@ -113,12 +114,12 @@ class KafkaOffsets:
         try:
             answers = describe(self._admin, names, ANSWER_SECONDS)
         except KafkaException as error:
-            raise self._translated(error.args[0], "', '".join(names)) from error
+            raise self._translated(error.args[0], names) from error
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
                 found[name] = answer
             elif answer.code() not in MISSING:
-                raise self._translated(answer, name)
+                raise self._translated(answer, [name])
         return found
 
     def _offsets(
@@ -131,12 +132,13 @@ class KafkaOffsets:
             try:
                 result[topic][partition] = future.result().offset
             except KafkaException as error:
-                raise self._translated(error.args[0], topic) from error
+                raise self._translated(error.args[0], [topic]) from error
         return result
 
-    def _translated(self, error: KafkaError, topic: str) -> Exception:
-        refused = None if error.code() in MISSING else refusal(error, self._servers, f"topic '{topic}'")
-        return refused or unavailable(self._servers, f"topic '{topic}': {error.str()}")
+    def _translated(self, error: KafkaError, topics: Sequence[str]) -> Exception:
+        what = "topic " + listed([f"'{topic}'" for topic in topics])
+        refused = None if error.code() in MISSING else refusal(error, self._servers, what)
+        return refused or unavailable(self._servers, f"{what}: {error.str()}")
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:

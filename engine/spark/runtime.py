@@ -19,6 +19,7 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
 from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic, limits, resolved
+from engine.printable import listed
 from engine.router import route
 from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
@@ -309,5 +310,5 @@ class _Router:
 
     def _hidden(self, offsets: Mapping[int, int]) -> str:
         journal = self._config.journal.topic
-        where = ", ".join(f"{journal}:{partition}:{offset}" for partition, offset in sorted(offsets.items()))
+        where = listed([f"{journal}:{partition}:{offset}" for partition, offset in sorted(offsets.items())])
         return f"an open transaction hides the journal records after {where}: run-book JmsBridgeRouterStands"

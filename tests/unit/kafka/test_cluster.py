@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from engine.errors import UnreachableError
 from engine.kafka import cluster, offsets
 from engine.kafka.cluster import Cluster
+from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets, Topics
 from routes.config import loads
 
@@ -49,3 +50,19 @@ def test_a_topic_that_vanishes_between_two_questions_is_left_out(monkeypatch: py
     monkeypatch.setattr(KafkaOffsets, "_offsets", lambda *_: answers.pop(0))
     monkeypatch.setattr(offsets, "admin", lambda *_: None)
     assert KafkaOffsets(CONFIG).since(["a", "gone", "less"], 1) == {"a": {0: 4, 1: 8}, "less": {0: 6}}
+
+
+def test_an_error_about_a_thousand_topics_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    def describe(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(offsets, "admin", lambda *_: None)
+    monkeypatch.setattr(offsets, "describe", describe)
+    topics = [f"department-{number:04}" for number in range(1_000)]
+    with pytest.raises(
+        KafkaUnavailableError, match=r"topic 'department-0000', .*'department-0004' and 995 more: "
+    ) as found:
+        KafkaOffsets(CONFIG).partitions(topics)
+    assert len(str(found.value)) < 300
+    with pytest.raises(KafkaUnavailableError, match="topic 'a': "):
+        KafkaOffsets(CONFIG).partitions(["a"])
