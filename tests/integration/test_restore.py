@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.chaos.cluster_load import Load, faults_of
 
 from engine.embedded import free_ports
 from routes.config import load
-from tests.chaos.cluster_load import Load, faults_of
 from tests.integration.bridge_process import Bridge, descendants, read, wait
 
 if TYPE_CHECKING:
