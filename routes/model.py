@@ -16,7 +16,7 @@ from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, part
-from routes.keys.values import ANY_TEXT, NAME, TEXT, choice
+from routes.keys.values import ANY_TEXT, NAME, PLACE, TEXT, choice
 from routes.sections import (
     BodyConversion,
     Embedded,
@@ -176,6 +176,14 @@ class Config:
     sources: tuple[SourceConfig, ...]
     sinks: tuple[SinkConfig, ...]
     topologies: tuple[TopologyConfig, ...]
+    topology_states: Path | str | None = key(
+        "topologies.state",
+        PLACE,
+        "Directory of the states of all topologies, each in a folder of its own, or its URI, as for "
+        "`router.checkpoint`. On a Spark cluster executors have to reach it.",
+        default_note="`topologies` in `embedded.data`",
+        example="hdfs://host:8020/topologies",
+    )
     schema: SchemaConfig = part(SchemaConfig)
     http: HttpConfig = part(HttpConfig)
     embedded: EmbeddedConfig = part(EmbeddedConfig)
@@ -213,6 +221,11 @@ class Config:
     def embedded_nats(self) -> bool:
         """True if the bridge starts its own NATS server."""
         return self._embeds("nats")
+
+    @property
+    def topology_folder(self) -> Path | str:
+        """Path or URI of the folder of the states of all topologies."""
+        return self.topology_states or self.embedded.data / "topologies"
 
     @property
     def bootstrap_servers(self) -> str:

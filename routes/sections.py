@@ -22,6 +22,7 @@ from routes.keys.values import (
     FLAG,
     FUNCTION,
     PATH,
+    PLACE,
     RATIO,
     REPLICATION,
     RETENTION,
@@ -277,12 +278,15 @@ class RouterConfig:
         example="30s",
     )
     """Real-time mode: time between two commits. Batch mode: time between two batches."""
-    checkpoint: Path = key(
+    checkpoint: Path | str = key(
         "router.checkpoint",
-        PATH,
-        "Directory that keeps the router's place. A relative path begins at this file.",
+        PLACE,
+        "Directory that keeps the router's position. A relative path begins at this file. A URI of a file system that "
+        "Hadoop knows, such as `hdfs://host:8020/jms-bridge`, is [for machines that come and "
+        "go](operations.md#checkpoints-on-hdfs-and-object-stores).",
         default="var/checkpoint",
     )
+    """A local path, or the URI of a folder on a file system of Hadoop."""
     outage_timeout_seconds: float = key(
         "router.outage-timeout",
         duration("1s", "7d"),

@@ -11,6 +11,7 @@ from engine.doctor.bridge import ask_bridge, check_http, check_peer
 from engine.doctor.brokers import broker_check
 from engine.doctor.certificates import check_certificates
 from engine.doctor.checks import Check, Finding, failed, ok, run, warning
+from engine.doctor.file_systems import check_file_systems, uris_of
 from engine.doctor.folders import check_files, check_folders, check_hard_links, check_secrets, folders_of
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
@@ -128,6 +129,8 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     master = config.spark.get("spark.master")
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
+    if uris_of(config):
+        brokers.append(Check("file systems", partial(check_file_systems, config, seconds)))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]

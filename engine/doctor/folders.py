@@ -36,8 +36,9 @@ _OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.l
 
 
 def folders_of(config: Config) -> Mapping[str, Path]:
-    """Returns the folders that a bridge writes to, by the setting that names each."""
-    return {"embedded.data": config.embedded.data, "router.checkpoint": config.router.checkpoint}
+    """Returns the folders on this machine that a bridge writes to, by the setting that names each."""
+    places = {"embedded.data": config.embedded.data, "router.checkpoint": config.router.checkpoint}
+    return {setting: place for setting, place in places.items() if isinstance(place, Path)}
 
 
 def check_folders(config: Config) -> Iterator[Finding]:

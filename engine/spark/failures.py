@@ -13,6 +13,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from engine.errors import HardFailureError, ServerEndedError, UnreachableError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.router.failures import stopped_by_policy
+from engine.spark.hadoop_path import StorageUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,6 +69,8 @@ _REGISTRY = {
 }
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
+_STORAGE = ("org.apache.hadoop.", "java.net.ConnectException", "java.net.NoRouteToHostException")
+"""Beginnings of the names of exceptions of the file system of a checkpoint; Kafka's clients have names of their own."""
 _LOST_EXECUTOR = (
     "ExecutorLostFailure",
     "an executor of Spark was lost",
@@ -106,7 +109,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
 
     StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
     KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
-    long; ServerEndedError for an executor that was lost; RuntimeError for any other exception.
+    long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost;
+    RuntimeError for any other exception.
     """
     for _, message in causes:
         if stopped := stopped_by_policy(message):
@@ -120,6 +124,9 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
             return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
             return KafkaUnavailableError(f"{kind}{where}: {message}")
+    for name, message in causes:
+        if name.startswith(_STORAGE):
+            return StorageUnavailableError(f"the file system of the checkpoint fails: {message.partition(chr(10))[0]}")
     name, message = causes[-1]
     if any(sign in message for _, message in causes for sign in _LOST_EXECUTOR):
         return ServerEndedError("Spark has lost an executor")

@@ -1,6 +1,6 @@
-"""Generations: the files that a run of the router leaves in its checkpoint folder for the next run, and its lock.
+"""Generations: the files that a run of the router leaves in its checkpoint folder for the next run.
 
-    <checkpoint>/lock             held by the JVM that routes (`CheckpointLock`)
+    <checkpoint>/lock             held by the JVM that routes (`engine.spark.checkpoint_lock`)
     <checkpoint>/begun            exists once there has been a generation
     <checkpoint>/7/start.json     positions at which generation 7 began, and its routes
     <checkpoint>/7/spark/         Spark's own checkpoint, used by generation 7 only
@@ -9,45 +9,39 @@
 Each start of the query makes a new generation from the last one (`engine.spark.recovery`). Spark therefore never
 resumes a checkpoint, and changed routes or another mode need no special case. A damaged or missing file is an error:
 a guess would lose or repeat messages. The same facts are noted in Kafka (`engine.spark.position_store`).
+
+The folder is on a local disk, or on a file system of Hadoop, where a claim takes the place of the lock.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JNetworkError
-
-from engine.errors import SetupError
 from engine.private import make_folder
+from engine.spark.stored_files import make_with, remove, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
     from engine.kafka.offsets import Offsets, Topics
+    from engine.spark.stored_files import Folder
 
 __all__ = [
-    "CheckpointLock",
     "Committed",
     "DamagedError",
     "Generation",
     "Generations",
     "RouterProgress",
     "Start",
+    "numbered",
     "offsets",
 ]
 
 _VERSION = 1
-_WAIT_SECONDS = 0.1
 _NUMBER = re.compile(r"[1-9]\d*")
 
 
@@ -122,7 +116,7 @@ class RouterProgress:
 class Generation:
     """Generation: one run of the query, with its folder in the checkpoint."""
 
-    folder: Path
+    folder: Folder
     start: Start
 
     @property
@@ -131,7 +125,7 @@ class Generation:
         return int(self.folder.name)
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Folder:
         """Folder of Spark's own checkpoint."""
         return self.folder / "spark"
 
@@ -141,7 +135,7 @@ class Generation:
 
     def commits(self) -> int:
         """Number of the last interval that Spark has committed; -1 if there was none yet."""
-        return max(_numbered(self.checkpoint / "commits"), default=-1)
+        return max(numbered(self.checkpoint / "commits"), default=-1)
 
     def committed(self) -> Committed | None:
         """The last interval that Spark has committed; None if there is none.
@@ -149,7 +143,7 @@ class Generation:
         Raises:
             DamagedError: files of Spark's checkpoint are damaged or missing.
         """
-        commits, written = (_numbered(self.checkpoint / name) for name in ("commits", "offsets"))
+        commits, written = (numbered(self.checkpoint / name) for name in ("commits", "offsets"))
         # Spark writes the offsets of an interval before its commit: an interrupted one has offsets alone.
         if not commits and len(written) > 1:
             raise DamagedError(f"{self.checkpoint / 'commits'} has no commits any more")
@@ -166,15 +160,15 @@ class Generation:
 
         A decided record is in Kafka, or the router dropped it on purpose.
         """
-        _write(self.folder / "stop.json", {"version": _VERSION, "decided": decided})
+        write(self.folder / "stop.json", _text({"version": _VERSION, "decided": decided}))
 
     def stopped(self) -> Offsets | None:
         """The offsets that `stop` recorded; None after a crash; DamagedError if the file cannot be read."""
         path = self.folder / "stop.json"
-        if not path.exists():
-            return None
         try:
             return offsets(_read(path)["decided"])
+        except FileNotFoundError:
+            return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(f"{path} is damaged: {error!r}") from error
 
@@ -182,12 +176,12 @@ class Generation:
 class Generations:
     """The generations in a checkpoint folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Folder) -> None:
         self.root = root
 
     def newest(self) -> Generation | None:
         """The last generation; None before the first start; DamagedError if its files are damaged or missing."""
-        found = _numbered(self.root)
+        found = numbered(self.root)
         if not found:
             if (self.root / "begun").exists():
                 raise DamagedError(f"{self.root} has no generation any more")
@@ -201,36 +195,43 @@ class Generations:
             raise DamagedError(f"{folder / 'start.json'} is damaged: {error!r}") from error
 
     def create(self, start: Start) -> Generation:
-        """Makes a new generation; on return its files are on disk and older generations are deleted."""
-        make_folder(self.root)
-        for stale in self.root.glob("*.tmp"):
-            shutil.rmtree(stale)
-        older = _numbered(self.root)
-        folder = self.root / str(max(older, default=0) + 1)
-        draft = folder.with_name(folder.name + ".tmp")
-        make_folder(draft)
-        _write(draft / "start.json", {"version": _VERSION, **asdict(start)})
-        draft.rename(folder)
-        _write(self.root / "begun", {"version": _VERSION})
-        for old in older.values():
-            shutil.rmtree(old)
-        return Generation(folder, start)
+        """Makes a new generation; on return its files are stored."""
+        if isinstance(self.root, Path):
+            make_folder(self.root)
+        number = max(numbered(self.root), default=0)
+        while True:
+            number += 1
+            folder = self.root / str(number)
+            try:
+                make_with(folder, "start.json", _text({"version": _VERSION, **asdict(start)}))
+            except FileExistsError:
+                # Of a router that this one has shut out, and that was still recovering: see ADR 31.
+                continue
+            write(self.root / "begun", _text({"version": _VERSION}))
+            return Generation(folder, start)
+
+    def remove_before(self, generation: Generation) -> None:
+        """Removes earlier generations, and what was not finished; to be called when Kafka has the note of this one."""
+        drafts = [path for path in self.root.iterdir() if path.name.endswith(".tmp")]
+        for path in (*drafts, *(path for number, path in numbered(self.root).items() if number < generation.number)):
+            remove(path)
 
 
-def _numbered(folder: Path) -> dict[int, Path]:
+def numbered(folder: Folder) -> dict[int, Folder]:
     """Entries of a folder whose names are numbers, by number; empty if the folder is missing."""
-    if not folder.is_dir():
+    try:
+        return {int(path.name): path for path in folder.iterdir() if path.name == "0" or _NUMBER.fullmatch(path.name)}
+    except FileNotFoundError:
         return {}
-    return {int(path.name): path for path in folder.iterdir() if path.name == "0" or _NUMBER.fullmatch(path.name)}
 
 
-def _check_commit(path: Path) -> None:
+def _check_commit(path: Folder) -> None:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines or not lines[0].startswith("v"):
         raise DamagedError(f"{path} is damaged")
 
 
-def _committed(path: Path, journal: str) -> Committed:
+def _committed(path: Folder, journal: str) -> Committed:
     """Reads a file of Spark's offset log, whose lines are version, settings, and offsets of each source."""
     try:
         version, settings, source, *_ = path.read_text(encoding="utf-8").splitlines()
@@ -246,7 +247,7 @@ def offsets(fields: Mapping[str, Any]) -> Offsets:
     return {int(partition): int(offset) for partition, offset in fields.items()}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Folder) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if fields["version"] != _VERSION:
         msg = f"version {fields['version']!r}"
@@ -254,55 +255,5 @@ def _read(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _write(path: Path, fields: Mapping[str, Any]) -> None:
-    """Writes a file atomically; on return the file is on disk and survives a power cut."""
-    draft = path.with_name(path.name + ".tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(fields, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.chmod(0o600)
-    draft.replace(path)
-    for folder in (path.parent, path.parent.parent):
-        handle = os.open(folder, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
-
-
-class CheckpointLock:
-    """Lock of a checkpoint folder, so that only one router uses it; held from construction until `release`.
-
-    The JVM holds the lock and not the Python process, because a JVM can outlive the Python process that started it for
-    a moment, and still publish. The operating system frees the lock when the JVM ends.
-    """
-
-    def __init__(self, spark: SparkSession, root: Path, wait_seconds: float) -> None:
-        """Locks the checkpoint folder `root`.
-
-        Waits up to `wait_seconds`, since the JVM of a killed router may still be ending.
-
-        Raises:
-            SetupError: another router holds the lock; the text names its process id.
-        """
-        make_folder(root)
-        path = root / "lock"
-        jvm: Any = spark._jvm
-        # This reference keeps Java's file object alive: Java frees the lock when it collects the object.
-        self._file = jvm.java.io.RandomAccessFile(str(path.absolute()), "rw")
-        deadline = time.monotonic() + wait_seconds
-        while (lock := self._file.getChannel().tryLock()) is None:
-            if time.monotonic() > deadline:
-                self._file.close()
-                owner = path.read_text(encoding="utf-8").strip() or "unknown"
-                msg = f"another router (process {owner}) works with the checkpoint {root}: stop it first"
-                raise SetupError(msg)
-            time.sleep(_WAIT_SECONDS)
-        self._lock = lock
-        self._file.setLength(0)
-        self._file.writeBytes(f"{jvm.java.lang.ProcessHandle.current().pid()}\n")
-
-    def release(self) -> None:
-        """Frees the lock; a JVM that has ended has freed it already."""
-        with suppress(Py4JNetworkError, ConnectionError):
-            self._lock.release()
-            self._file.close()
+def _text(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, indent=1)

@@ -17,13 +17,13 @@ from routes.model import RouterMode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from pathlib import Path
 
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.kafka.offsets import Offsets, Topics
     from engine.router import Routed
+    from engine.spark.stored_files import Folder
     from routes.model import Config
 
 __all__ = ["KafkaIO", "batch_bytes", "delivery_timeout_ms"]
@@ -108,7 +108,7 @@ class KafkaIO:
         """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
         return routed.frame.select("topic", "key", "kept", "new_value", "new_headers", "trail", *_counted())
 
-    def start(self, routed: Routed, checkpoint: Path, partitions: int = 1) -> StreamingQuery:
+    def start(self, routed: Routed, checkpoint: Folder, partitions: int = 1) -> StreamingQuery:
         """Starts a query that counts the rows of a stream and publishes those with a topic, in the configured mode.
 
         `partitions` is the number of partitions of all output topics together.

@@ -5,13 +5,14 @@ another folder, its notes in Kafka are used. If the checkpoint of the last run s
 the router does not start: the error offers the operator two remedies.
 
 `check_progress` makes these checks before Spark, whose start takes seconds. The router repeats them when it holds the
-checkpoint's lock (`engine.spark.recovery`).
+checkpoint's lock (`engine.spark.recovery`). A checkpoint at a URI is read by Spark's JVM, and only then.
 """
 
 from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -24,11 +25,10 @@ from engine.spark.position_store import PositionStore
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.kafka.offsets import Offsets
     from engine.spark.generation import Generation, RouterProgress, Start
     from engine.spark.position_store import NotedProgress
+    from engine.spark.stored_files import Folder
     from routes.model import Config
 
 __all__ = ["check_end", "check_journal", "check_progress", "is_refusal_likely", "last_progress"]
@@ -112,11 +112,12 @@ def _is_last(newest: Generation, entry: NotedProgress) -> bool:
     return entry.progress.start.run in (newest.start.run, newest.start.after)
 
 
-def _is_of_here(entry: NotedProgress, root: Path) -> bool:
-    return (entry.host, entry.path) == (socket.gethostname(), str(root.absolute()))
+def _is_of_here(entry: NotedProgress, root: Folder) -> bool:
+    # A path is that of a folder on one machine only.
+    return entry.path == str(root.absolute()) and (not isinstance(root, Path) or entry.host == socket.gethostname())
 
 
-def _refusal(error: DamagedError, root: Path, entry: NotedProgress | None) -> str:
+def _refusal(error: DamagedError, root: Folder, entry: NotedProgress | None) -> str:
     way_out = (
         "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
         "had published before"
@@ -136,7 +137,7 @@ def _age(entry: NotedProgress) -> str:
 
 
 def check_progress(config: Config, *, leads: bool) -> None:
-    """Checks that the router can continue from the progress of the last run.
+    """Checks that the router can continue from the progress of the last run; does nothing for a checkpoint at a URI.
 
     If the bridge `leads`, this first ends the writing of earlier routers to the store, so that none of their notes
     is still under way.
@@ -145,6 +146,8 @@ def check_progress(config: Config, *, leads: bool) -> None:
         HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
+    if not isinstance(config.router.checkpoint, Path):
+        return
     kafka, store, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
     if leads:
         store.open()
@@ -164,6 +167,8 @@ def is_refusal_likely(config: Config) -> bool:
     if master is not None and not is_cluster(master):
         # The start is refused if it has fewer task slots than the journal has partitions.
         return True
+    if not isinstance(config.router.checkpoint, Path):
+        return False
     try:
         newest = Generations(config.router.checkpoint).newest()
         if newest is None:

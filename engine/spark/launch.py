@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["Launch", "launch", "log_file", "own_folder"]
+__all__ = ["Launch", "checkpoint_settings", "launch", "log_file", "own_folder"]
 
 _OURS = HALLMARKS["spark"]
 _HELD: list[IO[str] | None] = []
@@ -35,7 +35,12 @@ _HELD: list[IO[str] | None] = []
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 
-_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_LOCAL_CHECKPOINT = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""Settings for a checkpoint on a local disk, where they shorten the pause between two intervals of real-time mode."""
 
 _JAVA_OPTIONS = (
     # Routing makes much garbage and keeps no objects. With enough room for it (see `_java_options`), this collector
@@ -92,9 +97,8 @@ _DEFAULTS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
     "spark.kafka.consumer.cache.capacity": "16",
-    # These settings shorten the pause between two intervals of real-time mode. They suit a checkpoint on a local disk.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
-    # Without a process for the permissions of each file.
+    # These settings shorten the pause between two intervals of real-time mode. A file of a local disk gets its
+    # permissions without a process.
     "spark.hadoop.fs.file.impl": "jmsbridge.LocalFiles",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
@@ -125,7 +129,13 @@ def launch(config: Config, partitions: int = 0) -> Launch:
     The session has a task slot for each of the journal's `partitions`, and usually more.
     """
     master = {"spark.master": f"local[{max(partitions + SPARE_SLOTS, _SLOTS)}]"}
-    return Launch(config.embedded.data / "spark", log_file(config), {**master, **config.spark})
+    settings = {**master, **checkpoint_settings(config.router.checkpoint), **config.spark}
+    return Launch(config.embedded.data / "spark", log_file(config), settings)
+
+
+def checkpoint_settings(place: Path | str) -> Mapping[str, str]:
+    """Spark settings for a checkpoint at a place of the configuration."""
+    return _LOCAL_CHECKPOINT if isinstance(place, Path) else {}
 
 
 def log_file(config: Config) -> Path:

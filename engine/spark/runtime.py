@@ -23,9 +23,11 @@ from engine.printable import listed
 from engine.router import route
 from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
+from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots
 from engine.spark.failures import spark_failure
-from engine.spark.generation import CheckpointLock, Generations
+from engine.spark.generation import Generations
+from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_progress
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from threading import Event
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from engine.kafka.offsets import Offsets
     from engine.router import Routed
@@ -110,9 +112,10 @@ def run_router(
     ensure_state_topic(config)
     spark = session.start(config, ensure_journal(config))
     try:
-        lock = CheckpointLock(spark, config.router.checkpoint, _LOCK_SECONDS)
+        if (lock := _locked(spark, config, status, stop)) is None:
+            return
         with limited(spark, may_publish_until):
-            _Router(config, status, KafkaIO(spark, config), revisions or _NoRevisions()).run(stop)
+            _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
         lock.release()
     except (Py4JNetworkError, ConnectionError) as error:
         msg = f"Spark's Java process has ended; {log_file(config)} may say why"
@@ -121,11 +124,34 @@ def run_router(
         session.close(spark)
 
 
+def _locked(spark: SparkSession, config: Config, status: Reporter, stop: Event) -> CheckpointLock | None:
+    """The lock of the checkpoint, whose file system is waited for; None if the router is to stop instead."""
+    outage = Outage(config)
+    while not stop.is_set():
+        try:
+            return CheckpointLock(spark, config, opened(spark, config.router.checkpoint), _LOCK_SECONDS)
+        except StorageUnavailableError as error:
+            if outage.is_too_long:
+                raise
+            status.state(State.DEGRADED, f"trying again: {error}")
+            stop.wait(_READ_SECONDS)
+    return None
+
+
 class _Router:
     """Run of the router in this process, over any number of queries."""
 
-    def __init__(self, config: Config, status: Reporter, kafka_io: KafkaIO, revisions: Revisions) -> None:
+    def __init__(
+        self,
+        config: Config,
+        status: Reporter,
+        kafka_io: KafkaIO,
+        lock: CheckpointLock,
+        revisions: Revisions,
+    ) -> None:
         self._config = config
+        self._lock = lock
+        self._generations = Generations(lock.root)
         self._revisions = revisions
         self._is_new = False
         self._status = status
@@ -136,7 +162,6 @@ class _Router:
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config)
-        self._generations = Generations(config.router.checkpoint)
         self._store = PositionStore(config)
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
@@ -152,7 +177,7 @@ class _Router:
                 self._route(config, self._recovered(config), stop)
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
-            except (KafkaUnavailableError, StoppedByPolicyError) as error:
+            except (KafkaUnavailableError, StorageUnavailableError, StoppedByPolicyError) as error:
                 self._retry(error, stop)
             self._began = time.monotonic()
 
@@ -195,6 +220,7 @@ class _Router:
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)
         self._store.begin(generation)
+        self._generations.remove_before(generation)
         return generation
 
     def _report_progress(self, what: str) -> None:
@@ -204,10 +230,13 @@ class _Router:
         """Waits before the next attempt if that may succeed; otherwise raises the error."""
         if isinstance(error, StoppedByPolicyError):
             self._meter.stopped(error)
-        if not isinstance(error, KafkaUnavailableError):
+        if not isinstance(error, (KafkaUnavailableError, StorageUnavailableError)):
             raise error from None
+        if isinstance(error, StorageUnavailableError) and self._outage.is_too_long:
+            raise error
         seconds = self._outage.goes_on(error)
-        self._metrics.connection(up=False)
+        if isinstance(error, KafkaUnavailableError):
+            self._metrics.connection(up=False)
         self._status.state(State.DEGRADED, f"trying again: {error}")
         _log.warning("query starts again", reason=str(error), after_seconds=seconds)
         stop.wait(seconds)
@@ -238,6 +267,7 @@ class _Router:
             while not stop.wait(_READ_SECONDS if readiness.ready else _READY_SECONDS):
                 reading = run.measure()
                 run.check(reading)
+                self._lock.check()
                 readiness.update(reading)
                 run.note()
                 vitals.measure(generation.commits())

@@ -110,7 +110,8 @@ def _view(part: Part, config: Config) -> object:
         case Stage.ROUTER:
             return routing, config.routes, config.sinks
         case Stage.TOPOLOGY:
-            return [topology for topology in config.topologies if part.only == topology_part(topology.name)]
+            wanted = [topology for topology in config.topologies if part.only == topology_part(topology.name)]
+            return wanted, config.topology_states
         case Stage.BROKER:
             return None
     failures = routing.on_soft_failure, routing.dead_letter_topic

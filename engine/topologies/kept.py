@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
+from engine.spark.stored_files import write
 from engine.topologies.layout import fingerprints, internal_formats, internal_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
+    from engine.spark.stored_files import Folder
     from engine.streams.program import Program
 
 __all__ = ["KeptState"]
@@ -58,7 +59,7 @@ class KeptState:
         )
 
     @classmethod
-    def read(cls, folder: Path) -> KeptState | None:
+    def read(cls, folder: Folder) -> KeptState | None:
         """The state that is noted in a folder; None if nothing has run there.
 
         Raises:
@@ -76,12 +77,9 @@ class KeptState:
             msg = f"{path} is damaged: restore it, or start anew with: jms-bridge topology reset {folder.name}"
             raise SetupError(msg) from error
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Folder) -> None:
         """Notes it in the folder, in one step."""
-        path = folder / _FILE
-        draft = path.with_suffix(".tmp")
-        draft.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
-        draft.replace(path)
+        write(folder / _FILE, json.dumps(asdict(self), indent=1))
 
     def place(self, program: Program) -> None:
         """Has the nodes of the program keep their entries where this state has them."""

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SetupError, UsageError
 from engine.spark import session
+from engine.spark.checkpoint_lock import CheckpointLock
 from engine.streams.nodes import GroupTable, JoinForeign
 from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
 from engine.topologies.registry import planned
-from engine.topologies.reset import refuse_while_running
 from engine.topologies.run import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
 
+    from engine.spark.stored_files import Folder
     from engine.streams.program import Program
     from routes.model import Config
 
@@ -31,12 +31,12 @@ class Migration:
 
     steps: tuple[str, ...]
     """What happens to each node, as `keep totals`."""
-    _folder: Path
+    _folder: Folder
     _after: KeptState
 
     @classmethod
     def of(
-        cls, folder: Path, before: KeptState, program: Program, renames: Mapping[str, str], drops: Collection[str]
+        cls, folder: Folder, before: KeptState, program: Program, renames: Mapping[str, str], drops: Collection[str]
     ) -> Migration:
         """The migration of a state to a program; UsageError if the state would not fit it."""
         _check(before, program, renames, drops)
@@ -65,7 +65,6 @@ class Migration:
 
     def run(self) -> None:
         """Carries it out; the next run of the topology removes what is dropped."""
-        refuse_while_running(self._folder)
         self._after.write(self._folder)
 
 
@@ -73,7 +72,7 @@ class Migration:
 def open_migration(
     config: Config, build: str, renames: Mapping[str, str], drops: Collection[str]
 ) -> Iterator[Migration]:
-    """Plans a migration of the state of a topology to its present form.
+    """Plans a migration of the state of a topology to its present form, and locks the state meanwhile.
 
     Args:
         config: the configuration, for the data folder and Spark's settings.
@@ -89,13 +88,14 @@ def open_migration(
     spark = session.start(config, 1)
     try:
         topology = read(build)
-        folder = state_folder(config, topology.name)
-        refuse_while_running(folder)
+        folder = state_folder(config, spark, topology.name)
         before = KeptState.read(folder)
         if before is None:
             msg = f"no state in {folder}: the topology has not run yet"
             raise SetupError(msg)
+        lock = CheckpointLock(spark, config, folder, 0.0)
         yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
+        lock.release()
     finally:
         session.close(spark)
 

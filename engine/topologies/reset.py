@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.file_lock import is_locked
 from engine.kafka.topology_topics import delete_topology_topics
-from engine.topologies.run import state_folder
+from engine.spark.checkpoint_lock import lock_file
+from engine.spark.stored_files import remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from engine.spark.stored_files import Folder
     from routes.model import Config
 
-__all__ = ["refuse_while_running", "reset_topology"]
-
-
-def refuse_while_running(folder: Path) -> None:
-    """Does nothing; SetupError if the topology with this folder runs."""
-    lock = folder / "lock"
-    if is_locked(lock):
-        msg = f"topology '{folder.name}' runs (process {lock.read_text(encoding='utf-8').strip()}): stop it first"
-        raise SetupError(msg)
+__all__ = ["reset_topology"]
 
 
 def reset_topology(config: Config, name: str) -> Iterator[str]:
@@ -32,12 +26,36 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
 
     Raises:
         SetupError: the topology runs.
-        HardFailureError: Kafka refuses to delete something.
-        UnreachableError: no broker answers.
+        HardFailureError: Kafka, or the file system of the state, refuses to delete something.
+        UnreachableError: no broker answers, or the file system does not.
     """
-    folder = state_folder(config, name)
-    refuse_while_running(folder)
-    yield from delete_topology_topics(config, name)
-    if folder.exists():
-        shutil.rmtree(folder)
-        yield f"state in {folder}"
+    with _state(config, name) as folder:
+        yield from delete_topology_topics(config, name)
+        if folder.exists():
+            remove(folder)
+            yield f"state in {folder}"
+
+
+@contextmanager
+def _state(config: Config, name: str) -> Iterator[Folder]:
+    """The folder of the state of a topology that does not run. At a URI it takes Spark to look there."""
+    place = config.topology_folder
+    if isinstance(place, Path):
+        folder = place / name
+        lock = lock_file(config, folder)
+        if is_locked(lock):
+            msg = f"topology '{name}' runs (process {lock.read_text(encoding='utf-8').strip()}): stop it first"
+            raise SetupError(msg)
+        yield folder
+        return
+    from engine.spark import session
+    from engine.spark.checkpoint_lock import CheckpointLock
+    from engine.topologies.run import state_folder
+
+    spark = session.start(config, 1)
+    try:
+        lock_of_state = CheckpointLock(spark, config, state_folder(config, spark, name), 0.0)
+        yield lock_of_state.root
+        lock_of_state.release()
+    finally:
+        session.close(spark)

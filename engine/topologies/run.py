@@ -13,12 +13,12 @@ from py4j.protocol import Py4JNetworkError
 from engine.errors import ServerEndedError, SetupError, UsageError
 from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
-from engine.private import make_folder
 from engine.spark import session
+from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots
 from engine.spark.failures import query_failure
-from engine.spark.generation import CheckpointLock
-from engine.spark.launch import Launch, log_file
+from engine.spark.hadoop_path import opened
+from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.definition import find, read
@@ -29,12 +29,12 @@ from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from threading import Event
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from engine.spark.stored_files import Folder
     from engine.streams.topology import Topology
     from routes.model import Config
 
@@ -104,9 +104,9 @@ class TopologyFigures:
         return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed])
 
 
-def state_folder(config: Config, name: str) -> Path:
+def state_folder(config: Config, spark: SparkSession, name: str) -> Folder:
     """Folder of the state and the checkpoint of a topology."""
-    return config.embedded.data / "topologies" / name
+    return opened(spark, config.topology_folder) / name
 
 
 def run_topology(
@@ -134,7 +134,9 @@ def run_topology(
     """
     find(settings.build)
     log = log_file(config).with_name(f"{settings.name}.log")
-    launched = Launch(config.embedded.data / "spark", log, config.spark)
+    launched = Launch(
+        config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
+    )
     spark = session.start(config, _MOST_SHARES, launched)
     try:
         topology = read(settings.build)
@@ -146,15 +148,14 @@ def run_topology(
         if not _has_slots(spark, topology.name, layout.shares, stop):
             return
         ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
-        folder = state_folder(config, topology.name)
-        make_folder(folder)
-        lock = CheckpointLock(spark, folder, _LOCK_SECONDS)
+        folder = state_folder(config, spark, topology.name)
+        lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
         try:
             kept = _checked(folder, program, layout)
             kept.write(folder)
             kept.place(program)
             begin(topology)
-            _Run(config, settings, spark, program, kept, mode, folder).follow(stop, report)
+            _Run(config, settings, spark, program, kept, mode, lock).follow(stop, report)
         finally:
             lock.release()
     finally:
@@ -187,12 +188,13 @@ class _Run:
         program: Program,
         kept: KeptState,
         mode: Mode,
-        folder: Path,
+        lock: CheckpointLock,
     ) -> None:
         self._spark = spark
         self._program = program
         self._mode = mode
-        self._folder = folder
+        self._lock = lock
+        self._folder = folder = lock.root
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
@@ -223,6 +225,7 @@ class _Run:
         maintained = time.monotonic()
         try:
             while not stop.wait(_READ_SECONDS):
+                self._lock.check()
                 if failure := query_failure(query):
                     raise failure
                 if not query.isActive:
@@ -308,7 +311,7 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
     return "realtime"
 
 
-def _checked(folder: Path, program: Program, layout: Layout) -> KeptState:
+def _checked(folder: Folder, program: Program, layout: Layout) -> KeptState:
     """The state with which the topology goes on.
 
     Raises:

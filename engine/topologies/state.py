@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.spark import session
+from engine.spark.generation import numbered
 from engine.streams.state import NodeState
 from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
@@ -15,8 +16,8 @@ from engine.topologies.run import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from engine.spark.stored_files import Folder
     from routes.model import Config
 
 __all__ = ["open_state"]
@@ -40,7 +41,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     spark = session.start(config, 1)
     try:
         topology = read(build)
-        folder = state_folder(config, topology.name)
+        folder = state_folder(config, spark, topology.name)
         version = _committed(folder)
         before = KeptState.read(folder)
         assert before is not None
@@ -62,9 +63,9 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         session.close(spark)
 
 
-def _committed(folder: Path) -> int:
+def _committed(folder: Folder) -> int:
     """Number of committed batches of the topology with this folder."""
-    numbers = [int(path.name) for path in (folder / "spark" / "commits").glob("*") if path.name.isdecimal()]
+    numbers = numbered(folder / "spark" / "commits")
     if not numbers:
         msg = f"no state in {folder}: the topology has not run yet, or committed nothing"
         raise SetupError(msg)

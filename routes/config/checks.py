@@ -11,8 +11,10 @@ from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.kafka import KAFKA_CHECKS, check_reserved
 from routes.errors import Fault, Level
+from routes.file_systems import unfit_place
 from routes.keys.addresses import KAFKA, is_loopback, is_unspecified
 from routes.keys.secrets import has_reference
+from routes.keys.values import scheme_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
@@ -345,6 +347,15 @@ def spark_master(settings: Settings) -> None:
         settings.faults.append(entry.fault(*unfit))
 
 
+def file_systems(settings: Settings) -> None:
+    """Checks that Hadoop has the file system of each folder that is named by a URI."""
+    spark = {setting.entry.key: setting.entry.value for setting in settings.open("spark.*")}
+    for key in ("router.checkpoint", "topologies.state"):
+        scheme = scheme_of(settings.get(key))
+        if scheme is not None and (unfit := unfit_place(scheme, spark)):
+            settings.fault(key, "", *unfit)
+
+
 def spark_secret(settings: Settings) -> None:
     """Warns of a standalone cluster on a network, whose processes do not identify each other.
 
@@ -466,6 +477,7 @@ _CHECKS = (
     reserved_spark_settings,
     driver_memory,
     spark_master,
+    file_systems,
     spark_secret,
     http_login,
     http_tls,

@@ -21,6 +21,7 @@ __all__ = [
     "FUNCTION",
     "NAME",
     "PATH",
+    "PLACE",
     "RATIO",
     "REPLICATION",
     "RETENTION",
@@ -32,11 +33,13 @@ __all__ = [
     "duration",
     "one_of",
     "parse_text",
+    "scheme_of",
     "size",
     "whole",
 ]
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>[^/\s]*)(?P<path>\S*)")
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
@@ -204,6 +207,24 @@ def _parse_path(text: str) -> Path:
     return Path(parse_text(text))
 
 
+def _parse_place(text: str) -> Path | str:
+    """The path of a local folder, or the URI of a folder on a file system of Hadoop, without a slash at its end."""
+    found = _URI.fullmatch(parse_text(text))
+    if found is None:
+        return Path(text)
+    if ":" in found["host"].rpartition("@")[0]:
+        hint = "leave it out, and set spark.hadoop.… as the file system has it"
+        raise BadValueError("the URI holds a login", hint, secret=True)
+    if not found["path"].strip("/"):
+        raise BadValueError(f"'{text}' names no folder", f"add one, as in {text.rstrip('/')}/jms-bridge")
+    return text.rstrip("/")
+
+
+def scheme_of(place: Path | str | None) -> str | None:
+    """The scheme of a place that is a URI; None for a local path."""
+    return place.partition(":")[0].lower() if isinstance(place, str) else None
+
+
 def one_of(values: list[str]) -> str:
     """Lists values for a message to the user: `a, b or c`."""
     return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
@@ -221,4 +242,6 @@ CREATE_TOPICS = ValueKind("`auto` \\| `true` \\| `false`", "auto, true or false"
 REPLICATION = ValueKind("1 to 32767 \\| `broker`", "a whole number from 1 to 32767, or broker", _parse_replication)
 RETENTION = ValueKind("duration \\| `forever`", "a time with its unit (s, m, h or d), or forever", _parse_retention)
 PATH = ValueKind("path", "a path", _parse_path)
+PLACE = ValueKind("path \\| URI", "a path, or a URI such as hdfs://host:8020/folder", _parse_place)
+"""A folder of this machine, which is a `Path`, or one on a file system of Hadoop, which is a text."""
 RATIO = ValueKind("0 to 1", "a number from 0 to 1", _parse_ratio)

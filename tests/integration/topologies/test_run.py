@@ -128,7 +128,7 @@ def test_a_changed_topology_goes_on_with_the_state_that_is_migrated(bench: Topol
     anew = bench.start("paged_anew", "--mode", "batch")
     bench.send_clicks(500)
     bench.comes_to("processed-out", 1_000)
-    assert "runs (process" in bench.command(*arguments, "--drop", "extreme", "--yes")
+    assert "works with the checkpoint" in bench.command(*arguments, "--drop", "extreme", "--yes")
     bench.stop(anew)
     bench.check("counts-out")
     last = {key: value["n"] for key, value in bench.published("processed-out")}

@@ -42,6 +42,8 @@ def test_the_newest_generation_is_read_back_and_older_ones_are_gone(tmp_path: Pa
     created = generations.create(START)
     assert created.number == 2
     assert generations.newest() == created
+    generations.remove_before(created)
+    assert generations.newest() == created
     assert sorted(path.name for path in (tmp_path / "checkpoint").iterdir()) == ["2", "begun"]
 
 

@@ -5,7 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.hadoop.conf.Configuration;
+import jmsbridge.HadoopFiles;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
@@ -38,7 +38,7 @@ final class RocksStore implements Store {
     settings.setConfString(PREFIX + "trackTotalNumberOfRows", "false");
     local = Files.createTempDirectory("jmsbridge-state").toFile();
     rocks = new RocksDB(folder + "/" + share, RocksDBConf.apply(StateStoreConf.apply(settings)), local,
-        new Configuration(), "share " + share, false, false, share, Option.empty(), Option.empty());
+        HadoopFiles.settings(), "share " + share, false, false, share, Option.empty(), Option.empty());
   }
 
   /** Loads a version, which counts the commits since the beginning; 0 is the empty store. */
