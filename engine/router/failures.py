@@ -7,7 +7,6 @@ names of Kafka Connect where it defines one, so that tools for Kafka Connect can
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,7 +43,6 @@ UNMATCHED = "unmatched"
 
 _STOP = "jms-bridge:stop:"
 """Prefix of the text of the error that ends a query by policy `stop`."""
-_STOPPED = re.compile(re.escape(_STOP) + r"(?=\{)")
 
 FRAMING_BYTES = 4096
 """Bytes that the bridge's own headers and Kafka's framing may add to the journal record."""
@@ -273,14 +271,13 @@ def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ..
 
 
 def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
-    """The error that `stop_message` made the text for; None for a text with another origin.
-
-    Spark's errors may quote the query's plan, which has the prefix as a literal.
-    """
-    for found in _STOPPED.finditer(text):
-        fields, _ = json.JSONDecoder().raw_decode(text, found.end())
-        return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
-    return None
+    """The error that `stop_message` made the text for; None for a text with another origin."""
+    # Spark's text about any failure of a query shows its plan, which has the constant in front of an expression.
+    at = text.find(_STOP + "{")
+    if at < 0:
+        return None
+    fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
+    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
 
 
 def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:

@@ -69,8 +69,8 @@ _REGISTRY = {
 }
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
-_STORAGE = ("org.apache.hadoop.", "java.net.ConnectException", "java.net.NoRouteToHostException")
-"""Beginnings of the names of exceptions of the file system of a checkpoint; Kafka's clients have names of their own."""
+_STORAGE, _STORAGE_PAGE = "org.apache.hadoop.", "wiki.apache.org/hadoop/"
+"""Package of exceptions of file systems of Hadoop, and what their messages about connections end with."""
 _LOST_EXECUTOR = (
     "ExecutorLostFailure",
     "an executor of Spark was lost",
@@ -125,7 +125,7 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
             return KafkaUnavailableError(f"{kind}{where}: {message}")
     for name, message in causes:
-        if name.startswith(_STORAGE):
+        if name.startswith(_STORAGE) or _STORAGE_PAGE in message:
             return StorageUnavailableError(f"the file system of the checkpoint fails: {message.partition(chr(10))[0]}")
     name, message = causes[-1]
     if any(sign in message for _, message in causes for sign in _LOST_EXECUTOR):

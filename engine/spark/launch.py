@@ -57,7 +57,7 @@ _JAVA_OPTIONS = (
 )
 
 _LOG_SETTINGS = "log4j2.properties"
-_SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|access[._-]?key|api[._-]?key"
+_SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|(access|account|api)[._-]?key"
 """Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
 
 _REASON = re.compile(r" ERROR .*Reason: (.+)")

@@ -40,7 +40,7 @@ LONG_SECRET = 8
 _LEAST = 4
 
 _SECRET_KEY = re.compile(
-    r"pass(word|wd|phrase)|secret|jaas|token(?!\.endpoint)|credential|private|access[._-]?key|api[._-]?key"
+    r"pass(word|wd|phrase)|secret|jaas|token(?!\.endpoint)|credential|private|(access|account|api)[._-]?key"
     r"|ssl\.(keystore\.key|key\.pem)$",
     re.IGNORECASE,
 )

@@ -183,6 +183,7 @@ def test_rows_have_the_defaults_of_what_is_not_set(tmp_path: Path) -> None:
         ("kafka.sasl.jaas.config", True),
         ("kafka.ssl.keystore.key", True),
         ("spark.hadoop.fs.s3a.access.key", True),
+        ("spark.hadoop.fs.azure.account.key.one.dfs.core.windows.net", True),
         ("kafka.sasl.oauthbearer.token.endpoint.url", False),
         ("routes.r.conv.key", False),
         ("source.a.tls.key", False),

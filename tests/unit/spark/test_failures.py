@@ -9,6 +9,7 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.retry import Outage
 from engine.router.failures import StoppedByPolicyError
 from engine.spark.failures import failure_of
+from engine.spark.hadoop_path import StorageUnavailableError
 from routes.config import loads
 from routes.errors import BridgeError
 
@@ -29,6 +30,22 @@ def test_a_lost_executor_is_no_message_that_stops_the_router() -> None:
     lost = "Job aborted due to stage failure: ... ExecutorLostFailure (executor 1 exited)"
     error = failure_of([("StreamingQueryException", f"=== Streaming Query ===\n{plan}"), ("SparkException", lost)])
     assert isinstance(error, ServerEndedError)
+
+
+def test_the_constant_of_that_message_in_a_plan_is_no_message() -> None:
+    plan = "Project [raise_error(concat(jms-bridge:stop:, get(from_json(…))))]"
+    error = failure_of([("org.apache.spark.sql.streaming.StreamingQueryException", plan), ("a.B", "inner")])
+    assert str(error) == "Spark's query ended: B: inner"
+
+
+def test_a_file_system_that_is_away_may_come_back() -> None:
+    for cause in [
+        ("java.io.EOFException", "no answer; see http://wiki.apache.org/hadoop/EOFException\n\tat x"),
+        ("org.apache.hadoop.ipc.StandbyException", "no answer; see the active one"),
+    ]:
+        error = failure_of([("org.apache.spark.SparkException", "Job aborted"), cause, ("java.io.IOException", "")])
+        assert isinstance(error, StorageUnavailableError)
+        assert str(error).startswith("the file system of the checkpoint fails: no answer; see")
 
 
 @pytest.mark.parametrize(
