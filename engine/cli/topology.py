@@ -117,7 +117,7 @@ def run(
 ) -> None:
     """Run a topology until Ctrl-C, on the Kafka of the properties file.
 
-    Its state is in the data folder, under topologies/NAME; a later run goes on from there.
+    Its state is in the data folder, under topologies/NAME, or in topologies.state; a later run goes on from there.
     """
     from engine.topologies.run import TopologySettings, run_topology
 

@@ -6,7 +6,10 @@
     jvm               class path and process of that JVM
     warm_up           warm-up of Spark, in a standby and before a query
     publish_deadline  the time until which the JVM may publish
-    generation        files that a run leaves on disk for the next one, and the lock of the checkpoint
+    generation        files that a run leaves in the checkpoint for the next one
+    checkpoint_lock   lock of the checkpoint, and claims where there are no locks
+    stored_files      files of a checkpoint on a local disk or on a file system of Hadoop
+    hadoop_path       path on a file system of Hadoop
     position_store    notes about the generation in Kafka's state topic
     last_progress     choice between the two for the progress of the last run; checks of a start that need no Spark
     recovery          repair of what the last run left, and start of the next generation

@@ -40,7 +40,7 @@ def test_the_constant_of_that_message_in_a_plan_is_no_message() -> None:
 
 def test_a_file_system_that_is_away_may_come_back() -> None:
     for cause in [
-        ("java.io.EOFException", "no answer; see http://wiki.apache.org/hadoop/EOFException\n\tat x"),
+        ("java.io.EOFException", "no answer; see wiki.apache.org/hadoop/EOFException\n\tat x"),
         ("org.apache.hadoop.ipc.StandbyException", "no answer; see the active one"),
     ]:
         error = failure_of([("org.apache.spark.SparkException", "Job aborted"), cause, ("java.io.IOException", "")])
