@@ -1,4 +1,4 @@
-"""Places for checkpoints that are no local paths: a folder by its URI, and HDFS."""
+"""Places for checkpoints that are no local paths: a folder by its URI, HDFS, and a store with S3's interface."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.hdfs import CLIENT_SETTINGS, Hdfs
+from tests.integration.s3 import S3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Place"]
 
-KINDS = ["file", pytest.param("hdfs", marks=pytest.mark.further_systems)]
+KINDS = ["file", *(pytest.param(each, marks=pytest.mark.further_systems) for each in ("hdfs", "s3"))]
 """Values of a fixture's parameter, from which `Place.of` makes a place."""
 
 
@@ -25,17 +26,20 @@ class Place:
 
     uri: str
     settings: Mapping[str, str] = field(default_factory=dict)
-    hdfs: Hdfs | None = None
+    server: Hdfs | S3 | None = None
 
     @classmethod
     def of(cls, kind: str, folder: Path) -> Place:
         """Makes a place that is ready for use; `stop` ends what it takes."""
         if kind == "file":
             return cls(f"file://{folder}/files")
+        if kind == "s3":
+            s3 = S3(folder / "s3.log")
+            return cls(f"{s3.uri}/jms-bridge", s3.settings, s3)
         hdfs = Hdfs(folder / "hdfs")
         hdfs.start()
         return cls(f"{hdfs.uri}/jms-bridge", CLIENT_SETTINGS, hdfs)
 
     def stop(self) -> None:
-        if self.hdfs is not None:
-            self.hdfs.stop()
+        if self.server is not None:
+            self.server.stop()

@@ -214,6 +214,26 @@ def kill_all(bridge: Bridge) -> set[int]:
 
 
 @pytest.mark.kills
+def test_bridges_that_name_one_uri_go_on_by_its_checkpoint(site: Site) -> None:
+    place = {"router.checkpoint": f"file://{site.folder}/checkpoint", "router.interval": "5s"}
+    bridges = [site.bridge(name, **place) for name in ("first", "second", "third")]
+    bridges[0].start()
+    bridges[0].wait_ready()
+    with site.load():
+        for leader, standby in zip(bridges, bridges[1:], strict=False):
+            standby.start()
+            wait_standing_by(standby)
+            site.seconds_until_more_is_routed(0)
+            killed = kill_all(leader)
+            wait(lambda killed=killed: all(map(gone, killed)))
+            # Its machine is gone for good.
+            shutil.rmtree(leader.settings["embedded.data"])
+            site.seconds_until_more_is_routed(time.monotonic())
+    site.check()
+    assert all("continues from the position noted in Kafka" not in bridge.output for bridge in bridges)
+
+
+@pytest.mark.kills
 def test_the_second_waits_and_takes_over_when_the_first_is_killed(site: Site) -> None:
     first, second = site.bridge("first"), site.bridge("second")
     first.start()

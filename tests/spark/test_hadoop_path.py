@@ -87,7 +87,7 @@ def test_a_generation_of_a_router_that_was_shut_out_does_not_count(
 
 def test_a_checkpoint_that_is_gone_is_refused_on_any_machine(root: HadoopPath) -> None:
     entry = NotedProgress("any other host", root.uri, RouterProgress(START, None, None), 1)
-    with pytest.raises(HardFailureError, match="there is none in file:.* any more"):
+    with pytest.raises(HardFailureError, match=r"there is none in file:.* any more"):
         last_progress(Generations(root), entry, "abc")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.integration.hdfs import Hdfs
 from tests.integration.places import KINDS, Place
 from tests.integration.spark.bench import wait_for
 
@@ -73,7 +74,7 @@ def test_a_second_router_is_refused_on_this_machine_and_shuts_out_the_first_on_a
 
 
 def test_a_checkpoint_that_is_gone_is_refused(bench: Bench[Any], place: Place) -> None:
-    if place.hdfs is not None:
+    if place.server is not None:
         pytest.skip("the folder is removed without Hadoop")
     bench.send(10)
     router = start(bench, place).wait_ready()
@@ -88,17 +89,17 @@ def test_a_checkpoint_that_is_gone_is_refused(bench: Bench[Any], place: Place) -
 
 
 def test_a_file_system_that_is_away_is_waited_for(bench: Bench[Any], place: Place) -> None:
-    if place.hdfs is None:
-        pytest.skip("a local disk is not away")
+    if not isinstance(place.server, Hdfs):
+        pytest.skip("only HDFS keeps what it has when it is killed")
     bench.send(10)
     router = start(bench, place, interval="5s").wait_ready()
     bench.wait_numbers(10)
-    place.hdfs.kill()
+    place.server.kill()
     wait_for(lambda: router.state == "degraded" or router.has_ended, 60)
     assert router.state == "degraded", router.error
     bench.send(500)
     time.sleep(3)
-    place.hdfs.start()
+    place.server.start()
     router.wait_ready(120)
     assert bench.wait_numbers(510) == dict.fromkeys(range(510), 1)
     assert router.stop() == 0

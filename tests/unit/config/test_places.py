@@ -1,4 +1,4 @@
-"""Tests which folders `router.checkpoint` and `topologies.state` can name: paths, and URIs of file systems of Hadoop."""
+"""Tests which folders `router.checkpoint` and `topologies.state` can name: paths, and URIs that Hadoop knows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 
 from routes.config import lint_text, loads
 
-START = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nsource.s.type=dropbox\nsource.s.destinations=queue:q\n"
-START += "source.s.root=in\nkafka.bootstrap.servers=127.0.0.1:9092\n"
+START = (
+    "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nkafka.bootstrap.servers=127.0.0.1:9092\n"
+    "source.s.type=dropbox\nsource.s.root=in\nsource.s.destinations=queue:q\n"
+)
 
 
 def faults(lines: str) -> list[str]:

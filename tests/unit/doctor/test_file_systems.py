@@ -11,11 +11,14 @@ from engine.doctor.file_systems import check_file_systems
 from engine.embedded.ports import LOOPBACK, free_ports
 from routes.config import loads
 
-START = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nsource.s.type=dropbox\nsource.s.destinations=queue:q\n"
+START = (
+    "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nkafka.bootstrap.servers=127.0.0.1:9092\n"
+    "source.s.type=dropbox\nsource.s.root=in\nsource.s.destinations=queue:q\n"
+)
 
 
 def look(lines: str, folder: Path) -> list[tuple[str, Severity, str, str]]:
-    config = loads(f"{START}source.s.root=in\nkafka.bootstrap.servers=127.0.0.1:9092\n{lines}", folder)
+    config = loads(START + lines, folder)
     return [(each.name, each.state, each.found, each.remedy) for each in check_file_systems(config, 5.0)]
 
 
