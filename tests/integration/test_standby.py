@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -220,7 +220,7 @@ def test_bridges_that_name_one_uri_go_on_by_its_checkpoint(site: Site) -> None:
     bridges[0].start()
     bridges[0].wait_ready()
     with site.load():
-        for leader, standby in zip(bridges, bridges[1:], strict=False):
+        for leader, standby in pairwise(bridges):
             standby.start()
             wait_standing_by(standby)
             site.seconds_until_more_is_routed(0)
