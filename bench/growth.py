@@ -117,7 +117,7 @@ def _figures(size: Size) -> Figures:
     start = Start(config.journal.topic, "id", offsets, outputs, config.bridge_id, routes_text(config))
     with tempfile.TemporaryDirectory() as folder:
         start_seconds, generation = _timed(lambda: Generations(Path(folder)).create(start))
-        start_kb = (generation.folder / "start.json").stat().st_size / 1000
+        start_kb = len((generation.folder / "start.json").read_text(encoding="utf-8")) / 1000
     samples_mb, sample_seconds, sampler = _sampled(config, size, outputs)
     text = json.dumps([_reading(size, executor) for executor in range(size.executors)])
     read_seconds, reading = _timed(lambda: RowCounts.of(json.loads(text)))
