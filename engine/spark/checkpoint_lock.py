@@ -6,7 +6,7 @@ machines see:
 
     <checkpoint>/claims/12/claim.json     who works with the checkpoint; the highest number counts
 
-Nobody waits for an earlier claim, since its machine may be gone: who made it looks for later ones, and ends. Which
+An earlier claim is not waited for, since its machine may be gone. The process that made it looks for later ones, and ends. Which
 bridge may work at all is decided before, in Kafka (docs/adr/0013-standby.md, 0031-checkpoint-places.md).
 """
 
@@ -77,10 +77,10 @@ class CheckpointLock:
         self._claim = 0 if isinstance(root, Path) else _claim(root / "claims")
 
     def check(self) -> None:
-        """Checks now and then that nobody has claimed the checkpoint since.
+        """Checks now and then that the checkpoint has not been claimed since.
 
         Raises:
-            ClientEndedError: somebody has; the text says who.
+            ClientEndedError: it has been, by the process that the text names.
         """
         if isinstance(self.root, Path) or time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
@@ -88,7 +88,7 @@ class CheckpointLock:
         found = numbered(self.root / "claims")
         if (last := max(found, default=0)) != self._claim:
             who = (
-                (found[last] / "claim.json").read_text(encoding="utf-8") if found else "someone who removed the claims"
+                (found[last] / "claim.json").read_text(encoding="utf-8") if found else "a process that removed the claims"
             )
             msg = f"the checkpoint {self.root} has been claimed since, by {who}: only one may work with it"
             raise ClientEndedError(msg)

@@ -99,7 +99,7 @@ class HadoopPath:
             self._files.replace(self.uri, text.encode())
 
     def make_with(self, name: str, text: str) -> None:
-        """Makes the folder with one file in it, in one step; FileExistsError if anybody has made it before."""
+        """Makes the folder with one file in it, in one step; FileExistsError if it is there."""
         with _translated(self.uri):
             self._files.makeFolder(self.uri, name, text.encode())
 
