@@ -6,8 +6,8 @@ machines see:
 
     <checkpoint>/claims/12/claim.json     who works with the checkpoint; the highest number counts
 
-An earlier claim is not waited for, since its machine may be gone. The process that made it looks for later ones, and ends. Which
-bridge may work at all is decided before, in Kafka (docs/adr/0013-standby.md, 0031-checkpoint-places.md).
+An earlier claim is not waited for, since its machine may be gone. The process that made it looks for later ones, and
+ends. Which bridge may work at all is decided before, in Kafka (docs/adr/0013-standby.md, 0031-checkpoint-places.md).
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ class CheckpointLock:
         found = numbered(self.root / "claims")
         if (last := max(found, default=0)) != self._claim:
             who = (
-                (found[last] / "claim.json").read_text(encoding="utf-8") if found else "a process that removed the claims"
+                (found[last] / "claim.json").read_text(encoding="utf-8")
+                if found
+                else "a process that removed the claims"
             )
             msg = f"the checkpoint {self.root} has been claimed since, by {who}: only one may work with it"
             raise ClientEndedError(msg)

@@ -59,7 +59,7 @@ public final class HadoopFiles {
     }
   }
 
-  /** Makes a folder with one file; FileAlreadyExistsException if there is one of this name, whoever made it. */
+  /** Makes a folder with one file; FileAlreadyExistsException if there is one of this name. */
   public void makeFolder(String folder, String name, byte[] content) throws IOException {
     Path file = new Path(folder, name);
     if (files.hasPathCapability(file, IF_ABSENT)) {
