@@ -10,10 +10,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.chaos.cluster_load import Load, faults_of
 
 from engine.embedded import free_ports
 from routes.config import load
+from tests.cluster_load import Load, faults_of
 from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge
 from tests.kafka_cluster import KafkaCluster, kafka_cluster

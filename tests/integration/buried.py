@@ -59,7 +59,9 @@ class Bridge:
         self.bury_as_it_is(*complete, partition=partition)
 
     def bury_as_it_is(self, *records: Record, partition: int = 0) -> None:
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "message.max.bytes": 2_000_000})
+        # In the order given, also when a new topic has no leader at first.
+        settings = {"message.max.bytes": 2_000_000, "enable.idempotence": True}
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, **settings})
         for record in records:
             producer.produce(self.dead, record.value, record.key, partition, headers=list(record.headers))
             producer.poll(0)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.chaos.cluster_load import Load, faults_of
 
 from engine.embedded import free_ports
 from routes.config import load
+from tests.cluster_load import Load, faults_of
 from tests.integration.bridge_process import Bridge, descendants, read, wait
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ routes.all.in.include=region = 'emea'
 routes.all.out.topic={name}.routed
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(600)]
 
 
 def test_a_restore_of_an_older_checkpoint_and_the_loss_of_the_notes(

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from engine.errors import HardFailureError
 from engine.spark import runtime, session
-from engine.spark.generation import CheckpointLock
+from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.last_progress import check_progress
 from engine.spark.row_counters import RowCounters
 from routes.config import load
