@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import ServerEndedError
 from routes.keys.addresses import is_loopback
 from routes.spark_master import is_cluster, master_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from threading import Event
 
     from pyspark.sql import SparkSession
 
-__all__ = ["LEASE_SECONDS", "cluster_settings", "is_on_loopback", "task_slots"]
-
-LEASE_SECONDS = 7.0
-"""Time after the driver's last answer in which an executor may still publish, its end included; see `Executors`."""
+__all__ = [
+    "check_executors",
+    "cluster_settings",
+    "is_on_loopback",
+    "lease_seconds",
+    "task_slots",
+    "wait_for_slots",
+]
 
 _SETTINGS = {
     "spark.plugins": "jmsbridge.cluster.BridgePlugin",
@@ -70,3 +76,35 @@ def task_slots(spark: SparkSession) -> int:
     executors = context._jsc.sc().statusStore().executorList(True)
     found = (executors.apply(index) for index in range(executors.size()))
     return sum(int(each.totalCores()) for each in found if each.id() != "driver")
+
+
+def wait_for_slots(
+    spark: SparkSession, needed: int, stop: Event, report: Callable[[str], None], seconds: float
+) -> bool:
+    """Waits until executors have `needed` task slots; returns False if `stop` is set before.
+
+    As long as there are too few, `report` is called every `seconds` with a line for users.
+    """
+    while (slots := task_slots(spark)) < needed:
+        report(f"waiting for executors of {spark.sparkContext.master}: {slots} of {needed} task slots")
+        if stop.wait(seconds):
+            return False
+    return True
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Checks that all executors that have worked for the query report; Spark gives a frozen one two minutes.
+
+    Raises:
+        ServerEndedError: one does not; it may not publish any more, and the query has to start again.
+    """
+    jvm: Any = spark._jvm
+    if silent := jvm.jmsbridge.RowCounters.silentExecutor():
+        msg = f"executor {silent} of Spark does not report any more"
+        raise ServerEndedError(msg)
+
+
+def lease_seconds(spark: SparkSession) -> float:
+    """Seconds after a driver's last answer in which an executor may still publish, its end included."""
+    jvm: Any = spark._jvm
+    return float(jvm.jmsbridge.cluster.Executors.leaseSeconds())

@@ -27,7 +27,7 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS
 from engine.kafka.topics import limits, resolved
 from engine.router import route
-from engine.spark.cluster import LEASE_SECONDS
+from engine.spark.cluster import lease_seconds
 from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
 from engine.spark.published import Published, find, records, slices
@@ -202,10 +202,11 @@ class Recovery:
 
         In a cluster these may also be of executors of an earlier driver, which hold a lease from it.
         """
-        if is_cluster(self.config.spark.get("spark.master")):
-            time.sleep(max(0.0, self.alone_since + LEASE_SECONDS - time.monotonic()))
+        spark = self.kafka_io.spark
+        if is_cluster(spark.sparkContext.master):
+            time.sleep(max(0.0, self.alone_since + lease_seconds(spark) - time.monotonic()))
         deadline = time.monotonic() + self.config.router.outage_timeout_seconds + _LONGER_SECONDS
-        self._await(lambda: not running_tasks(self.kafka_io.spark), deadline)
+        self._await(lambda: not running_tasks(spark), deadline)
         self.counters.refresh()
         self._await(lambda: not self.counters.under_way(), deadline)
 

@@ -188,11 +188,6 @@ class RowCounters:
         """True if each executor that has worked for the query has reported since `refresh`."""
         return bool(self._java.hasAllReports())
 
-    def silent_executor(self) -> str | None:
-        """Id of an executor that has worked for the query and may not publish any more, since it does not report."""
-        silent: str | None = self._java.silentExecutor()
-        return silent
-
     def reset(self) -> None:
         """Forgets all figures, and which rows were counted before; for another journal in the same JVM."""
         self._java.reset()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.errors import ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError
+from engine.spark.cluster import check_executors
 from engine.spark.failures import query_failure, send_failure
 from engine.spark.session import running_tasks
 
@@ -79,10 +79,7 @@ class Run:
         if not self._query.isActive:
             msg = "Spark's query ended by itself"
             raise RuntimeError(msg)
-        if silent := self._counters.silent_executor():
-            # Spark itself gives a frozen executor two minutes.
-            msg = f"executor {silent} of Spark does not report any more"
-            raise ServerEndedError(msg)
+        check_executors(self._spark)
         if reading.failure:
             # Spark itself notices only at the next record of the same partition or at the end of the interval.
             raise send_failure(reading.failure)

@@ -24,7 +24,7 @@ from engine.router import route
 from engine.router.failures import StoppedByPolicyError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.cluster import task_slots
+from engine.spark.cluster import task_slots, wait_for_slots
 from engine.spark.failures import spark_failure
 from engine.spark.generation import Generations
 from engine.spark.hadoop_path import StorageUnavailableError, opened
@@ -183,16 +183,16 @@ class _Router:
 
     def _has_slots(self, stop: Event) -> bool:
         """Waits for executors with the task slots that a query needs; returns False if the router is to stop."""
-        is_realtime = self._config.router.mode is RouterMode.REALTIME
-        journal = self._config.journal.topic
-        needed = self._kafka.partitions([journal])[journal] if is_realtime else 1
-        while (slots := task_slots(self._kafka_io.spark)) < needed:
-            master = self._kafka_io.spark.sparkContext.master
-            text = f"waiting for executors of {master}: {slots} of {needed} task slots"
-            self._status.state(State.STARTING, text)
-            if stop.wait(_READ_SECONDS):
-                return False
-        return True
+        spark, journal = self._kafka_io.spark, self._config.journal.topic
+        if not is_cluster(spark.sparkContext.master):
+            return True
+        needed = self._slots_needed(self._kafka.partitions([journal]).get(journal, 0))
+        return wait_for_slots(spark, needed, stop, self._report_progress, _READ_SECONDS)
+
+    def _slots_needed(self, partitions: int) -> int:
+        """Number of tasks that have to run at once; in batches those of a cluster can wait for each other."""
+        is_batch = self._config.router.mode is RouterMode.BATCH
+        return 1 if is_batch and is_cluster(self._kafka_io.spark.sparkContext.master) else partitions
 
     def _renew(self) -> bool:
         """Takes a newer configuration, if there is one; returns True if the present one is not in force yet."""
@@ -306,13 +306,13 @@ class _Router:
     def _check_slots(self, partitions: int) -> None:
         """Raises an error if the query has too few task slots; the next start waits for them, or has more."""
         slots, master = task_slots(self._kafka_io.spark), self._kafka_io.spark.sparkContext.master
-        if not is_cluster(master):
-            if partitions > slots:
-                msg = f"the journal has {partitions} partitions now; a start with more task slots is needed"
-                raise RuntimeError(msg)
-        elif slots < (partitions if self._config.router.mode is RouterMode.REALTIME else 1):
+        if slots >= self._slots_needed(partitions):
+            return
+        if is_cluster(master):
             msg = f"{slots} task slots are left at {master}, for {partitions} partitions of the journal"
             raise ServerEndedError(msg)
+        msg = f"the journal has {partitions} partitions now; a start with more task slots is needed"
+        raise RuntimeError(msg)
 
     def _report(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
         """Reports the router's state, from Kafka's last answers; `settled`: the query has run for _HEALTHY_SECONDS."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import structlog
 from py4j.protocol import Py4JNetworkError
 
-from engine.errors import ServerEndedError, SetupError, UsageError
+from engine.errors import SetupError, UsageError
 from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.cluster import task_slots
+from engine.spark.cluster import check_executors, task_slots, wait_for_slots
 from engine.spark.failures import query_failure
 from engine.spark.hadoop_path import opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
@@ -168,15 +168,11 @@ def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool
     Raises:
         SetupError: the session is local and has too few.
     """
-    while (slots := task_slots(spark)) < needed:
-        master = spark.sparkContext.master
-        if not is_cluster(master):
-            msg = f"the topology needs {needed} task slots and Spark has {slots}"
-            raise SetupError(f"{msg}: raise the number in spark.master")
-        _log.info("topology waits for executors", topology=name, master=master, task_slots=slots, needed=needed)
-        if stop.wait(_WAIT_SECONDS):
-            return False
-    return True
+    slots = task_slots(spark)
+    if slots < needed and not is_cluster(spark.sparkContext.master):
+        msg = f"the topology needs {needed} task slots and Spark has {slots}"
+        raise SetupError(f"{msg}: raise the number in spark.master")
+    return wait_for_slots(spark, needed, stop, lambda what: _log.info(what, topology=name), _WAIT_SECONDS)
 
 
 class _Run:
@@ -198,7 +194,6 @@ class _Run:
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
-        self._counters = jvm.jmsbridge.RowCounters
         is_exact = settings.guarantee == "exactly_once"
         self._seconds = settings.interval_seconds or (30.0 if mode == "realtime" else 1.0)
         ticks = mode == "realtime" and is_exact
@@ -231,9 +226,7 @@ class _Run:
                 if not query.isActive:
                     msg = "Spark's query ended by itself"
                     raise RuntimeError(msg)
-                if silent := self._counters.silentExecutor():
-                    msg = f"executor {silent} of Spark does not report any more"
-                    raise ServerEndedError(msg)
+                check_executors(self._spark)
                 if report is not None:
                     report(self._figures())
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:

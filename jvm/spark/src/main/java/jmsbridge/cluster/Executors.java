@@ -21,7 +21,7 @@ public final class Executors implements DriverPlugin {
   /** Length of a lease, which an executor counts from its request and the driver from its answer. */
   static final long LEASE_NANOS = TimeUnit.SECONDS.toNanos(6);
   /** Time for which an executor may still be ending after its lease. */
-  private static final long MARGIN_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long MARGIN_NANOS = TimeUnit.SECONDS.toNanos(1);
   /** Reports after which the first of them was certainly made after the last change. */
   private static final int FRESH = 2;
 
@@ -99,6 +99,11 @@ public final class Executors implements DriverPlugin {
       }
     }
     return sum;
+  }
+
+  /** Seconds after the driver's last answer in which an executor may still publish, its end included. */
+  public static double leaseSeconds() {
+    return (LEASE_NANOS + MARGIN_NANOS) / 1e9;
   }
 
   /** True if each executor that has worked for the query has reported since {@link #refresh}. */

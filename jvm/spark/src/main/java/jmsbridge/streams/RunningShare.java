@@ -35,6 +35,8 @@ final class RunningShare {
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
   private volatile long batch;
+  /** The counts of this share's predecessor in this process, until there is a task. */
+  private Map<String, Long> countsBefore = Map.of();
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
@@ -86,7 +88,14 @@ final class RunningShare {
     }
     ALL.remove(range.run() + "/" + range.share(), found);
     found.close();
-    return of(range.run(), range.share(), settings);
+    RunningShare anew = of(range.run(), range.share(), settings);
+    anew.goOnCounting(found);
+    return anew;
+  }
+
+  private void goOnCounting(RunningShare before) {
+    records.set(before.records.get());
+    countsBefore = before.counts();
   }
 
   /** Closes the shares of a run, whose query has ended. */
@@ -122,9 +131,13 @@ final class RunningShare {
   }
 
   private ShareFigures figuresOfShare() {
+    return new ShareFigures(run, number, batch, records.get(), consumer.lag(), stateBytes, counts());
+  }
+
+  /** Records that nodes did not process in this process so far. */
+  private Map<String, Long> counts() {
     Task running = task;
-    Map<String, Long> counts = running == null ? Map.of() : new HashMap<>(running.counts());
-    return new ShareFigures(run, number, batch, records.get(), consumer.lag(), stateBytes, counts);
+    return running == null ? countsBefore : new HashMap<>(running.counts());
   }
 
   ShareConsumer consumer() {
@@ -150,7 +163,7 @@ final class RunningShare {
   /** Makes the task anew, since the present one is not as the batch before has left it. */
   private void open() {
     settings.dropped().forEach(store::removeAll);
-    Map<String, Long> before = task == null ? Map.of() : task.counts();
+    Map<String, Long> before = counts();
     Program program = settings.program().copy();
     if (globals != null) {
       globals.share(program);
