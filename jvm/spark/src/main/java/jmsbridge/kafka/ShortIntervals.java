@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /**
  * Short first intervals of real-time mode, by which Java compiles the code that runs at a boundary between two intervals.
  *
- * <p>No record is routed at a boundary. The first ones of a JVM take several times as long as later ones, and at the
+ * <p>No record is processed at a boundary. The first ones of a JVM take several times as long as later ones, and at the
  * usual length of intervals they would be spread over its first half hour. State is static, since compiled code stays
  * when another query starts in the JVM.
  */
@@ -18,12 +18,12 @@ public final class ShortIntervals {
   private ShortIntervals() {}
 
   /** Length in nanoseconds of the interval that begins now, if it is to be a short one; otherwise the greatest long. */
-  static long nanos() {
+  public static long nanos() {
     return COMMITTED.get() < COUNT ? LENGTH_NANOS : Long.MAX_VALUE;
   }
 
   /** Counts an interval that has been committed. */
-  static void commit() {
+  public static void commit() {
     COMMITTED.incrementAndGet();
   }
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
  */
 final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   private static final RecordStatus ROW = RecordStatus.newStatusWithoutArrivalTime(true);
+  private static final RecordStatus NONE = RecordStatus.newStatusWithoutArrivalTime(false);
   private static final long TICK_MS = 20;
   private static final long LIMIT_MS = 120_000;
   private static final int RECORDS_BETWEEN_POLLS = 500;
@@ -22,16 +23,20 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   private final RunningShare share;
   private final ShareConsumer consumer;
   private final InternalRow row;
+  private final long intervalNanos;
+  private final long begun = System.nanoTime();
   private int sincePoll;
 
-  record Factory(RunSettings settings) implements PartitionReaderFactory {
+  /** Maker of readers that end in real-time mode after {@code intervalNanos}, if Spark does not end them before. */
+  record Factory(RunSettings settings, long intervalNanos) implements PartitionReaderFactory {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
-      return new ShareReader((ShareRange) partition, settings);
+      return new ShareReader((ShareRange) partition, settings, intervalNanos);
     }
   }
 
-  private ShareReader(ShareRange range, RunSettings settings) {
+  private ShareReader(ShareRange range, RunSettings settings, long intervalNanos) {
+    this.intervalNanos = intervalNanos;
     share = RunningShare.of(range, settings);
     consumer = share.consumer();
     consumer.seek(range.from(), range.until());
@@ -47,6 +52,9 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public RecordStatus nextWithTimeout(Long now, Long timeoutMs) {
+    if (intervalNanos != Long.MAX_VALUE && System.nanoTime() - begun >= intervalNanos) {
+      return NONE;
+    }
     boolean fetches = ++sincePoll >= RECORDS_BETWEEN_POLLS;
     ConsumerRecord<byte[], byte[]> record = consumer.poll(fetches ? 0 : Math.min(TICK_MS, timeoutMs), fetches);
     if (fetches || record == null) {

@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import jmsbridge.kafka.ShortIntervals;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -81,6 +82,7 @@ public final class TopologySource implements TableProvider {
     /** First positions of topics that are new to the topology. */
     private final Map<TopicPartition, Long> beginnings = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
+    private boolean isRealTime;
 
     Stream(String run, RunSettings settings) {
       this.run = run;
@@ -137,11 +139,20 @@ public final class TopologySource implements TableProvider {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return new ShareReader.Factory(settings);
+      return new ShareReader.Factory(settings, isRealTime ? ShortIntervals.nanos() : Long.MAX_VALUE);
     }
 
     @Override
-    public void commit(Offset end) {}
+    public void commit(Offset end) {
+      if (isRealTime) {
+        ShortIntervals.commit();
+      }
+    }
+
+    @Override
+    public void prepareForRealTimeMode() {
+      isRealTime = true;
+    }
 
     @Override
     public void stop() {
