@@ -18,7 +18,6 @@ final class CachedStore implements Store {
   private static final int MOST_CHANGES = 10_000;
   /** Bytes that the JVM takes for an entry beside those of its key and its value. */
   private static final int ENTRY_BYTES = 120;
-  private static final int PAGE = 10_000;
   private static final byte[] FIRST = {};
   private static final byte[] LAST = {-1, -1, -1, -1, -1, -1};
 
@@ -140,21 +139,6 @@ final class CachedStore implements Store {
     } else {
       slots.remove(key);
       bytes -= size(key, null);
-    }
-  }
-
-  @Override
-  public void removeRange(byte[] from, byte[] to) {
-    NavigableMap<byte[], Slot> near = slots.subMap(from, true, to, false);
-    for (Map.Entry<byte[], Slot> each : near.entrySet()) {
-      if (isWhole && each.getValue().isStored) {
-        rocks.remove(each.getKey());
-      }
-      bytes -= size(each.getKey(), each.getValue().value);
-    }
-    near.clear();
-    if (!isWhole) {
-      rocks.removeRange(from, to);
     }
   }
 

@@ -10,12 +10,20 @@ final class Deduplicate extends StatefulNode {
   private final Projection id;
   private final KeyKind key;
   private final long within;
+  /** The times of the records that have passed, by bucket and id. */
+  private transient TimeBuckets passed;
 
   Deduplicate(String name, StructType type, Projection id, KeyKind key, long within) {
     super(name, type);
     this.id = id;
     this.key = key;
     this.within = within;
+  }
+
+  @Override
+  void open(Task owner) {
+    super.open(owner);
+    passed = new TimeBuckets(owner.store(), () -> keys(STATE), within);
   }
 
   @Override
@@ -27,43 +35,36 @@ final class Deduplicate extends StatefulNode {
       forward(record);
       return;
     }
-    byte[] at = keys(STATE).bytes(found.getBytes()).done();
-    byte[] passed = task.store().get(at);
+    byte[] bytes = found.getBytes();
     if (record.time() + within <= time) {
       // So old that what is known of its id may be gone.
       task.count(name, "late_records");
-    } else if (passed != null && Math.abs(record.time() - new Keys.Reader(passed).number()) < within) {
+    } else if (isRepeated(bytes, record.time())) {
       task.count(name, "repeated_records");
     } else {
-      task.store().put(at, keys(STATE).number(record.time()).done());
-      if (passed == null) {
-        expireAfter(end(record.time()), at);
-      }
+      long bucket = passed.of(record.time());
+      passed.put(bucket, passed.key(bucket).bytes(bytes).done(), keys(STATE).number(record.time()).done());
       forward(record);
     }
     expire();
   }
 
-  @Override
-  long slackMs() {
-    return SLACK_MS;
+  /** Whether a record of the id has passed near a time. There is one in a bucket at most, which is as long as `within`. */
+  private boolean isRepeated(byte[] id, long time) {
+    long own = passed.of(time);
+    long last = Math.min(own + 1, passed.of(time()));
+    for (long bucket = Math.max(own - 1, passed.oldest()); bucket <= last; bucket++) {
+      byte[] found = task.store().get(passed.key(bucket).bytes(id).done());
+      if (found != null && Math.abs(time - new Keys.Reader(found).number()) < within) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** A record that comes up to {@code within} late can still repeat one that passed so long before it. */
-  private long end(long passed) {
-    return passed + 2 * within;
-  }
-
   @Override
   void expire() {
-    for (byte[] at : expired()) {
-      long end = end(new Keys.Reader(task.store().get(at)).number());
-      if (end < time()) {
-        task.store().remove(at);
-      } else {
-        // Another record of the id has passed since.
-        expireAfter(end, at);
-      }
-    }
+    passed.removeBefore(passed.of(time() - 2 * within));
   }
 }

@@ -150,7 +150,7 @@ final class Joins {
    * Joins records of two streams whose times are near: a left record at time t with the right ones from t - before to
    * t + after. Records without a partner, where they are kept, are forwarded when none can come any more.
    *
-   * <p>Records are kept in buckets of time, each of which is removed as a whole.
+   * <p>Records are kept in buckets of time.
    */
   static final class StreamStream extends StatefulNode {
     private static final long serialVersionUID = 1L;
@@ -161,8 +161,8 @@ final class Joins {
     private final long grace;
     private final boolean[] keeps;
     private final long bucketMs;
-    /** The first bucket of each side. */
-    private final long[] oldest = new long[2];
+    /** The records of each side. */
+    private transient TimeBuckets[] sides;
     private transient Joiner joiner;
 
     StreamStream(
@@ -181,8 +181,10 @@ final class Joins {
     void open(Task owner) {
       super.open(owner);
       joiner = new Joiner(type, fields[LEFT]);
-      oldest[LEFT] = firstBucket(LEFT);
-      oldest[RIGHT] = firstBucket(RIGHT);
+      sides = new TimeBuckets[] {
+        new TimeBuckets(owner.store(), () -> keys(STATE), bucketMs),
+        new TimeBuckets(owner.store(), () -> keys(OTHER_SIDE), bucketMs)
+      };
     }
 
     @Override
@@ -213,11 +215,9 @@ final class Joins {
         }
         forward(record.withValue(joined).withTime(latest));
       }
-      long bucket = bucket(record.time());
-      byte[] at =
-          side(port).number(bucket).bytes(record.key()).number(record.time()).number(nextNumber()).done();
-      task.store().put(at, entry(record, !partners.isEmpty()));
-      oldest[port] = Math.min(oldest[port], bucket);
+      long bucket = sides[port].of(record.time());
+      byte[] at = sides[port].key(bucket).bytes(record.key()).number(record.time()).number(nextNumber()).done();
+      sides[port].put(bucket, at, entry(record, !partners.isEmpty()));
       if (keeps[port] && partners.isEmpty()) {
         expireAfter(closes, at);
       }
@@ -228,10 +228,11 @@ final class Joins {
     private List<Store.Entry> partners(StreamRecord record, int port) {
       long from = record.time() - before[port];
       long until = record.time() + after[port];
+      TimeBuckets others = sides[1 - port];
       List<Store.Entry> found = new ArrayList<>();
-      for (long bucket = Math.max(bucket(from), oldest[1 - port]); bucket <= bucket(until); bucket++) {
-        byte[] first = side(1 - port).number(bucket).bytes(record.key()).number(from).done();
-        byte[] behind = side(1 - port).number(bucket).bytes(record.key()).number(until + 1).done();
+      for (long bucket = Math.max(others.of(from), others.oldest()); bucket <= others.of(until); bucket++) {
+        byte[] first = others.key(bucket).bytes(record.key()).number(from).done();
+        byte[] behind = others.key(bucket).bytes(record.key()).number(until + 1).done();
         found.addAll(task.store().range(first, behind));
       }
       return found;
@@ -248,31 +249,9 @@ final class Joins {
           forward(StreamRecord.of(key(at), joined, time(at)));
         }
       }
-      removeBuckets(LEFT);
-      removeBuckets(RIGHT);
-    }
-
-    /** Removes the buckets none of whose records can find a partner any more. */
-    private void removeBuckets(int port) {
-      while (oldest[port] != Long.MAX_VALUE && (oldest[port] + 1) * bucketMs - 1 + after[port] + grace < time()) {
-        task.store().removeRange(side(port).number(oldest[port]).done(), side(port).number(oldest[port] + 1).done());
-        oldest[port] = firstBucket(port);
-      }
-    }
-
-    /** The first bucket of a side that has records; the greatest number if there is none. */
-    private long firstBucket(int port) {
-      byte[] side = side(port).done();
-      List<Store.Entry> first = task.store().range(side, Keys.behind(side), 1);
-      return first.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(first.get(0).key()).number();
-    }
-
-    private long bucket(long time) {
-      return Math.floorDiv(time, bucketMs);
-    }
-
-    private Keys side(int port) {
-      return keys(port == LEFT ? STATE : OTHER_SIDE);
+      // Records that cannot find a partner any more.
+      sides[LEFT].removeBefore(sides[LEFT].of(time() - after[LEFT] - grace));
+      sides[RIGHT].removeBefore(sides[RIGHT].of(time() - after[RIGHT] - grace));
     }
 
     /** Eight bytes, the first of which tells whether the record has found a partner, and its row. */

@@ -26,11 +26,6 @@ final class MemoryStore implements Store {
   }
 
   @Override
-  public void removeRange(byte[] from, byte[] to) {
-    entries.subMap(from, to).clear();
-  }
-
-  @Override
   public List<Entry> range(byte[] from, byte[] to, int limit) {
     List<Entry> found = new ArrayList<>();
     for (Map.Entry<byte[], byte[]> each : entries.subMap(from, to).entrySet()) {

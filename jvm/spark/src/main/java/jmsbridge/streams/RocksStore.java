@@ -25,7 +25,6 @@ import scala.Some;
 final class RocksStore implements Store {
   private static final String PREFIX = "spark.sql.streaming.stateStore.rocksdb.";
   private static final String COLUMNS = "default";
-  private static final int SOME = 1000;
 
   private final RocksDB rocks;
   private final File local;
@@ -89,14 +88,6 @@ final class RocksStore implements Store {
   @Override
   public void remove(byte[] key) {
     rocks.remove(key, COLUMNS, false, false, false);
-  }
-
-  @Override
-  public void removeRange(byte[] from, byte[] to) {
-    // The files of changes know no ranges.
-    for (List<Entry> some = range(from, to, SOME); !some.isEmpty(); some = range(from, to, SOME)) {
-      some.forEach(each -> remove(each.key()));
-    }
   }
 
   @Override

@@ -4,6 +4,9 @@ import java.util.List;
 
 /** Sorted entries of one task, of bytes under bytes. */
 interface Store {
+  /** Entries that are read at once where many are. */
+  int PAGE = 10_000;
+
   record Entry(byte[] key, byte[] value) {}
 
   /** The value under a key; null: none. */
@@ -12,9 +15,6 @@ interface Store {
   void put(byte[] key, byte[] value);
 
   void remove(byte[] key);
-
-  /** Removes the entries from a key (included) to a key (excluded). */
-  void removeRange(byte[] from, byte[] to);
 
   /** The entries from a key (included) to a key (excluded) in their order, the first {@code limit} of them. */
   List<Entry> range(byte[] from, byte[] to, int limit);
@@ -25,7 +25,12 @@ interface Store {
 
   /** Removes all entries of the node that kept them under a number. */
   default void removeAll(int node) {
-    removeRange(Keys.of(node, Character.MIN_VALUE).done(), Keys.of(node, (char) Byte.MAX_VALUE).done());
+    byte[] from = Keys.of(node, Character.MIN_VALUE).done();
+    byte[] to = Keys.of(node, (char) Byte.MAX_VALUE).done();
+    for (List<Entry> some = range(from, to, PAGE); !some.isEmpty(); some = range(from, to, PAGE)) {
+      some.forEach(each -> remove(each.key()));
+      from = some.get(some.size() - 1).key();
+    }
   }
 
   default List<Entry> startingWith(byte[] prefix) {

@@ -143,6 +143,13 @@ public final class TestRun {
     return task.counts();
   }
 
+  /** Number of entries of the state, of all nodes. */
+  public int entries() {
+    byte[] first = {};
+    byte[] behind = {-1, -1, -1, -1, -1, -1};
+    return task.store().range(first, behind).size();
+  }
+
   /** Releases what the run holds besides memory. */
   public void close() {
     task.release();
