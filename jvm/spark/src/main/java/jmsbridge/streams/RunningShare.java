@@ -137,7 +137,7 @@ final class RunningShare {
   /** Records that nodes did not process in this process so far. */
   private Map<String, Long> counts() {
     Task running = task;
-    return running == null ? countsBefore : new HashMap<>(running.counts());
+    return running == null ? countsBefore : running.counts();
   }
 
   ShareConsumer consumer() {
@@ -172,7 +172,7 @@ final class RunningShare {
       task.release();
     }
     task = new Task(program, store, publisher, python);
-    task.counts().putAll(before);
+    task.goOnCounting(before);
   }
 
   /** Says which record the task has read last; null: none came in time. */

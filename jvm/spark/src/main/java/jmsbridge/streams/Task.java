@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Spliterators;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.StreamSupport;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
@@ -21,10 +22,12 @@ final class Task {
   static final Header[] NO_HEADERS = {};
   private static final int MOST_TEXT = 500;
 
+  private record Event(String node, String name) {}
+
   private final Program program;
   private final Store store;
   private final Output output;
-  private final Map<String, Long> counts = new ConcurrentHashMap<>();
+  private final Map<Event, LongAdder> counts = new ConcurrentHashMap<>();
   private final PythonWorker python;
   private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
@@ -113,12 +116,22 @@ final class Task {
   }
 
   void count(String node, String event) {
-    counts.merge(node + "\t" + event, 1L, Long::sum);
+    counts.computeIfAbsent(new Event(node, event), any -> new LongAdder()).increment();
   }
 
-  /** Numbers of events, each under the name of its node, a tab and the event. */
+  /** Goes on with the numbers of events of an earlier task. */
+  void goOnCounting(Map<String, Long> before) {
+    before.forEach((event, number) -> {
+      String[] parts = event.split("\t");
+      counts.computeIfAbsent(new Event(parts[0], parts[1]), any -> new LongAdder()).add(number);
+    });
+  }
+
+  /** Numbers of events so far, each under the name of its node, a tab and the event; from any thread. */
   Map<String, Long> counts() {
-    return counts;
+    Map<String, Long> found = new HashMap<>();
+    counts.forEach((event, number) -> found.put(event.node() + "\t" + event.name(), number.sum()));
+    return found;
   }
 
   /** Treats a record whose value a source cannot read by the topology's policy. */
