@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+import structlog
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["close", "open_session", "running_tasks", "start"]
 
 _STOP_SECONDS = 20
+
+_log = structlog.get_logger(__name__)
 
 
 def start(config: Config, partitions: int | None = None, launched: Launch | None = None) -> SparkSession:
@@ -74,10 +77,14 @@ def close(session: SparkSession) -> None:
     assert gateway is not None, "a session has a gateway"
     process: subprocess.Popen[bytes] = gateway.proc
     if process.poll() is None:
-        # A JVM that is just ending does not answer any more, and has nothing left to stop.
-        with suppress(Py4JNetworkError, ConnectionError):
+        try:
             session.stop()
             gateway.shutdown()
+        except (Py4JNetworkError, ConnectionError) as error:
+            _log.debug("Spark's JVM is just ending, and has nothing left to stop", why=str(error))
+        except Py4JError as error:
+            # An error for which the caller closes the session must not be lost to this one.
+            _log.warning("Spark's session did not stop in order; its JVM is ended", why=str(error))
     SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
         # The JVM exits at the end of its standard input.

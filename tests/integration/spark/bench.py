@@ -94,7 +94,8 @@ class RouterProcess(Router):
     """A router that is a process, as in a bridge."""
 
     def __init__(self, properties: Path) -> None:
-        self._stderr = (properties.parent / "stderr.log").open("ab")
+        self._folder = properties.parent
+        self._stderr = (self._folder / "stderr.log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, str(_SCRIPT), str(properties)],
             stdin=subprocess.PIPE,
@@ -114,6 +115,10 @@ class RouterProcess(Router):
     def wait_end(self, seconds: float = 90) -> int:
         status = self._process.wait(seconds)
         self._reader.join(10)
+        # Shown by pytest if the test fails.
+        print(
+            f"router ended with {status}, {self.state}: {self.error}", (self._folder / "stderr.log").read_text()[-4000:]
+        )
         return status
 
     def stop(self) -> int:
