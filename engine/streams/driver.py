@@ -24,8 +24,10 @@ from pyspark.sql import functions as F
 
 from engine.record import Record
 from engine.streams.compile import compile_topology
+from engine.streams.nodes import SourceNode
 from engine.streams.program import JVM_ERRORS, Program, java_serde, plan, reason_of
 from engine.streams.schema_serdes import SchemaSerde
+from engine.streams.serdes import KeyKind
 from engine.streams.state import NodeState
 from engine.streams.topology import Topology, TopologyError
 
@@ -51,9 +53,9 @@ def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A published record: its key as text, and its value as the fields of JSON, Avro or Protobuf, or as text."""
+    """A published record: key and value as fields of Avro or Protobuf, the value also of JSON, or as text."""
 
-    key: str | None
+    key: Any
     value: Any
     timestamp: int
     """Milliseconds since 1970."""
@@ -92,12 +94,12 @@ class TopologyTestDriver:
     def pipe_input(
         self,
         topic: str,
-        key: str | bytes | None,
+        key: Mapping[str, Any] | str | bytes | int | None,
         value: Mapping[str, Any] | str | bytes | None,
         timestamp: int = 0,
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> None:
-        """Processes one record; a value that is a mapping is written as the topic's serde has it: JSON, Avro, Protobuf.
+        """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
         `timestamp` is in milliseconds since 1970.
 
@@ -105,7 +107,8 @@ class TopologyTestDriver:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.
             ValueError: the topology does not read the topic.
         """
-        if topic not in {source.topic for source in self._topology.sources}:
+        source = next((each for each in self._topology.sources if each.topic == topic), None)
+        if source is None:
             msg = f"the topology does not read {topic}"
             raise ValueError(msg)
         running = self._running()
@@ -116,7 +119,7 @@ class TopologyTestDriver:
             flat.add(data)
         try:
             content = self._content(topic, value) if isinstance(value, Mapping) else _encoded(value)
-            running.pipe(topic, _encoded(key), content, timestamp, flat)
+            running.pipe(topic, self._key(source, key), content, timestamp, flat)
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
 
@@ -133,10 +136,16 @@ class TopologyTestDriver:
     def read_output(self, topic: str, *, as_bytes: bool = False) -> list[Output]:
         """The records published to a topic since they were last read, in their order.
 
-        `as_bytes` leaves their values as they are in Kafka.
+        `as_bytes` leaves their values, and keys that have a schema, as they are in Kafka.
         """
         packed = bytes(self._running().take(topic))
-        return list(_outputs(packed, lambda value: value if as_bytes else self._decoded(topic, value)))
+        return list(
+            _outputs(
+                packed,
+                lambda key: self._decoded_key(topic, key, as_bytes=as_bytes),
+                lambda value: value if as_bytes else self._decoded(topic, value),
+            )
+        )
 
     def get_store(self, node: str) -> NodeState:
         """The state of a node; StateError if it keeps none that can be shown."""
@@ -161,6 +170,23 @@ class TopologyTestDriver:
     def _content(self, topic: str, value: Mapping[str, Any]) -> bytes:
         assert self._program is not None
         return bytes(self._program.java.encoded(topic, json.dumps(value).encode()))
+
+    def _key(self, source: SourceNode, key: Any) -> bytes | None:
+        if key is None or isinstance(key, bytes):
+            return key
+        if isinstance(source.key, SchemaSerde):
+            assert self._program is not None
+            return bytes(self._program.java.encodedKey(source.topic, json.dumps(key).encode()))
+        if source.key is KeyKind.LONG and isinstance(key, int):
+            return key.to_bytes(8, "big", signed=True)
+        return (json.dumps(key) if isinstance(key, Mapping) else str(key)).encode()
+
+    def _decoded_key(self, topic: str, key: bytes, *, as_bytes: bool) -> Any:
+        assert self._program is not None
+        found = None if topic == self._program.dead_letters else self._program.java.decodedKey(topic, key)
+        if found is None:
+            return key.decode("utf-8", "replace")
+        return key if as_bytes else json.loads(bytes(found))
 
     def _decoded(self, topic: str, value: bytes) -> Any:
         assert self._program is not None
@@ -224,7 +250,7 @@ def _encoded(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _outputs(packed: bytes, decoded: Callable[[bytes], Any]) -> Iterator[Output]:
+def _outputs(packed: bytes, decoded_key: Callable[[bytes], Any], decoded: Callable[[bytes], Any]) -> Iterator[Output]:
     """The records in the bytes that `jmsbridge.streams.TestRun.take` returns."""
     at = 0
     while at < len(packed):
@@ -243,7 +269,7 @@ def _outputs(packed: bytes, decoded: Callable[[bytes], Any]) -> Iterator[Output]
             if name is not None
         )
         yield Output(
-            None if key is None else key.decode("utf-8", "replace"),
+            None if key is None else decoded_key(key),
             None if value is None else decoded(value),
             timestamp,
             tuple(pairs),

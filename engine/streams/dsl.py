@@ -25,6 +25,7 @@ from itertools import count
 from typing import Literal
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from engine.streams import nodes
 from engine.streams.branches import Branches
@@ -37,8 +38,7 @@ from engine.streams.python_functions import (
     without_result,
 )
 from engine.streams.row import Row
-from engine.streams.serdes import KeyKind, Serde, binary
-from engine.streams.serdes import json as json_serde
+from engine.streams.serdes import Key, KeyKind, Serde, binary, key_form
 from engine.streams.topology import Topology, TopologyError, faults_of
 from engine.streams.windows import Duration, Windows, milliseconds
 from routes.errors import BridgeError
@@ -63,24 +63,39 @@ class StreamsBuilder:
         self._faults: list[str] = []
 
     def stream(
-        self, topic: str, *, value: Serde | None = None, key: KeyKind | str = KeyKind.TEXT, name: str | None = None
+        self, topic: str, *, value: Serde | None = None, key: Key = KeyKind.TEXT, name: str | None = None
     ) -> Stream:
-        """A stream of the records of a topic, whose values have the form `value`, or are bytes."""
-        name = self._named(name, "stream")
-        return self._add(nodes.SourceNode(name, topic=topic, value=value or binary(), key=KeyKind(key)))
+        """A stream of the records of a topic, whose values have the form `value`, or are bytes.
 
-    def table(self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None) -> Table:
-        """A table of the latest value of each key of a topic; a record without a value removes its key."""
+        Keys are `text`, `bytes`, `long`, or have fields or a schema: `json(…)`, `avro(…)`, `protobuf(…)`. Those are
+        compared by what is in them, and not by their bytes: where the records of a key have to be together, they
+        go through an internal topic.
+        """
+        return self._source(self._named(name, "stream"), topic, value or binary(), key)
+
+    def table(self, topic: str, *, value: Serde, key: Key = KeyKind.TEXT, name: str | None = None) -> Table:
+        """A table of the latest value of each key of a topic; a record without a value removes its key.
+
+        Keys are as those of `stream`.
+        """
         name = self._named(name, "table")
-        source = self._add(nodes.SourceNode(f"{name}-source", topic=topic, value=value, key=KeyKind(key)))
+        source = self._source(f"{name}-source", topic, value, key)
+        if source._is_moved:
+            source = source.repartition(name=f"{name}-keys")
         return self._table(nodes.ToTable(name, (source.name,)))
 
+    def _source(self, name: str, topic: str, value: Serde, key: Key) -> Stream:
+        form = key_form(key)
+        node = nodes.SourceNode(name, topic=topic, value=value, key=form)
+        # Equal keys may differ in their bytes, by the schema's id for one, and so be in several partitions.
+        return self._add(node, is_moved=not isinstance(form, KeyKind))
+
     def global_table(
-        self, topic: str, *, value: Serde, key: KeyKind | str = KeyKind.TEXT, name: str | None = None
+        self, topic: str, *, value: Serde, key: Key = KeyKind.TEXT, name: str | None = None
     ) -> GlobalTable:
         """A table of all partitions of a topic, which every task has whole, in memory."""
         name = self._named(name, "global-table")
-        self._nodes.append(nodes.GlobalTableNode(name, topic=topic, value=value, key=KeyKind(key)))
+        self._nodes.append(nodes.GlobalTableNode(name, topic=topic, value=value, key=key_form(key)))
         return GlobalTable(self, name)
 
     def build(self) -> Topology:
@@ -214,7 +229,7 @@ class Stream:
         return self._then(nodes.FlatMap(name, (self.name,), array=array))
 
     def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
-        """The records with another key, as text or binary."""
+        """The records with another key: a struct or bytes as they are, and everything else as text."""
         return self._keyed(self._builder._named(name, "select-key"), key)
 
     def split(self, name: str) -> Branches[Stream]:
@@ -307,14 +322,22 @@ class Stream:
         name = self._builder._named(name, "to-table")
         return self._builder._table(nodes.ToTable(name, (self._placed().name,)))
 
-    def to(self, topic: str | Column | RowFunction, *, value: Serde | None = None, name: str | None = None) -> None:
+    def to(
+        self,
+        topic: str | Column | RowFunction,
+        *,
+        value: Serde | None = None,
+        key: Key | None = None,
+        name: str | None = None,
+    ) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
 
         A `TopicChoice` is a function whose topics are known: they are checked and shown. Without `value`, values that
-        are bytes or one text are published as they are, others as JSON.
+        are bytes or one text are published as they are, others as JSON. So are keys without `key`.
         """
         name = self._builder._named(name, "to")
-        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value))
+        form = None if key is None else key_form(key)
+        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value, key=form))
 
     def fail(self, message: RowFunction, *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
@@ -513,25 +536,27 @@ class Table:
         name = self._builder._named(name, "to-stream")
         return self._builder._add(nodes.ToStream(name, (self.name,), keeps_removals=self._windows is None))
 
-    def to(self, topic: str, *, value: Serde | None = None, name: str | None = None) -> None:
+    def to(self, topic: str, *, value: Serde | None = None, key: Key | None = None, name: str | None = None) -> None:
         """Publishes the changes of the table, as `to_stream().to(…)`."""
-        self.to_stream().to(topic, value=value, name=name)
+        self.to_stream().to(topic, value=value, key=key, name=name)
 
-    def changelog(self, topic: str, *, value: Serde | None = None, name: str | None = None) -> Table:
+    def changelog(
+        self, topic: str, *, value: Serde | None = None, key: Key | None = None, name: str | None = None
+    ) -> Table:
         """Publishes each change to a compacted topic, from which others can read the whole table; returns the table.
 
-        A removed row is a record without a value. Rows of windows have keys of their own, JSON such as
-        `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic is created when the topology starts.
+        A removed row is a record without a value. Rows of windows have keys of their own, with the fields `key` and
+        `window_start`; without `key`, JSON such as `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic
+        is created when the topology starts.
         """
         name = self._builder._named(name, "changelog")
         changes = self
+        form = None if key is None else key_form(key)
         if self._windows is not None:
-            node = nodes.SelectKey(
-                f"{name}-key", (self.name,), key=lambda _: json_serde().writer(("key", "window_start"))
-            )
+            node = nodes.SelectKey(f"{name}-key", (self.name,), key=lambda _: F.struct("key", "window_start"))
             changes = self._then(node)
         stream = self._builder._add(nodes.ToStream(f"{name}-changes", (changes.name,)))
-        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, is_compacted=True))
+        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, key=form, is_compacted=True))
         return self
 
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.streams.python_functions import ProcessFunction, PythonFunction, TimerFunction
 from engine.streams.row import Row
-from engine.streams.serdes import ColumnSerde, KeyKind, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, KeyForm, KeyKind, Serde, SerdeKind
 from engine.streams.windows import Windows
 
 __all__ = [
@@ -138,7 +138,7 @@ class SourceNode(Node):
 
     topic: str = ""
     value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
-    key: KeyKind = field(default=KeyKind.TEXT, kw_only=True)
+    key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class SelectKey(Node):
 
     key: Expression = field(kw_only=True)
     like: str | None = field(default=None, kw_only=True)
-    """Name of a node whose kind of key it has; None: bytes for bytes, and text for everything else."""
+    """Name of a node whose kind of key it has; None: a struct or bytes as they are, and text for everything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +335,8 @@ class SinkNode(Node):
     topic: str | Column | RowFunction = field(kw_only=True)
     value: Serde | None = field(default=None, kw_only=True)
     """Form of the values; None: bytes or text if that is all they have, else JSON."""
+    key: KeyForm | None = field(default=None, kw_only=True)
+    """Form of the keys; None: as they are, structs as JSON."""
     is_compacted: bool = field(default=False, kw_only=True)
     """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
 

@@ -53,7 +53,7 @@ from engine.streams.nodes import (
 from engine.streams.python_functions import PackedFunction, pickled
 from engine.streams.row import HeaderView, JvmFunctions, Row
 from engine.streams.schema_serdes import SchemaSerde
-from engine.streams.serdes import ColumnSerde, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, KeyForm, KeyKind, Serde, SerdeKind
 from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -156,11 +156,11 @@ class _Planner:
 
     @add.register
     def _(self, node: SourceNode) -> None:
-        self._java.source(node.name, node.topic, node.key.upper(), self._reader(node.value))
+        self._java.source(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
 
     @add.register
     def _(self, node: GlobalTableNode) -> None:
-        self._java.globalTable(node.name, node.topic, node.key.upper(), self._reader(node.value))
+        self._java.globalTable(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
 
     @add.register
     def _(self, node: JoinGlobal) -> None:
@@ -194,8 +194,7 @@ class _Planner:
 
     @add.register
     def _(self, node: SelectKey) -> None:
-        kind = None if node.like is None else self._java.keyKind(node.like)
-        self._java.selectKey(node.name, *node.parents, self._column(node.key), kind)
+        self._java.selectKey(node.name, *node.parents, self._column(node.key), node.like)
 
     @add.register
     def _(self, node: Merge) -> None:
@@ -281,21 +280,38 @@ class _Planner:
         value = self._schemas(serde) if isinstance(serde, SchemaSerde) else serde.writer(fields)._jc
         is_json = isinstance(serde, ColumnSerde) and serde.kind is SerdeKind.JSON
         sink = self._java.jsonSink if is_json else self._java.sink
-        sink(node.name, parent, topic, chosen, value)
+        sink(node.name, parent, topic, chosen, self._key_writer(node.key, parent, topic), value)
 
     def show(self, node: Node) -> None:
         """Makes the state of a node readable: its fields and, unless one of them has this name, its key."""
         fields = dict.fromkeys(("key", *self._java.shownNames(node.name)))
         self._java.show(node.name, ColumnSerde(SerdeKind.JSON).writer(tuple(fields))._jc)
 
-    def _reader(self, serde: Serde) -> Any:
+    def _key_reader(self, node: SourceNode) -> Any:
+        """The name of a kind of keys, or a reader of their fields."""
+        if isinstance(node.key, KeyKind):
+            return node.key.upper()
+        return self._reader(node.topic, node.key, role="KEY")
+
+    def _key_writer(self, form: KeyForm | None, parent: str, topic: str | None) -> Any:
+        if isinstance(form, SchemaSerde):
+            return self._java.keyWriter(parent, topic, self._schemas(form, role="KEY"))
+        if isinstance(form, ColumnSerde):
+            kind = self._java.keyKind(parent)
+            if not kind.startswith("struct<"):
+                msg = f"keys of the kind {kind.lower()} have no fields for JSON: choose a struct with select_key"
+                raise ValueError(msg)
+            form = KeyKind.TEXT
+        return self._java.keyWriter(parent, None if form is None else form.upper())
+
+    def _reader(self, topic: str, serde: Serde, role: str = "VALUE") -> Any:
         if isinstance(serde, SchemaSerde):
-            return self._schemas(serde)
+            return self._java.reader(topic, self._schemas(serde, role))
         reader = self._java.jsonReader if serde.kind is SerdeKind.JSON else self._java.reader
         return reader(serde.reader()._jc)
 
-    def _schemas(self, serde: SchemaSerde) -> Any:
-        return java_serde(serde, self._schema_serde, self._registry)
+    def _schemas(self, serde: SchemaSerde, role: str = "VALUE") -> Any:
+        return java_serde(serde, self._schema_serde, self._registry, role)
 
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
@@ -324,14 +340,17 @@ class _Planner:
         return made
 
 
-def java_serde(serde: SchemaSerde, make: Any, registry: Any) -> Any:
-    """The `jmsbridge.serdes.SchemaSerde` of a serde, made by its class; ValueError if it lacks its registry."""
+def java_serde(serde: SchemaSerde, make: Any, registry: Any, role: str = "VALUE") -> Any:
+    """The `jmsbridge.serdes.SchemaSerde` of a serde, made by its class; ValueError if it lacks its registry.
+
+    `role` is `KEY` or `VALUE`.
+    """
     if serde.uses_registry and registry is None:
         msg = f"{serde} needs a schema registry: set schema.registry.url, or give a schema and registry=False"
         raise ValueError(msg)
     used = registry if serde.uses_registry else None
     about = serde.schema, serde.subject, serde.version, serde.registers
-    return make(str(serde.format), serde.message, used, *about)
+    return make(role, str(serde.format), serde.message, used, *about)
 
 
 def is_outage(error: BaseException | None) -> bool:

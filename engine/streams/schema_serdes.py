@@ -1,6 +1,6 @@
-"""Serdes of values with a schema: Avro and Protobuf, bare or in Confluent's wire format with a schema registry.
+"""Serdes of keys and values with a schema: Avro and Protobuf, bare or in Confluent's wire format with a registry.
 
-The values are read and written in the JVM (`jmsbridge.serdes` in `jvm/spark`); a serde here says how.
+They are read and written in the JVM (`jmsbridge.serdes` in `jvm/spark`); a serde here says how.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["SchemaFormat", "SchemaSerde", "avro", "protobuf"]
 
 
 class SchemaFormat(StrEnum):
-    """Format of values with a schema, by its name in a registry."""
+    """Format of keys and values with a schema, by its name in a registry."""
 
     AVRO = "AVRO"
     PROTOBUF = "PROTOBUF"
@@ -22,7 +22,7 @@ class SchemaFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaSerde:
-    """Form of the values of a topic that have a schema; make one with `avro` or `protobuf`."""
+    """Form of the keys or values of a topic that have a schema; make one with `avro` or `protobuf`."""
 
     format: SchemaFormat
     schema: str
@@ -30,7 +30,7 @@ class SchemaSerde:
     message: str
     """Full name of a Protobuf message; empty: the first one of the schema."""
     subject: str
-    """Subject in the registry; empty: `TOPIC-value`."""
+    """Subject in the registry; empty: `TOPIC-value`, and `TOPIC-key` for keys."""
     version: int
     """Version of the subject; 0: the latest."""
     uses_registry: bool
@@ -51,12 +51,12 @@ def avro(
     registry: bool = True,
     register: bool = True,
 ) -> SchemaSerde:
-    """Avro values, by default in Confluent's wire format with a schema registry.
+    """Avro keys or values, by default in Confluent's wire format with a schema registry.
 
     Args:
         schema: the schema as JSON. Without one, a source reads with a version of the subject, and a sink writes a
             record of its fields, or a version of the subject if `version` is given or `register` is False.
-        subject: the subject in the registry; without one, `TOPIC-value`.
+        subject: the subject in the registry; without one, `TOPIC-value`, and `TOPIC-key` for keys.
         version: the version of the subject; without one, the latest.
         registry: False: the values are bare bytes of the given schema.
         register: whether a sink registers its schema; False: it has to be registered already.
@@ -73,14 +73,14 @@ def protobuf(
     registry: bool = True,
     register: bool = True,
 ) -> SchemaSerde:
-    """Protobuf values, by default in Confluent's wire format with a schema registry.
+    """Protobuf keys or values, by default in Confluent's wire format with a schema registry.
 
     Args:
         schema: a generated Python class, or a FileDescriptorSet, such as `protoc --include_imports
             --descriptor_set_out=FILE` makes. Without one, sources and sinks take a version of the subject; a sink then
             needs `version`, or `register=False`.
         message: the full name of the message; without one, the first of the schema.
-        subject: the subject in the registry; without one, `TOPIC-value`.
+        subject: the subject in the registry; without one, `TOPIC-value`, and `TOPIC-key` for keys.
         version: the version of the subject; without one, the latest.
         registry: False: the values are bare bytes of the given schema.
         register: whether a sink registers its schema; False: it has to be registered already.

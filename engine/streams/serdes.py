@@ -1,4 +1,4 @@
-"""Serdes: how the bytes of a record's value become fields, and fields become bytes."""
+"""Serdes: how the bytes of a record's key and value become fields, and fields become bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from engine.streams.schema_serdes import SchemaSerde
 
-__all__ = ["ColumnSerde", "KeyKind", "Serde", "SerdeKind", "binary", "json", "text"]
+__all__ = ["ColumnSerde", "Key", "KeyForm", "KeyKind", "Serde", "SerdeKind", "binary", "json", "key_form", "text"]
 
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone": "UTC"}
 """Timestamps in JSON are those of ISO 8601, in UTC."""
@@ -68,6 +68,10 @@ class ColumnSerde:
 
 Serde: TypeAlias = ColumnSerde | SchemaSerde
 """Form of the values of a topic."""
+KeyForm: TypeAlias = KeyKind | ColumnSerde | SchemaSerde
+"""Form of the keys of a topic; a serde of columns is one of JSON."""
+Key: TypeAlias = KeyKind | str | ColumnSerde | SchemaSerde
+"""Form of the keys of a topic as it may be given."""
 
 
 def binary() -> ColumnSerde:
@@ -83,3 +87,12 @@ def text() -> ColumnSerde:
 def json(schema: str = "") -> ColumnSerde:
     """JSON objects with these fields, as text of Spark SQL; a sink needs no schema, since it writes all fields."""
     return ColumnSerde(SerdeKind.JSON, schema)
+
+
+def key_form(given: Key) -> KeyForm:
+    """The form of keys that is given as a name or a serde; ValueError for a name that is none."""
+    if isinstance(given, SchemaSerde):
+        return given
+    if isinstance(given, ColumnSerde):
+        return given if given.kind is SerdeKind.JSON else KeyKind(given.kind)
+    return KeyKind(given)

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from engine.streams.nodes import SHOWN, Aggregate
+from engine.streams.program import JVM_ERRORS
 from engine.streams.serdes import KeyKind
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from engine.streams.program import Program
 
 __all__ = ["NodeState", "StateError"]
 
-Key: TypeAlias = "str | bytes | int"
+Key: TypeAlias = "str | bytes | int | Mapping[str, Any]"
 Time: TypeAlias = "datetime | int"
 """A datetime, of UTC if it names no zone, or milliseconds since 1970."""
 
@@ -36,7 +37,8 @@ class NodeState:
 
     A row is a dict of its fields, with its key in `key`. Rows come partition by partition, those with short keys first,
     keys of one length in the order of their bytes, and windows of a key by their starts. They are read as they are
-    taken. A key may be given as text, as bytes, or as a number.
+    taken. A key may be given as text, as bytes, or as a number, one with fields as a
+    mapping or its JSON.
     """
 
     def __init__(self, program: Program, node: str, ask: Callable[..., Any]) -> None:
@@ -51,7 +53,8 @@ class NodeState:
             raise StateError(msg)
         found = shown[node]
         self._name = node
-        self._kind = KeyKind(program.key_kind(node).lower())
+        self._program = program
+        self._kind = next((each for each in KeyKind if each.upper() == program.key_kind(node)), None)
         self._has_windows = isinstance(found, Aggregate) and found.windows is not None
         self._ask = ask
 
@@ -112,6 +115,9 @@ class NodeState:
         if not self._has_windows and not (since is None and until is None):
             msg = f"'{self._name}' has no windows: ask without times"
             raise StateError(msg)
+        if self._kind is None and not (from_key is None and to_key is None and prefix is None):
+            msg = f"the keys of '{self._name}' have no order: ask for one key, or for all"
+            raise StateError(msg)
         if prefix is not None and self._kind is KeyKind.LONG:
             msg = f"the keys of '{self._name}' are numbers: ask for a range of them in place of a prefix"
             raise StateError(msg)
@@ -133,12 +139,22 @@ class NodeState:
     def _bytes(self, key: Key) -> bytes:
         if isinstance(key, bytes):
             return key
+        if self._kind is None:
+            return self._typed(key)
         if self._kind is not KeyKind.LONG:
             return str(key).encode()
         try:
-            return _long(int(key))
+            return _long(int(str(key)))
         except (ValueError, OverflowError) as error:
             msg = f"the keys of '{self._name}' are whole numbers of 64 bits, and {key!r} is none"
+            raise StateError(msg) from error
+
+    def _typed(self, key: Key) -> bytes:
+        text = key if isinstance(key, str) else json.dumps(key)
+        try:
+            return bytes(self._program.java.keyBytes(self._name, text.encode()))
+        except JVM_ERRORS as error:
+            msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, and {text} as JSON is none"
             raise StateError(msg) from error
 
     def _read(self, ranges: list[tuple[Any, ...]], limit: int | None) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ from engine.streams.nodes import (
     SourceNode,
 )
 from engine.streams.program import internal_topic
+from engine.streams.serdes import KeyKind
 from engine.streams.topology import TopologyError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from engine.streams.topology import Topology
 
 __all__ = ["Layout", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+
+_PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,10 @@ def fingerprints(program: Program) -> dict[str, str]:
             if isinstance(node, KeyedProcess):
                 # What the function gets and returns is not in the state.
                 about = [], "", [node.state, program.key_kind(node.name)]
-            found[node.name] = _digest([type(node).__name__, *about])
+            kind = program.key_kind(node.name)
+            # State that was kept before keys had types goes on.
+            typed = [] if kind in _PLAIN_KEYS else [kind]
+            found[node.name] = _digest([type(node).__name__, *about, *typed])
     return found
 
 

@@ -6,9 +6,20 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, TimeWindows, Topology, avro, json, protobuf
+from engine.streams import (
+    InputRecord,
+    ProcessorContext,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    avro,
+    json,
+    protobuf,
+    text,
+)
 
 PREFIX = os.environ.get("TOPOLOGY_PREFIX", "")
+VISITOR = '{"type":"record","name":"Visitor","fields":[{"name":"name","type":"string"},{"name":"n","type":"long"}]}'
 
 
 def _counts(size: str) -> Topology:
@@ -104,11 +115,13 @@ def paged_anew() -> Topology:
 
 
 def schemas() -> Topology:
-    """Clicks in Avro and pages in Protobuf, read by the latest schemas of a registry and written again."""
+    """Clicks in Avro and pages in Protobuf, read by a registry's latest schemas and written again; visits by keys."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")
     clicks = builder.stream(f"{PREFIX}-clicks", value=avro())
     clicks.map_values(page="page", total="CAST(n + 1 AS int)", note="note").to(f"{PREFIX}-counts-out", value=avro())
     pages = f"{PREFIX}-pages"
     same = protobuf(subject=f"{pages}-value", register=False)
     builder.stream(pages, value=protobuf()).filter("views > 1").to(f"{PREFIX}-joined-out", value=same)
+    visits = builder.stream(f"{PREFIX}-visits", value=text(), key=avro(VISITOR)).group_by_key().count(name="visits")
+    visits.to(f"{PREFIX}-visits-out", key=avro(VISITOR))
     return builder.build()

@@ -1,4 +1,4 @@
-"""A topology with Avro and Protobuf values, on a real Kafka and a registry that others have written to."""
+"""A topology with Avro and Protobuf keys and values, on a real Kafka and a registry that others have written to."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, Proto
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from tests.integration.topologies import definitions
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
 from tests.integration.topologies.registry import ApicurioRegistry
 from tests.waiting import until
@@ -31,6 +32,9 @@ PAGE = {"name": "page", "type": "string"}
 OLD = {"type": "record", "name": "Click", "fields": [PAGE, {"name": "n", "type": "int"}]}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}
 NEW = {"type": "record", "name": "Click", "fields": [PAGE, {"name": "n", "type": "long"}, NOTE]}
+VISITOR = json.loads(definitions.VISITOR)
+PAGE_BEFORE = {"name": "from_page", "type": "string", "default": ""}
+NEW_VISITOR = {**VISITOR, "fields": [*VISITOR["fields"], PAGE_BEFORE]}
 NEWER = {**NEW, "fields": [*NEW["fields"], {"name": "more", "type": "string", "default": ""}]}
 
 
@@ -70,6 +74,12 @@ class Client:
         write = ProtobufSerializer(type(page), self._client, {"use.deprecated.format": False})
         self.send("pages", write(page, self._about("pages")))
 
+    def send_visit(self, schema: dict[str, Any], **key: Any) -> None:
+        topic = f"{self._bench.prefix}-visits"
+        write = AvroSerializer(self._client, json.dumps(schema))
+        self._producer.produce(topic, b"x", write(key, SerializationContext(topic, MessageField.KEY)))
+        assert self._producer.flush(30) == 0
+
     def received(self, topic: str) -> list[Message]:
         name = f"{self._bench.prefix}-{topic}"
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "test", "log_level": 0})
@@ -82,6 +92,12 @@ class Client:
     def clicks(self) -> list[Any]:
         read = AvroDeserializer(self._client)
         return [read(each.value(), self._about("counts-out")) for each in self.received("counts-out")]
+
+    def visits(self) -> list[tuple[Any, Any]]:
+        read = AvroDeserializer(self._client)
+        about = SerializationContext(f"{self._bench.prefix}-visits-out", MessageField.KEY)
+        found = [(read(each.key(), about), json.loads(each.value())) for each in self.received("visits-out")]
+        return sorted(found, key=lambda each: (each[0]["n"], each[1]["count"]))
 
     def pages(self, page: Any) -> list[Any]:
         read = ProtobufDeserializer(page, {"use.deprecated.format": False})
@@ -115,11 +131,17 @@ def test_values_of_other_programs_are_read_by_their_own_schemas_and_an_outage_of
     client.send_avro(OLD, page="a", n=1)
     client.send_avro(NEW, page="b", n=2, note="x")
     client.send_page(page(title="T", views=5))
+    for number in range(4):
+        client.send_visit(VISITOR, name="ann", n=number)
+        client.send_visit(NEW_VISITOR, name="ann", n=number, from_page="a")
     running = bench.start("schemas")
     wanted = [{"page": "a", "total": 2, "note": None}, {"page": "b", "total": 3, "note": "x"}]
     until(lambda: len(client.clicks()) == 2, 120, "two clicks")
     assert client.clicks() == wanted
     until(lambda: client.pages(page) == [page(title="T", views=5)], 60, "a page")
+
+    visits = [({"name": "ann", "n": number}, {"count": count}) for number in range(4) for count in (1, 2)]
+    until(lambda: client.visits() == visits, 60, "visits of keys that two schemas have written")
 
     client.send("clicks", struct.pack(">bi", 0, 99_999) + b"x")
     until(lambda: client.letters() == ["the schema registry knows no schema with the id 99999"], 60, "a dead letter")

@@ -28,7 +28,6 @@ import scala.Option;
 final class AvroFormat implements Format {
   private static final long serialVersionUID = 1L;
   private static final String VALUE = "value";
-  private static final String RECORD = "Value";
   private static final String LIMITS = "org.apache.avro.limits.%s.maxLength";
 
   static {
@@ -49,8 +48,8 @@ final class AvroFormat implements Format {
   }
 
   @Override
-  public SchemaText schema(StructType fields) {
-    return new SchemaText(SchemaConverters.toAvroType(fields, false, RECORD, "").toString(), List.of());
+  public SchemaText schema(DataType type, String name) {
+    return new SchemaText(SchemaConverters.toAvroType(type, false, name, "").toString(), List.of());
   }
 
   @Override
@@ -66,7 +65,8 @@ final class AvroFormat implements Format {
     return List.of(fields(schema).fields()).stream().filter(each -> !each.nullable()).map(StructField::name).toList();
   }
 
-  private boolean isRecord(SchemaText schema) {
+  @Override
+  public boolean isRecord(SchemaText schema) {
     return parsed(schema).getType() == Schema.Type.RECORD;
   }
 

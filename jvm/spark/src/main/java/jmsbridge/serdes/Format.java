@@ -6,6 +6,7 @@ import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -20,11 +21,14 @@ interface Format extends Serializable {
   /** The schema that a user has given. */
   SchemaText schema(String given);
 
-  /** The schema of values with these fields, for which no schema is given. */
-  SchemaText schema(StructType fields);
+  /** The schema of values of a type, for which no schema is given; a record has this name. */
+  SchemaText schema(DataType type, String name);
 
-  /** Fields of the values of a schema. */
+  /** Fields of the values of a schema; values that are no records are in one field, {@code value}. */
   StructType fields(SchemaText schema);
+
+  /** Whether the values of a schema are records. */
+  boolean isRecord(SchemaText schema);
 
   /** Names of the fields that a value of the schema cannot lack. */
   List<String> required(SchemaText schema);

@@ -33,6 +33,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /** Protobuf: the library reads and writes messages by their descriptors, {@link ProtobufRows} turns them into rows. */
@@ -109,7 +110,7 @@ final class ProtobufFormat implements Format {
   }
 
   @Override
-  public SchemaText schema(StructType fields) {
+  public SchemaText schema(DataType type, String name) {
     throw new IllegalArgumentException(
         "the numbers of Protobuf's fields cannot be told from the record's fields: give a schema, or register=False for"
             + " the one that the registry has");
@@ -118,6 +119,11 @@ final class ProtobufFormat implements Format {
   @Override
   public StructType fields(SchemaText schema) {
     return ProtobufRows.type(descriptor(schema));
+  }
+
+  @Override
+  public boolean isRecord(SchemaText schema) {
+    return true;
   }
 
   @Override

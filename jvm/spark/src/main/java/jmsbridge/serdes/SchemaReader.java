@@ -15,6 +15,7 @@ public final class SchemaReader implements ValueReader {
   static final byte MAGIC = 0;
   private static final int HEAD_BYTES = 1 + Integer.BYTES;
 
+  private final Role role;
   private final Format format;
   private final SchemaRegistry registry;
   private final SchemaText schema;
@@ -23,7 +24,8 @@ public final class SchemaReader implements ValueReader {
   private transient UnsafeProjection rows;
 
   /** Creates a reader into the fields of a schema; {@code registry} is null for bare values. */
-  SchemaReader(Format format, SchemaRegistry registry, SchemaText schema) {
+  SchemaReader(Role role, Format format, SchemaRegistry registry, SchemaText schema) {
+    this.role = role;
     this.format = format;
     this.registry = registry;
     this.schema = schema;
@@ -58,9 +60,14 @@ public final class SchemaReader implements ValueReader {
     }
   }
 
-  /** A writer of values of the same schema, for tests. */
-  public SchemaWriter writer(String subject) {
-    return new SchemaWriter(format, registry, schema, subject, true);
+  /** Whether what is read are records; if not, it is in one field, {@code value}. */
+  public boolean isRecord() {
+    return format.isRecord(schema);
+  }
+
+  /** A writer of the same schema, for tests. */
+  public SchemaWriter writer() {
+    return new SchemaWriter(role, format, registry, schema, null, true);
   }
 
   private static int id(ByteBuffer bytes) {

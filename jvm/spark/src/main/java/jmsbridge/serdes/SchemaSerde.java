@@ -1,10 +1,12 @@
 package jmsbridge.serdes;
 
 import java.util.List;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** Serde of values with a schema, as it is declared; makes readers and writers when a topology is planned. */
+/** Serde of keys or values with a schema, as it is declared; makes readers and writers when a topology is planned. */
 public final class SchemaSerde {
+  private final Role role;
   private final Format format;
   private final SchemaRegistry registry;
   private final String given;
@@ -15,6 +17,7 @@ public final class SchemaSerde {
   /**
    * Creates the serde.
    *
+   * @param role {@code KEY} or {@code VALUE}
    * @param format name of the format in a registry
    * @param message the message in a Protobuf schema; empty: its first
    * @param registry null: values are bare
@@ -24,8 +27,9 @@ public final class SchemaSerde {
    * @param registers whether a sink registers its schema
    */
   public SchemaSerde(
-      String format, String message, SchemaRegistry registry, String given, String subject, int version,
+      String role, String format, String message, SchemaRegistry registry, String given, String subject, int version,
       boolean registers) {
+    this.role = Role.valueOf(role);
     this.format = Formats.of(format, message);
     this.registry = registry;
     this.given = given;
@@ -34,36 +38,40 @@ public final class SchemaSerde {
     this.registers = registers;
   }
 
-  static String subject(String topic) {
-    return topic + "-value";
-  }
-
   /** Registers the given schema, for tests; returns its id. */
   public int register(String under) {
     return registry.register(format.type(), under, format.schema(given));
   }
 
   public SchemaReader reader(String topic) {
-    return new SchemaReader(format, registry, given.isEmpty() ? registered(topic) : format.schema(given));
+    return new SchemaReader(role, format, registry, given.isEmpty() ? registered(topic) : format.schema(given));
   }
 
-  /** A writer of values with these fields; {@code topic} is null if each record chooses its own. */
-  public SchemaWriter writer(String topic, StructType fields) {
-    SchemaText schema = writersSchema(topic, fields);
-    check(fields, format.fields(schema), format.required(schema));
-    SchemaWriter writer = new SchemaWriter(format, registry, schema, subject.isEmpty() ? null : subject, registers);
+  /** A writer of values of this type; {@code topic} is null if each record chooses its own. */
+  public SchemaWriter writer(String topic, DataType type) {
+    SchemaText schema = writersSchema(topic, type);
+    if (role == Role.KEY && type instanceof StructType != format.isRecord(schema)) {
+      throw new IllegalArgumentException(
+          "keys of the type %s do not fit a schema of %s: choose another key with select_key"
+              .formatted(type.simpleString(), format.isRecord(schema) ? "records" : "single values"));
+    }
+    if (type instanceof StructType fields) {
+      check(fields, format.fields(schema), format.required(schema));
+    }
+    SchemaWriter writer =
+        new SchemaWriter(role, format, registry, schema, subject.isEmpty() ? null : subject, registers);
     if (topic != null || !subject.isEmpty()) {
       writer.prepare(topic);
     }
     return writer;
   }
 
-  private SchemaText writersSchema(String topic, StructType fields) {
+  private SchemaText writersSchema(String topic, DataType type) {
     if (!given.isEmpty()) {
       return format.schema(given);
     }
     if (registers && version == 0) {
-      return format.schema(fields);
+      return format.schema(type, role.recordName());
     }
     return registered(topic);
   }
@@ -73,18 +81,18 @@ public final class SchemaSerde {
       throw new IllegalArgumentException(
           "each record chooses its topic, so the schema of no one topic can be taken: give a schema or a subject");
     }
-    return registry.version(format.type(), subject.isEmpty() ? subject(topic) : subject, version).schema();
+    return registry.version(format.type(), subject.isEmpty() ? role.subject(topic) : subject, version).schema();
   }
 
-  private static void check(StructType fields, StructType wanted, List<String> required) {
+  private void check(StructType fields, StructType wanted, List<String> required) {
     List<String> own = List.of(fields.fieldNames());
     List<String> known = List.of(wanted.fieldNames());
     List<String> missing = required.stream().filter(each -> !own.contains(each)).toList();
     List<String> more = own.stream().filter(each -> !known.contains(each)).toList();
     if (!missing.isEmpty() || !more.isEmpty()) {
       throw new IllegalArgumentException(
-          "the fields %s do not fit the schema's %s (missing: %s; not in the schema: %s): choose fields with map_values"
-              .formatted(own, known, missing, more));
+          "the fields %s do not fit the schema's %s (missing: %s; not in the schema: %s): choose others with %s"
+              .formatted(own, known, missing, more, role == Role.KEY ? "select_key" : "map_values"));
     }
   }
 }

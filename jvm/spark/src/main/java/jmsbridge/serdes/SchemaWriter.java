@@ -11,6 +11,7 @@ import org.apache.spark.sql.types.StructType;
 public final class SchemaWriter implements ValueWriter {
   private static final long serialVersionUID = 1L;
 
+  private final Role role;
   private final Format format;
   private final SchemaRegistry registry;
   private final SchemaText schema;
@@ -26,7 +27,9 @@ public final class SchemaWriter implements ValueWriter {
    * @param subject null: each topic has its own
    * @param registers whether a schema that the registry does not have is registered
    */
-  SchemaWriter(Format format, SchemaRegistry registry, SchemaText schema, String subject, boolean registers) {
+  SchemaWriter(
+      Role role, Format format, SchemaRegistry registry, SchemaText schema, String subject, boolean registers) {
+    this.role = role;
     this.format = format;
     this.registry = registry;
     this.schema = schema;
@@ -41,9 +44,14 @@ public final class SchemaWriter implements ValueWriter {
     return format.fields(schema);
   }
 
+  /** Whether what is written are records; if not, it is in one field, {@code value}. */
+  public boolean isRecord() {
+    return format.isRecord(schema);
+  }
+
   /** Reader of what is written. */
   public SchemaReader reader() {
-    return new SchemaReader(format, registry, schema);
+    return new SchemaReader(role, format, registry, schema);
   }
 
   /** Makes sure that the registry knows the schema of a topic's values. */
@@ -81,7 +89,7 @@ public final class SchemaWriter implements ValueWriter {
   }
 
   private int id(String topic) {
-    String of = subject == null ? SchemaSerde.subject(topic) : subject;
+    String of = subject == null ? role.subject(topic) : subject;
     return registers
         ? registry.register(format.type(), of, schema)
         : registry.lookUp(format.type(), of, schema);

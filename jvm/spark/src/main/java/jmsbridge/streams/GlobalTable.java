@@ -18,13 +18,16 @@ final class GlobalTable extends Node implements TableState {
   private static final long serialVersionUID = 1L;
 
   final String topic;
+  private final KeyReader keys;
   private final ValueReader reader;
   /** Rows as bytes by key, which the copies of the node in all tasks share. */
   private transient Map<ByteBuffer, byte[]> rows;
 
-  GlobalTable(String name, StructType type, String topic, ValueReader reader) {
+  /** Creates the table; {@code keys} is null if keys are taken as they are. */
+  GlobalTable(String name, StructType type, String topic, KeyReader keys, ValueReader reader) {
     super(name, type);
     this.topic = topic;
+    this.keys = keys;
     this.reader = reader;
   }
 
@@ -37,18 +40,18 @@ final class GlobalTable extends Node implements TableState {
     return new ConcurrentHashMap<>();
   }
 
-  /** Takes a record of the topic; false if its value cannot be read. */
+  /** Takes a record of the topic; false if its key or value cannot be read. */
   boolean take(ConsumerRecord<byte[], byte[]> record) {
-    if (record.key() == null) {
-      return true;
-    }
-    ByteBuffer at = ByteBuffer.wrap(record.key());
-    if (record.value() == null) {
-      rows.remove(at);
-      return true;
-    }
     try {
-      rows.put(at, Rows.bytes(reader.read(record.value()).copy()));
+      byte[] key = keys == null ? record.key() : keys.read(record.key());
+      if (key == null) {
+        return true;
+      }
+      if (record.value() == null) {
+        rows.remove(ByteBuffer.wrap(key));
+      } else {
+        rows.put(ByteBuffer.wrap(key), Rows.bytes(reader.read(record.value()).copy()));
+      }
       return true;
     } catch (UnfitValueException unfit) {
       return false;

@@ -1,5 +1,8 @@
 package jmsbridge.streams;
 
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,11 +18,14 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** JSON in the place of values with a schema, for tests that give and look at them. */
+/** JSON in the place of keys or values with a schema, for tests that give and look at them. */
 final class JsonValues {
   private static final StructType RAW = new StructType().add("value", DataTypes.BinaryType);
-  private static final Map<String, String> OPTIONS =
+  static final Map<String, String> OPTIONS =
       Map.of("mode", "FAILFAST", "timestampFormat", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone", "UTC");
+
+  /** JSON of a field {@code value} before its content. */
+  private static final byte[] BEFORE = "{\"value\":".getBytes(StandardCharsets.UTF_8);
 
   private record Input(ColumnReader json, SchemaWriter writer) {}
 
@@ -38,7 +44,7 @@ final class JsonValues {
     if (reader instanceof SchemaReader schemas) {
       Column read = functions.from_json(functions.col("value").cast("string"), schemas.type().asNullable(), OPTIONS);
       Projection json = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(read));
-      inputs.put(topic, new Input(new ColumnReader(json), schemas.writer(topic + "-value")));
+      inputs.put(topic, new Input(new ColumnReader(json), schemas.writer()));
     }
   }
 
@@ -66,5 +72,25 @@ final class JsonValues {
     InternalRow row = output.reader().read(value);
     UnsafeRow made = output.json().apply(StreamRecord.of(null, row, 0), row, KeyKind.BYTES);
     return made.getBinary(0);
+  }
+
+  /** The bytes of a key from its JSON, which is the key itself where the schema is none of records. */
+  byte[] encodedKey(String topic, byte[] json) {
+    Input input = inputs.get(topic);
+    return encoded(topic, input == null || input.writer().isRecord() ? json : wrapped(json));
+  }
+
+  /** A key as JSON; null where the keys of the topic have no schema. */
+  byte[] decodedKey(String topic, byte[] key) {
+    OutputValue output = outputs.getOrDefault(topic, outputs.get(null));
+    if (output == null) {
+      return null;
+    }
+    byte[] json = decoded(topic, key);
+    return output.reader().isRecord() ? json : Arrays.copyOfRange(json, BEFORE.length, json.length - 1);
+  }
+
+  private static byte[] wrapped(byte[] json) {
+    return ByteBuffer.allocate(BEFORE.length + json.length + 1).put(BEFORE).put(json).put((byte) '}').array();
   }
 }

@@ -12,12 +12,15 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import jmsbridge.serdes.SchemaReader;
 import jmsbridge.serdes.SchemaSerde;
 import jmsbridge.serdes.SchemaWriter;
 import jmsbridge.serdes.ValueReader;
 import jmsbridge.serdes.ValueWriter;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
@@ -46,6 +49,7 @@ public final class Program implements Serializable {
   private final Map<String, Node> sources = new LinkedHashMap<>();
   private final Map<String, Projection> shown = new LinkedHashMap<>();
   private final transient JsonValues schemas;
+  private final transient JsonValues keySchemas;
 
   /** Creates a program without nodes, whose Python functions are run by a command with a value of PYTHONPATH. */
   public Program(
@@ -54,6 +58,7 @@ public final class Program implements Serializable {
     python = new PythonCode(command, path);
     this.session = (SparkSession) session;
     schemas = new JsonValues(this.session);
+    keySchemas = new JsonValues(this.session);
     this.name = name;
     this.policy = FailurePolicy.valueOf(policy);
     this.deadLetters = deadLetters;
@@ -139,16 +144,38 @@ public final class Program implements Serializable {
     return List.of(nodes.get(node).type.fieldNames());
   }
 
-  /** Source of a topic whose values have a schema. */
-  public void source(String node, String topic, String key, SchemaSerde serde) {
-    source(node, topic, key, serde.reader(topic));
+  /** Source of a topic whose keys have one of the kinds with a name. */
+  public void source(String node, String topic, String key, ValueReader reader) {
+    source(node, topic, KeyKind.named(key), null, reader);
   }
 
-  /** Source of a topic. */
-  public void source(String node, String topic, String key, ValueReader reader) {
-    add(new Steps.Source(node, reader.type(), topic, reader, false), KeyKind.valueOf(key));
+  /** Source of a topic whose keys have fields or a schema. */
+  public void source(String node, String topic, ValueReader key, ValueReader reader) {
+    KeyReader keys = keyReader(topic, key);
+    source(node, topic, keys.kind(), keys, reader);
+  }
+
+  private void source(String node, String topic, KeyKind kind, KeyReader keys, ValueReader reader) {
+    add(new Steps.Source(node, reader.type(), topic, keys, reader, false), kind);
     sources.put(topic, nodes.get(node));
     schemas.note(topic, reader);
+  }
+
+  /** Reader of keys, which are a struct of their fields unless their schema is of single values. */
+  private KeyReader keyReader(String topic, ValueReader reader) {
+    boolean isSingle = reader instanceof SchemaReader schema && !schema.isRecord();
+    Column[] fields = List.of(reader.type().fieldNames()).stream().map(Program::field).toArray(Column[]::new);
+    KeyKind kind = KeyKind.ofRead(isSingle ? reader.type().fields()[0].dataType() : reader.type());
+    Column key = isSingle ? fields[0] : functions.struct(fields);
+    keySchemas.note(topic, reader);
+    Projection column =
+        Expressions.projection(session, reader.type(), KeyKind.BYTES, List.of(key.cast(kind.type()).as("key")));
+    return new KeyReader(reader, column, kind);
+  }
+
+  /** Reader of a topic's keys or values that have a schema. */
+  public ValueReader reader(String topic, SchemaSerde serde) {
+    return serde.reader(topic);
   }
 
   /** Reader of values by a struct of the fields in the column {@code value}, of bytes. */
@@ -196,9 +223,9 @@ public final class Program implements Serializable {
     add(new Steps.FlatMap(node, type, projection, key(parent), element), key(parent), parent);
   }
 
-  /** Node that gives records another key, of the kind {@code kind} or, if that is null, of bytes or text. */
-  public void selectKey(String node, String parent, Column column, String kind) {
-    Keyed keyed = keyed(parent, column, kind == null ? null : KeyKind.valueOf(kind));
+  /** Node that gives records another key, of the kind of the node {@code like} or, if that is null, of its own. */
+  public void selectKey(String node, String parent, Column column, String like) {
+    Keyed keyed = keyed(parent, column, like == null ? null : key(like));
     add(new Steps.SelectKey(node, nodes.get(parent).type, keyed.projection, key(parent), keyed.kind), keyed.kind,
         parent);
   }
@@ -206,7 +233,7 @@ public final class Program implements Serializable {
   public void merge(String node, List<String> parents) {
     Node first = nodes.get(parents.get(0));
     for (String each : parents) {
-      if (!Steps.same(first.type, nodes.get(each).type) || key(each) != key(parents.get(0))) {
+      if (!Steps.same(first.type, nodes.get(each).type) || !key(each).equals(key(parents.get(0)))) {
         throw new IllegalArgumentException("it merges '%s' (%s, key %s) with '%s' (%s, key %s): make them alike with"
             .formatted(first.name, first.type.toDDL(), key(first.name), each, nodes.get(each).type.toDDL(), key(each))
             + " map_values and select_key");
@@ -219,7 +246,7 @@ public final class Program implements Serializable {
   public void repartition(String node, String parent, String topic) {
     Node from = nodes.get(parent);
     add(new Steps.Repartition(node + " (write)", from.type, topic), key(parent), parent);
-    add(new Steps.Source(node, from.type, topic, null, false), key(parent));
+    add(new Steps.Source(node, from.type, topic, null, null, false), key(parent));
     sources.put(topic, nodes.get(node));
   }
 
@@ -286,14 +313,19 @@ public final class Program implements Serializable {
         key(parent), parent);
   }
 
-  /** Global table of a topic whose values have a schema. */
-  public void globalTable(String node, String topic, String key, SchemaSerde serde) {
-    globalTable(node, topic, key, serde.reader(topic));
+  /** Global table of a topic whose keys have one of the kinds with a name. */
+  public void globalTable(String node, String topic, String key, ValueReader reader) {
+    globalTable(node, topic, KeyKind.named(key), null, reader);
   }
 
-  /** Global table of a topic. */
-  public void globalTable(String node, String topic, String key, ValueReader reader) {
-    add(new GlobalTable(node, reader.type(), topic, reader), KeyKind.valueOf(key));
+  /** Global table of a topic whose keys have fields or a schema. */
+  public void globalTable(String node, String topic, ValueReader key, ValueReader reader) {
+    KeyReader keys = keyReader(topic, key);
+    globalTable(node, topic, keys.kind(), keys, reader);
+  }
+
+  private void globalTable(String node, String topic, KeyKind kind, KeyReader keys, ValueReader reader) {
+    add(new GlobalTable(node, reader.type(), topic, keys, reader), kind);
     schemas.note(topic, reader);
   }
 
@@ -320,7 +352,7 @@ public final class Program implements Serializable {
 
   /** Reader of an internal topic whose values are bytes. */
   private void addInternal(String node, String topic, KeyKind key) {
-    add(new Steps.Source(node, RAW, topic, null, true), key);
+    add(new Steps.Source(node, RAW, topic, null, null, true), key);
     sources.put(topic, nodes.get(node));
   }
 
@@ -371,34 +403,89 @@ public final class Program implements Serializable {
   }
 
   /** Sink; {@code topic} or {@code chosen} is null; {@code value} is the value's bytes. */
-  public void sink(String node, String parent, String topic, Column chosen, Column value) {
+  public void sink(String node, String parent, String topic, Column chosen, KeyWriter keys, Column value) {
     boolean isBinary = columns(parent, List.of(value)).type().fields()[0].dataType().equals(DataTypes.BinaryType);
     Projection bytes = columns(parent, List.of(isBinary ? value : value.cast("string").cast("binary")));
-    sink(node, parent, topic, chosen, bytes, new ColumnWriter());
+    sink(node, parent, topic, chosen, keys, bytes, new ColumnWriter());
   }
 
   /** Sink whose values are JSON objects of all fields; {@code value} makes the bytes of one. */
-  public void jsonSink(String node, String parent, String topic, Column chosen, Column value) {
+  public void jsonSink(String node, String parent, String topic, Column chosen, KeyWriter keys, Column value) {
     StructType type = nodes.get(parent).type;
     Projection spark = Expressions.projection(session, type, KeyKind.BYTES, List.of(value.cast("binary")));
-    sink(node, parent, topic, chosen, null, new JsonWriter(type, spark));
+    sink(node, parent, topic, chosen, keys, null, new JsonWriter(type, spark));
   }
 
   /** Sink whose values have a schema, which Spark's rules for assignments fit the fields to. */
-  public void sink(String node, String parent, String topic, Column chosen, SchemaSerde serde) {
+  public void sink(String node, String parent, String topic, Column chosen, KeyWriter keys, SchemaSerde serde) {
     StructType type = nodes.get(parent).type;
     SchemaWriter writer = serde.writer(topic, type);
     Dataset<Row> frame = Expressions.frame(session, type, key(parent));
     Column[] fields = fieldNames(parent).stream().map(Program::field).toArray(Column[]::new);
     Projection fitted = Expressions.projection(frame, frame.select(fields).to(writer.type().asNullable()));
-    sink(node, parent, topic, chosen, fitted, writer);
+    sink(node, parent, topic, chosen, keys, fitted, writer);
     schemas.note(topic, writer);
   }
 
-  private void sink(String node, String parent, String topic, Column chosen, Projection value, ValueWriter writer) {
+  private void sink(
+      String node, String parent, String topic, Column chosen, KeyWriter keys, Projection value, ValueWriter writer) {
     Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
     StructType type = nodes.get(parent).type;
-    add(new Steps.Sink(node, type, topic, choice, value, writer, key(parent)), key(parent), parent);
+    add(new Steps.Sink(node, type, topic, choice, value, writer, keys, key(parent)), key(parent), parent);
+  }
+
+  /**
+   * Writer of a node's keys in a kind with a name, or if that is null, as they are or, where only the program can read
+   * them, as text: JSON for a struct. Null: they need none.
+   */
+  public KeyWriter keyWriter(String node, String kind) {
+    KeyKind from = key(node);
+    KeyKind to = kind == null ? from.isTyped() ? KeyKind.TEXT : from : KeyKind.named(kind);
+    if (to.equals(from)) {
+      return null;
+    }
+    Column key = functions.col("key");
+    Column text = from.type() instanceof StructType ? functions.to_json(key, JsonValues.OPTIONS) : key;
+    Projection column = Expressions.projection(session, new StructType(), from, List.of(text.cast(to.type())));
+    return new KeyWriter(column, from, (topic, row) -> row.isNullAt(0) ? null : to.write(row));
+  }
+
+  /** Writer of a node's keys by a schema, to a topic or, if that is null, to the topic that each record chooses. */
+  public KeyWriter keyWriter(String node, String topic, SchemaSerde serde) {
+    KeyKind from = key(node);
+    SchemaWriter writer = serde.writer(topic, from.type());
+    Dataset<Row> frame = Expressions.frame(session, new StructType(), from);
+    Projection column = writer.isRecord()
+        ? Expressions.projection(frame, frame.select("key.*").to(writer.type().asNullable()))
+        : Expressions.projection(
+            frame, frame.select(functions.col("key").cast(writer.type().fields()[0].dataType())));
+    keySchemas.note(topic, writer);
+    return new KeyWriter(column, from, writer);
+  }
+
+  /** The bytes of a key of a topic from its JSON, for tests; the JSON where the keys have no schema. */
+  public byte[] encodedKey(String topic, byte[] json) {
+    return keySchemas.encodedKey(topic, json);
+  }
+
+  /** A key of a topic as JSON, for tests; null where the keys have no schema. */
+  public byte[] decodedKey(String topic, byte[] key) {
+    return keySchemas.decodedKey(topic, key);
+  }
+
+  /** The bytes by which a node knows a key, from its JSON. */
+  public byte[] keyBytes(String node, byte[] json) {
+    KeyKind kind = key(node);
+    Column object = functions.concat(
+        functions.lit("{\"key\":"), functions.col(VALUE).cast("string"), functions.lit("}"));
+    Column key = functions.from_json(object, new StructType().add("key", kind.type()), JsonValues.OPTIONS);
+    Projection column = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(key.getField("key")));
+    StreamRecord record = StreamRecord.of(null, new GenericInternalRow(new Object[] {json}), 0);
+    UnsafeRow row = column.apply(record, record.value(), KeyKind.BYTES);
+    if (row.isNullAt(0)) {
+      throw new IllegalArgumentException("the key is null");
+    }
+    return kind.write(row);
   }
 
   /** The bytes of a value of a topic from its JSON, for tests; as they are where its values have no schema. */
@@ -426,19 +513,20 @@ public final class Program implements Serializable {
     return key(node).name();
   }
 
-  /** A key column of a kind; if that is null, bytes as they are, and everything else as text. */
+  /** A key column of a kind or, if that is null, of the kind of its type. */
   private Keyed keyed(String parent, Column column, KeyKind wanted) {
     Dataset<Row> frame = Expressions.frame(session, nodes.get(parent).type, key(parent));
     DataType type = frame.select(column).schema().fields()[0].dataType();
-    KeyKind kind = wanted != null ? wanted : type.equals(DataTypes.BinaryType) ? KeyKind.BYTES : KeyKind.TEXT;
-    Column made = type instanceof StructType ? functions.to_json(column) : column.cast(kind.type());
+    KeyKind kind = wanted != null ? wanted : KeyKind.ofComputed(type);
+    boolean isJson = type instanceof StructType && !kind.isTyped();
+    Column made = isJson ? functions.to_json(column, JsonValues.OPTIONS) : column.cast(kind.type());
     return new Keyed(columns(parent, List.of(made)), kind);
   }
 
   private void checkKeys(String node, String left, String right) {
-    if (key(left) != key(right)) {
+    if (!key(left).equals(key(right))) {
       throw new IllegalArgumentException("it joins '%s', whose keys are %s, with '%s', whose keys are %s"
-          .formatted(left, key(left), right, key(right)).toLowerCase(java.util.Locale.ROOT));
+          .formatted(left, key(left), right, key(right)));
     }
   }
 

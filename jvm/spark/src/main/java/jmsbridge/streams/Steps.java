@@ -194,6 +194,7 @@ final class Steps {
     private final Projection chosen;
     private final Projection value;
     private final ValueWriter writer;
+    private final KeyWriter keys;
     private final KeyKind key;
 
     /**
@@ -201,15 +202,17 @@ final class Steps {
      *
      * @param chosen the topic of each record if {@code topic} is null
      * @param value what the writer makes bytes of; null: the record's value
+     * @param keys writer of the keys; null: they are published as they are
      */
     Sink(
         String name, StructType type, String topic, Projection chosen, Projection value, ValueWriter writer,
-        KeyKind key) {
+        KeyWriter keys, KeyKind key) {
       super(name, type);
       this.topic = topic;
       this.chosen = chosen;
       this.value = value;
       this.writer = writer;
+      this.keys = keys;
       this.key = key;
     }
 
@@ -228,7 +231,8 @@ final class Steps {
           throw new EvaluationException(unfit);
         }
       }
-      task.send(to, record.key(), bytes, record.time(), record.headers());
+      byte[] written = keys == null ? record.key() : keys.write(to, record);
+      task.send(to, written, bytes, record.time(), record.headers());
     }
 
     private String choice(StreamRecord record) {
@@ -263,40 +267,45 @@ final class Steps {
   static final class Source extends Node {
     private static final long serialVersionUID = 1L;
     final String topic;
+    private final KeyReader keys;
     private final ValueReader reader;
     private final boolean isRaw;
 
     /**
-     * Creates the source. If {@code reader} is null, the value is that of an internal topic, a row, or bytes that the
-     * next node reads if it is raw.
+     * Creates the source. If {@code keys} is null, keys are taken as they are. If {@code reader} is null, the value is
+     * that of an internal topic, a row, or bytes that the next node reads if it is raw.
      */
-    Source(String name, StructType type, String topic, ValueReader reader, boolean isRaw) {
+    Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader, boolean isRaw) {
       super(name, type);
       this.topic = topic;
+      this.keys = keys;
       this.reader = reader;
       this.isRaw = isRaw;
     }
 
-    /** Reads a record's value, in the fields {@code value} of the given record, and forwards it. */
+    /** Reads a record's key and its value, in the field {@code value} of the given record, and forwards it. */
     @Override
     void process(StreamRecord record, int port) {
-      if (record.value() == null || isRaw) {
+      if (isRaw) {
         forward(record);
         return;
       }
-      byte[] bytes = record.value().getBinary(0);
-      if (reader == null) {
-        forward(record.withValue(Rows.row(bytes, type.size())));
-        return;
-      }
-      InternalRow read;
+      byte[] bytes = record.value() == null ? null : record.value().getBinary(0);
+      String part = "key";
+      StreamRecord read;
       try {
-        read = reader.read(bytes);
+        read = keys == null ? record : record.withKey(keys.read(record.key()));
+        part = "value";
+        read = bytes == null ? read : read.withValue(value(bytes));
       } catch (UnfitValueException unfit) {
-        task.rejectValue(name, record, bytes, new EvaluationException(unfit));
+        task.rejectUnread(name, part, record, bytes, new EvaluationException(unfit));
         return;
       }
-      forward(record.withValue(read.copy()));
+      forward(read);
+    }
+
+    private InternalRow value(byte[] bytes) {
+      return reader == null ? Rows.row(bytes, type.size()) : reader.read(bytes).copy();
     }
   }
 

@@ -134,9 +134,9 @@ final class Task {
     return found;
   }
 
-  /** Treats a record whose value a source cannot read by the topology's policy. */
-  void rejectValue(String node, StreamRecord record, byte[] value, EvaluationException failure) {
-    reject(node, "value", record, value, failure);
+  /** Treats a record of which a source cannot read a part, {@code key} or {@code value}, by the topology's policy. */
+  void rejectUnread(String node, String part, StreamRecord record, byte[] value, EvaluationException failure) {
+    reject(node, part, record, value, failure);
   }
 
   /** Treats a record for which an expression of a node failed by the topology's policy. */
