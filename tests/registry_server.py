@@ -22,6 +22,8 @@ class Asked(NamedTuple):
     path: str
     login: str | None
     """The header Authorization."""
+    body: object = None
+    """What was posted, from JSON."""
 
 
 class RegistryServer:
@@ -68,8 +70,14 @@ class _Handler(BaseHTTPRequestHandler):
     registry: RegistryServer
 
     def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, asked: object) -> None:
         registry = self.registry
-        registry.asked.append(Asked(self.path, self.headers["Authorization"]))
+        registry.asked.append(Asked(self.path, self.headers["Authorization"], asked))
         status, body = registry.answer(self.path)
         data = json.dumps(body).encode()
         self.send_response(status)
