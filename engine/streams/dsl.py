@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -45,6 +45,8 @@ from routes.errors import BridgeError
 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
+_Topic: TypeAlias = str | Column | RowFunction
+
 
 class StreamsBuilder:
     """Builder of a topology: collects nodes, and checks them all in `build`."""
@@ -62,37 +64,25 @@ class StreamsBuilder:
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
-    def stream(
-        self, topic: str, *, value: Serde | None = None, key: Key = KeyKind.TEXT, name: str | None = None
-    ) -> Stream:
+    def stream(self, topic: str, *, value: Serde | None = None, key: Key = "text", name: str | None = None) -> Stream:
         """A stream of the records of a topic, whose values have the form `value`, or are bytes.
 
-        Keys are `text`, `bytes`, `long`, or have fields or a schema: `json(…)`, `avro(…)`, `protobuf(…)`. Those are
-        compared by what is in them, and not by their bytes: where the records of a key have to be together, they
-        go through an internal topic.
+        Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `protobuf(…)`.
         """
         return self._source(self._named(name, "stream"), topic, value or binary(), key)
 
-    def table(self, topic: str, *, value: Serde, key: Key = KeyKind.TEXT, name: str | None = None) -> Table:
-        """A table of the latest value of each key of a topic; a record without a value removes its key.
-
-        Keys are as those of `stream`.
-        """
+    def table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> Table:
+        """A table of the latest value of each key of a topic; a record without a value removes its key."""
         name = self._named(name, "table")
-        source = self._source(f"{name}-source", topic, value, key)
-        if source._is_moved:
-            source = source.repartition(name=f"{name}-keys")
+        source = self._source(f"{name}-source", topic, value, key)._placed(f"{name}-keys")
         return self._table(nodes.ToTable(name, (source.name,)))
 
     def _source(self, name: str, topic: str, value: Serde, key: Key) -> Stream:
-        form = key_form(key)
-        node = nodes.SourceNode(name, topic=topic, value=value, key=form)
+        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key))
         # Equal keys may differ in their bytes, by the schema's id for one, and so be in several partitions.
-        return self._add(node, is_moved=not isinstance(form, KeyKind))
+        return self._add(node, is_moved=not isinstance(node.key, KeyKind))
 
-    def global_table(
-        self, topic: str, *, value: Serde, key: Key = KeyKind.TEXT, name: str | None = None
-    ) -> GlobalTable:
+    def global_table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> GlobalTable:
         """A table of all partitions of a topic, which every task has whole, in memory."""
         name = self._named(name, "global-table")
         self._nodes.append(nodes.GlobalTableNode(name, topic=topic, value=value, key=key_form(key)))
@@ -322,22 +312,14 @@ class Stream:
         name = self._builder._named(name, "to-table")
         return self._builder._table(nodes.ToTable(name, (self._placed().name,)))
 
-    def to(
-        self,
-        topic: str | Column | RowFunction,
-        *,
-        value: Serde | None = None,
-        key: Key | None = None,
-        name: str | None = None,
-    ) -> None:
+    def to(self, topic: _Topic, *, value: Serde | None = None, key: Key | None = None, name: str | None = None) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
 
         A `TopicChoice` is a function whose topics are known: they are checked and shown. Without `value`, values that
         are bytes or one text are published as they are, others as JSON. So are keys without `key`.
         """
         name = self._builder._named(name, "to")
-        form = None if key is None else key_form(key)
-        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value, key=form))
+        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value, key=key))
 
     def fail(self, message: RowFunction, *, name: str) -> None:
         """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
@@ -376,9 +358,9 @@ class Stream:
     def _without_last_field(self, name: str) -> Stream:
         return self._then(nodes.DropField(f"{name}-fields", (self.name,)))
 
-    def _placed(self) -> Stream:
+    def _placed(self, name: str | None = None) -> Stream:
         """The stream with all records of a key in one partition."""
-        return self.repartition() if self._is_moved else self
+        return self.repartition(name=name) if self._is_moved else self
 
     def _join(
         self,
@@ -545,18 +527,16 @@ class Table:
     ) -> Table:
         """Publishes each change to a compacted topic, from which others can read the whole table; returns the table.
 
-        A removed row is a record without a value. Rows of windows have keys of their own, with the fields `key` and
-        `window_start`; without `key`, JSON such as `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic
-        is created when the topology starts.
+        A removed row is a record without a value. Rows of windows have keys of their own, such as the JSON
+        `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic is created when the topology starts.
         """
         name = self._builder._named(name, "changelog")
         changes = self
-        form = None if key is None else key_form(key)
         if self._windows is not None:
             node = nodes.SelectKey(f"{name}-key", (self.name,), key=lambda _: F.struct("key", "window_start"))
             changes = self._then(node)
         stream = self._builder._add(nodes.ToStream(f"{name}-changes", (changes.name,)))
-        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, key=form, is_compacted=True))
+        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, key=key, is_compacted=True))
         return self
 
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:

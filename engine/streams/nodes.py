@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.streams.python_functions import ProcessFunction, PythonFunction, TimerFunction
 from engine.streams.row import Row
-from engine.streams.serdes import ColumnSerde, KeyForm, KeyKind, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, Key, KeyForm, KeyKind, Serde, SerdeKind
 from engine.streams.windows import Windows
 
 __all__ = [
@@ -335,7 +335,7 @@ class SinkNode(Node):
     topic: str | Column | RowFunction = field(kw_only=True)
     value: Serde | None = field(default=None, kw_only=True)
     """Form of the values; None: bytes or text if that is all they have, else JSON."""
-    key: KeyForm | None = field(default=None, kw_only=True)
+    key: Key | None = field(default=None, kw_only=True)
     """Form of the keys; None: as they are, structs as JSON."""
     is_compacted: bool = field(default=False, kw_only=True)
     """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""

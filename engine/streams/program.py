@@ -53,7 +53,7 @@ from engine.streams.nodes import (
 from engine.streams.python_functions import PackedFunction, pickled
 from engine.streams.row import HeaderView, JvmFunctions, Row
 from engine.streams.schema_serdes import SchemaSerde
-from engine.streams.serdes import ColumnSerde, KeyForm, KeyKind, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, Key, KeyKind, Serde, SerdeKind, key_form
 from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -293,7 +293,8 @@ class _Planner:
             return node.key.upper()
         return self._reader(node.topic, node.key, role="KEY")
 
-    def _key_writer(self, form: KeyForm | None, parent: str, topic: str | None) -> Any:
+    def _key_writer(self, given: Key | None, parent: str, topic: str | None) -> Any:
+        form = None if given is None else key_form(given)
         if isinstance(form, SchemaSerde):
             return self._java.keyWriter(parent, topic, self._schemas(form, role="KEY"))
         if isinstance(form, ColumnSerde):
