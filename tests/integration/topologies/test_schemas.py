@@ -131,6 +131,9 @@ def test_values_of_other_programs_are_read_by_their_own_schemas_and_an_outage_of
     client.send_avro(OLD, page="a", n=1)
     client.send_avro(NEW, page="b", n=2, note="x")
     client.send_page(page(title="T", views=5))
+    # The registry gives it as text, and the one of the page's writer as a descriptor.
+    text = 'syntax = "proto3"; package web; message Page { string title = 1; int32 views = 2; string more = 3; }'
+    registry.client.register_schema(f"{bench.prefix}-pages-value", Schema(text, "PROTOBUF"))
     for number in range(4):
         client.send_visit(VISITOR, name="ann", n=number)
         client.send_visit(NEW_VISITOR, name="ann", n=number, from_page="a")

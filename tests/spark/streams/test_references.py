@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json as json_text
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,3 +139,90 @@ def test_a_sink_registers_what_its_schema_imports_before_it(spark: SparkSession,
     money = reference("shop/money.proto", "shop/money.proto", 5)
     assert posted["/subjects/out-value/versions"]["references"] == [money, unit]
     assert "references" not in posted["/subjects/shop%2Funit.proto/versions"]
+
+
+UNIT_TEXT = 'syntax = "proto3";\npackage shop;\nmessage Unit { string name = 1; }\n'
+MONEY_TEXT = """
+syntax = "proto3";
+package shop;
+import "shop/unit.proto";
+import "google/protobuf/timestamp.proto";
+message Money { double amount = 1; Unit unit = 2; google.protobuf.Timestamp at = 3; }
+"""
+ORDER_TEXT = """
+syntax = "proto3";
+package shop;
+import "shop/money.proto";
+import "shop/unit.proto";
+import "google/protobuf/wrappers.proto";
+// An order; { comments and "quotes" are no schema.
+message Order {
+  enum Level { LOW = 0; HIGH = 1; }
+  message Head { int32 n = 1; }
+  reserved 20 to 30;
+  int64 id = 1;
+  optional string note = 2;
+  Money price = 3;
+  map<string, Unit> sizes = 4;
+  oneof paid { string card = 5; int32 cash = 6; }
+  repeated int32 counts = 7;
+  repeated Head heads = 8 [deprecated = true];
+  Level level = 9;
+  google.protobuf.Int64Value more = 10;
+}
+"""
+
+
+def text_answer(text: str, *references: dict[str, Any], number: int = 1) -> list[tuple[int, object]]:
+    return [(200, {"id": number, "schema": text, "schemaType": "PROTOBUF", "references": list(references)})]
+
+
+def test_a_protobuf_schema_that_is_text_is_compiled_with_all_that_it_imports(
+    spark: SparkSession, server: RegistryServer
+) -> None:
+    form = "?format=serialized"
+    unit = reference("shop/unit.proto", "unit", 1)
+    order = text_answer(ORDER_TEXT, reference("shop/money.proto", "money", 2), unit, number=7)
+    server.answers["/subjects/in-value/versions/latest" + form] = order
+    server.answers["/schemas/ids/7" + form] = order
+    server.answers["/subjects/money/versions/2" + form] = text_answer(MONEY_TEXT, unit)
+    server.answers["/subjects/unit/versions/1" + form] = text_answer(UNIT_TEXT)
+    driver = driver_of(spark, server, protobuf())
+    value = (
+        b"\x08\x05" b"\x1a\x10" b"\x09" + struct.pack("<d", 1.5) + b"\x12\x05\x0a\x03EUR"
+        b"\x22\x09\x0a\x01a\x12\x04\x0a\x02kg" b"\x30\x00" b"\x3a\x02\x01\x02" b"\x42\x02\x08\x07"
+        b"\x48\x01" b"\x52\x02\x08\x09"
+    )  # fmt: skip
+    driver.pipe_input("in", "k", framed(7, b"\0" + value))
+    assert driver.rejected() == []
+    (output,) = driver.read_output("out")
+    # `note` and `card` are absent, which differs from empty.
+    assert output.value == {
+        "id": 5,
+        "price": {"amount": 1.5, "unit": {"name": "EUR"}},
+        "sizes": {"a": {"name": "kg"}},
+        "cash": 0,
+        "counts": [1, 2],
+        "heads": [{"n": 7}],
+        "level": "HIGH",
+        "more": {"value": 9},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("hello; {", "Syntax error in schema.proto:1:1"),
+        (MONEY_TEXT, "the schema lacks 'shop/unit.proto', which it imports"),
+        ('syntax = "proto3"; message A { B b = 1; }', "unable to resolve B"),
+        ('syntax = "proto3"; import "google/protobuf/field_mask.proto"; message A {}', "lacks 'google/protobuf/field_"),
+    ],
+)  # fmt: skip
+def test_text_that_cannot_be_compiled_is_refused_with_the_reason(
+    spark: SparkSession, server: RegistryServer, text: str, fault: str
+) -> None:
+    server.answers["/schemas/ids/7?format=serialized"] = text_answer(text, number=7)
+    driver = driver_of(spark, server, protobuf(classes(UNIT)["shop.Unit"]))
+    driver.pipe_input("in", "k", framed(7, b"\0"))
+    (letter,) = driver.rejected()
+    assert fault in dict(letter.headers)["jmsbridge.error"].decode()

@@ -130,7 +130,7 @@ public final class HttpRegistry implements SchemaRegistry {
     return subject(subject) + "/versions";
   }
 
-  /** Protobuf schemas are asked for as descriptors: their text would need a compiler. */
+  /** Protobuf schemas are asked for as descriptors, which need no compiler; some registries give their text. */
   private static String format(String type) {
     return type.equals("PROTOBUF") ? "?format=serialized" : "";
   }

@@ -161,7 +161,9 @@ final class ProtobufFormat implements Format {
     Map<String, FileDescriptor> others = new HashMap<>(WELL_KNOWN);
     schema.references().forEach(each -> others.put(each.name(), file(each.schema())));
     try {
-      FileDescriptorProto file = FileDescriptorProto.parseFrom(Base64.getDecoder().decode(schema.text()));
+      FileDescriptorProto file = ProtobufText.isText(schema.text())
+          ? ProtobufText.descriptor(schema)
+          : FileDescriptorProto.parseFrom(Base64.getDecoder().decode(schema.text()));
       List<FileDescriptor> needed = new ArrayList<>();
       for (String each : file.getDependencyList()) {
         if (!others.containsKey(each)) {
@@ -171,7 +173,7 @@ final class ProtobufFormat implements Format {
       }
       return FileDescriptor.buildFrom(file, needed.toArray(FileDescriptor[]::new));
     } catch (InvalidProtocolBufferException | DescriptorValidationException | IllegalArgumentException failure) {
-      throw new IllegalArgumentException("this is no Protobuf schema as a descriptor: " + failure.getMessage(),
+      throw new IllegalArgumentException("the Protobuf schema cannot be used: " + failure.getMessage(),
           failure);
     }
   }
