@@ -241,6 +241,38 @@ def test_python_functions_get_keys_with_fields(spark: SparkSession) -> None:
     driver.close()
 
 
+def test_keys_are_written_in_the_kind_that_is_named(spark: SparkSession) -> None:
+    builder = StreamsBuilder("kinds")
+    stream = builder.stream("in", value=json("key string, n int"), key="long")
+    stream.to("text", key=text())
+    stream.select_key("n").to("long", key="long")
+    stream.select_key("struct(n)").to("struct")
+    driver = TopologyTestDriver(builder.build(), spark)
+    driver.pipe_input("in", 5, {"key": "other", "n": 7})
+    assert headers(driver) == []
+    assert [each.key for each in driver.read_output("text")] == ["5"]
+    assert [each.key for each in driver.read_output("long")] == ["\0" * 7 + "\7"]
+    assert [each.key for each in driver.read_output("struct")] == ['{"n":7}']
+
+
+def test_structs_are_keys_of_joins_by_foreign_keys_and_of_groups(spark: SparkSession) -> None:
+    builder = StreamsBuilder("foreign")
+    orders = builder.table("orders", value=json("region string, who bigint, n int"), key=json("id int"))
+    people = builder.table("people", value=json("name string"), key=avro(CUSTOMER))
+    orders.join(people, on="struct(region, who)").to("joined")
+    orders.group_by("struct(region)").aggregate("regions", n="sum(n)").to("regions-out", key=avro())
+    driver = TopologyTestDriver(builder.build(), spark)
+    driver.pipe_input("orders", {"id": 1}, {"region": "emea", "who": 5, "n": 2})
+    driver.pipe_input("orders", {"id": 2}, {"region": "emea", "who": 6, "n": 3})
+    driver.pipe_input("people", {"region": "emea", "id": 5}, {"name": "Ann"})
+    driver.pipe_input("orders", {"id": 1}, None)
+    assert headers(driver) == []
+    joined = [(each.key, each.value and each.value["name"]) for each in driver.read_output("joined")]
+    assert joined == [('{"id":1}', "Ann"), ('{"id":1}', None)]
+    regions = [(each.key, each.value["n"]) for each in driver.read_output("regions-out")]
+    assert regions == [({"region": "emea"}, 2), ({"region": "emea"}, 5), ({"region": "emea"}, 3)]
+
+
 KEYS = st.tuples(st.text(max_size=3), st.integers(-2, 2) | st.integers(-(2**63), 2**63 - 1))
 
 
