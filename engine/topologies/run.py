@@ -55,13 +55,15 @@ _MOST_RECORDS = 500_000
 """Most records of a partition in one batch: a batch is one transaction, and what a restart repeats."""
 _COMMIT_MS = 100
 _NEVER_MS = 1 << 40
-_READ_SECONDS = 1.0
+_READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
 _WAIT_SECONDS = 5.0
 """Time between two looks at the number of executors."""
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000
 _MINIMUM_REALTIME_SECONDS = 5.0
+_FINISH_SECONDS = 12.0
+"""Time that the batch or the interval under way may take to end at a stop."""
 
 _log = structlog.get_logger(__name__)
 
@@ -232,9 +234,32 @@ class _Run:
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
                     maintained = time.monotonic()
                     self._java.maintain()
+            self._finish(query)
         finally:
             self._stop(query)
         _log.info("topology stopped", topology=name)
+
+    def _finish(self, query: StreamingQuery) -> None:
+        """Lets the batch or the interval under way end and commit its state, so that the next run repeats nothing."""
+        deadline = time.monotonic() + _FINISH_SECONDS
+        try:
+            self._java.finish(self._id)
+            while query.isActive and not self._has_finished(query):
+                if time.monotonic() > deadline:
+                    _log.warning(
+                        "the batch under way is given up, and the next start repeats it",
+                        topology=self._program.topology.name,
+                        after_seconds=_FINISH_SECONDS,
+                    )
+                    return
+                time.sleep(_POLL_SECONDS)
+        except (Py4JNetworkError, ConnectionError) as error:
+            _log.warning("not stopped in order", topology=self._program.topology.name, why=str(error))
+
+    def _has_finished(self, query: StreamingQuery) -> bool:
+        if self._mode == "realtime":
+            return bool(self._java.hasFinished(self._id))
+        return not query.status["isTriggerActive"]
 
     def _stop(self, query: StreamingQuery) -> None:
         """Stops the query, and closes clients and state in the JVM.

@@ -133,14 +133,16 @@ class TopologyBench:
         self._processes.append(process)
         return process
 
-    def comes_to_a_commit(self, name: str) -> None:
-        """Returns when Spark has committed all batches of a topology that it began."""
+    def check_finished(self, name: str) -> None:
+        """A topology that has stopped has committed each batch that it began, and its state with all clicks sent."""
         folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark"
-
-        def batches(kind: str) -> set[str]:
-            return {each.name for each in (folder / kind).iterdir() if each.name.isdecimal()}
-
-        until(lambda: batches("offsets") == batches("commits"), 30)
+        begun, committed = (
+            max(int(each.name) for each in (folder / kind).iterdir() if each.name.isdecimal())
+            for kind in ("offsets", "commits")
+        )
+        assert begun == committed
+        positions = json.loads((folder / "offsets" / str(begun)).read_text().splitlines()[-1])
+        assert sum(positions[f"{self.prefix}-clicks"].values()) == self.sent
 
     def run_part(self, part: str) -> subprocess.Popen[bytes]:
         """Starts a bridge with one part alone."""

@@ -41,12 +41,12 @@ def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_anoth
     bench.commits("counts")
     bench.send_clicks(1_000)
     bench.kill(killed)
-    stopped = bench.start("counts", *options, "5s")
+    stopped = bench.start("counts", *options, "60m")
     bench.comes_to("counts-out", 2_000)
     bench.send_clicks(500)
     bench.comes_to("counts-out", 2_500)
-    bench.commits("counts")
     bench.stop(stopped)
+    bench.check_finished("counts")
     bench.check("counts-out")
     assert {value["title"] for key, value in bench.published("counts-out") if key == "p3"} == {"T3"}
 
@@ -86,6 +86,7 @@ def test_a_join_runs_in_batches_and_goes_on_after_a_kill(bench: TopologyBench) -
     stopped = bench.start("joined")
     bench.comes_to("joined-out", 4_000)
     bench.stop(stopped)
+    bench.check_finished("joined")
     bench.check("joined-out")
 
 
@@ -109,9 +110,9 @@ def test_a_changed_topology_goes_on_with_the_state_that_is_migrated(bench: Topol
     former = bench.start("paged", "--mode", "batch")
     bench.send_clicks(500)
     bench.comes_to("processed-out", 500)
-    # A batch that is cut short is repeated, and would go into the new aggregate as well.
-    bench.comes_to_a_commit("paged")
     bench.stop(former)
+    # A batch that is cut short would be repeated, and would go into the new aggregate as well.
+    bench.check_finished("paged")
     code, told = bench.fails("paged_anew", "--mode", "batch")
     assert code == 3
     assert "(changed: extreme; gone or renamed: totals)" in told

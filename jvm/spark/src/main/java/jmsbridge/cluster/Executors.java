@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import jmsbridge.RowCounters;
 import jmsbridge.Sends;
 import jmsbridge.streams.ShareFigures;
+import jmsbridge.streams.TopologyRun;
 import org.apache.spark.api.plugin.DriverPlugin;
 
 /**
@@ -37,7 +38,6 @@ public final class Executors implements DriverPlugin {
     }
   }
 
-  /** Answers a report with the nanoseconds for which the executor may publish. */
   @Override
   public Object receive(Object message) {
     Report report = (Report) message;
@@ -49,7 +49,7 @@ public final class Executors implements DriverPlugin {
       executor.leaseEnd = System.nanoTime() + nanos;
     }
     RowCounters.merge(report.counted(), report.notes());
-    return nanos;
+    return new Answer(nanos, TopologyRun.finishing());
   }
 
   /** The figures of the executors for a query, as of their last reports. */

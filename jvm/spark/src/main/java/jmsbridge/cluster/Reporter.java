@@ -43,9 +43,10 @@ final class Reporter implements ExecutorPlugin {
   private void report() {
     long asked = System.nanoTime();
     try {
-      long nanos = (Long) context.ask(RowCounters.report(context.executorID()));
-      leaseEnd = asked + nanos;
+      Answer answer = (Answer) context.ask(RowCounters.report(context.executorID()));
+      leaseEnd = asked + answer.leaseNanos();
       Sends.until(leaseEnd);
+      TopologyRun.finishing(answer.finishing());
     } catch (Exception failure) {
       System.err.println("the driver does not answer: " + failure);
     }

@@ -20,6 +20,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   private static final long LIMIT_MS = 120_000;
   private static final int RECORDS_BETWEEN_POLLS = 500;
 
+  private final String run;
   private final RunningShare share;
   private final ShareConsumer consumer;
   private final InternalRow row;
@@ -37,6 +38,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
 
   private ShareReader(ShareRange range, RunSettings settings, long intervalNanos) {
     this.intervalNanos = intervalNanos;
+    run = range.run();
     share = RunningShare.of(range, settings);
     consumer = share.consumer();
     consumer.seek(range.from(), range.until());
@@ -52,7 +54,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
 
   @Override
   public RecordStatus nextWithTimeout(Long now, Long timeoutMs) {
-    if (intervalNanos != Long.MAX_VALUE && System.nanoTime() - begun >= intervalNanos) {
+    if (TopologyRun.isFinishing(run) || intervalNanos != Long.MAX_VALUE && System.nanoTime() - begun >= intervalNanos) {
       return NONE;
     }
     boolean fetches = ++sincePoll >= RECORDS_BETWEEN_POLLS;

@@ -3,13 +3,18 @@ package jmsbridge.streams;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import jmsbridge.cluster.Executors;
 
 /** Runs of topologies in this JVM, each under an id, which is the option {@code run} of its source and its sink. */
 public final class TopologyRun {
   private static final Map<String, RunSettings> ALL = new ConcurrentHashMap<>();
+  /** Runs that have committed since they were told to finish. */
+  private static final Set<String> FINISHED = ConcurrentHashMap.newKeySet();
+  private static volatile Set<String> finishing = Set.of();
 
   private TopologyRun() {}
 
@@ -17,10 +22,42 @@ public final class TopologyRun {
     ALL.put(run, settings);
   }
 
+  /** Has a run take no more records: no further batch begins, and real-time mode ends its interval. */
+  public static void finish(String run) {
+    finishing = Stream.concat(finishing.stream(), Stream.of(run)).collect(Collectors.toUnmodifiableSet());
+  }
+
+  /** True if a run in real-time mode has committed its state since {@link #finish}. */
+  public static boolean hasFinished(String run) {
+    return FINISHED.contains(run);
+  }
+
   /** Ends a run, whose query has ended. */
   public static void close(String run) {
     ALL.remove(run);
+    FINISHED.remove(run);
+    finishing = finishing.stream().filter(each -> !each.equals(run)).collect(Collectors.toUnmodifiableSet());
     RunningShare.closeAll(run);
+  }
+
+  /** The runs that are to take no more records. */
+  public static Set<String> finishing() {
+    return finishing;
+  }
+
+  /** Takes over which runs are to take no more records, in an executor. */
+  public static void finishing(Set<String> runs) {
+    finishing = runs;
+  }
+
+  static boolean isFinishing(String run) {
+    return finishing.contains(run);
+  }
+
+  static void committed(String run) {
+    if (isFinishing(run)) {
+      FINISHED.add(run);
+    }
   }
 
   static RunSettings settings(String run) {

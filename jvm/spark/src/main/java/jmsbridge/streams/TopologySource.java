@@ -111,6 +111,9 @@ public final class TopologySource implements TableProvider {
 
     @Override
     public Offset latestOffset(Offset start, ReadLimit limit) {
+      if (TopologyRun.isFinishing(run)) {
+        return start;
+      }
       Map<TopicPartition, Long> ends = new HashMap<>(consumer().endOffsets(all));
       ofPresentTopics((Positions) start)
           .forEach((at, from) -> ends.computeIfPresent(at, (any, end) -> Math.min(end, from + settings.mostRecords())));
@@ -146,6 +149,7 @@ public final class TopologySource implements TableProvider {
     public void commit(Offset end) {
       if (isRealTime) {
         ShortIntervals.commit();
+        TopologyRun.committed(run);
       }
     }
 
