@@ -100,6 +100,14 @@ ALERTS: tuple[Alert, ...] = (
         "Spark of {{ $labels.instance }} spends {{ $value | humanizePercentage }} of its time on collecting garbage.",
     ),
     Alert(
+        "JmsBridgeExecutorShortOfMemory",
+        "max by (instance, executor) (rate(jmsbridge_spark_executor_gc_seconds_total[5m])) > 0.2",
+        "10m",
+        "warning",
+        "Executor {{ $labels.executor }} of {{ $labels.instance }} spends {{ $value | humanizePercentage }} of its "
+        "time on collecting garbage.",
+    ),
+    Alert(
         "JmsBridgeMessagesLost",
         'increase(jmsbridge_unrouted_messages_total{reason="retention"}[15m]) > 0',
         "0m",

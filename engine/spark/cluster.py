@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ServerEndedError
+from engine.telemetry.meters import ExecutorFigures
 from routes.keys.addresses import is_loopback
 from routes.spark_master import is_cluster, master_hosts
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_executors",
     "cluster_settings",
+    "executor_figures",
     "is_on_loopback",
     "lease_seconds",
     "task_slots",
@@ -37,6 +39,7 @@ _SETTINGS = {
     "spark.locality.wait": "0s",
 }
 _SHARED = "spark.authenticate.secret"
+_MILLISECONDS = 1000.0
 _LOCAL_ADDRESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -73,9 +76,21 @@ def task_slots(spark: SparkSession) -> int:
     context: Any = spark.sparkContext
     if not is_cluster(context.master):
         return int(context.defaultParallelism)
-    executors = context._jsc.sc().statusStore().executorList(True)
-    found = (executors.apply(index) for index in range(executors.size()))
-    return sum(int(each.totalCores()) for each in found if each.id() != "driver")
+    return sum(each.task_slots for each in executor_figures(spark))
+
+
+def executor_figures(spark: SparkSession) -> list[ExecutorFigures]:
+    """Figures of the living executors, as of their last reports; none in a local session."""
+    context: Any = spark.sparkContext
+    if not is_cluster(context.master):
+        return []
+    jvm: Any = spark._jvm
+    found = []
+    for line in jvm.jmsbridge.cluster.Executors.living(context._jsc.sc()).splitlines():
+        executor, *numbers = line.split()
+        slots, used, committed, most, collecting_ms = map(int, numbers)
+        found.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
+    return found
 
 
 def wait_for_slots(

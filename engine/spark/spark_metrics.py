@@ -1,4 +1,4 @@
-"""Figures of a query: the time of its start, its completed batches, the age of its last commit, and its JVM's memory.
+"""Figures of a query: the time of its start, its completed batches, the age of its last commit, its JVMs' memory.
 
 A query is ready when its tasks read the journal, and Spark has compiled the code that they run.
 """
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import structlog
+
+from engine.spark.cluster import executor_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,6 +44,7 @@ class Vitals:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._query: Any = query._jsq
+        self._spark = spark
         self._jvm: Any = spark._jvm
         self._metrics = metrics
         self._clock = clock
@@ -55,8 +58,9 @@ class Vitals:
         if commits != self._commits:
             self._commits, self._committed_at = commits, self._clock()
         self._metrics.committed(self._clock() - self._committed_at)
-        used, most, collecting_ms = map(int, self._jvm.jmsbridge.Vitals.read().split())
+        used, _, most, collecting_ms = map(int, self._jvm.jmsbridge.Vitals.read().split())
         self._metrics.memory(used, most, collecting_ms / _MILLISECONDS)
+        self._metrics.executors(executor_figures(self._spark))
 
     def _measure_batches(self) -> None:
         last = self._query.lastProgress()

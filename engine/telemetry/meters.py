@@ -43,6 +43,7 @@ __all__ = [
     "BridgeMetrics",
     "Buckets",
     "DeadLetterMetrics",
+    "ExecutorFigures",
     "Figures",
     "ProcessMetrics",
     "RouterMetrics",
@@ -75,6 +76,30 @@ class Buckets:
         found = zip((*map(str, self.bounds), "+Inf"), map(float, (*self.cumulative, self.count)), strict=True)
         with_exemplars = zip_longest(found, self.exemplars)
         return [(name, count, exemplar) if exemplar else (name, count) for (name, count), exemplar in with_exemplars]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFigures:
+    """Figures of an executor of Spark."""
+
+    executor: str
+    """Spark's id."""
+    task_slots: int
+    heap_used: int
+    heap_committed: int
+    heap_max: int
+    gc_seconds: float
+    """Time spent on garbage collection since the executor started."""
+
+    def values(self) -> dict[Metric, float]:
+        """The figures by their metrics."""
+        return {
+            metrics.EXECUTOR_SLOTS: self.task_slots,
+            metrics.EXECUTOR_HEAP_USED: self.heap_used,
+            metrics.EXECUTOR_HEAP_COMMITTED: self.heap_committed,
+            metrics.EXECUTOR_HEAP_MAX: self.heap_max,
+            metrics.EXECUTOR_GC: self.gc_seconds,
+        }
 
 
 class Figures(Collector):
@@ -205,6 +230,7 @@ class SparkMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._figures = Figures()
+        self._executors: dict[str, ExecutorFigures] = {}
         for counter in (
             metrics.SPARK_BATCHES,
             metrics.SPARK_ROWS,
@@ -238,6 +264,16 @@ class SparkMetrics:
         self._figures.set(metrics.SPARK_HEAP_USED, used_bytes)
         self._figures.set(metrics.SPARK_HEAP_MAX, max_bytes)
         self._figures.set(metrics.SPARK_GC, gc_seconds)
+
+    def executors(self, living: Iterable[ExecutorFigures]) -> None:
+        """Sets the figures of the living executors, and removes those of others."""
+        before, self._executors = self._executors, {each.executor: each for each in living}
+        for each in self._executors.values():
+            for metric, value in each.values().items():
+                self._figures.set(metric, value, each.executor)
+        for gone in before.keys() - self._executors.keys():
+            for metric in before[gone].values():
+                self._figures.forget(metric, gone)
 
     def started(self, until: Literal["ready", "routed"], seconds: float) -> None:
         """Sets the seconds from the last start until the query read the journal or the first message was routed."""

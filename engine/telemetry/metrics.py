@@ -1,7 +1,7 @@
 """Table of all metrics of the bridge, with labels and help texts; `reference` makes `docs/metrics.md` from it.
 
 `engine.telemetry.meters` fills the metrics in, `exposition` merges those of all processes, `http` serves them. Label
-values come from the configuration or from the lists here, never from messages.
+values come from the configuration, from Spark or from the lists here, never from messages.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ __all__ = [
     "DEAD_LETTER_REASONS",
     "DELIVERED",
     "DUPLICATES",
+    "EXECUTOR_GC",
+    "EXECUTOR_HEAP_COMMITTED",
+    "EXECUTOR_HEAP_MAX",
+    "EXECUTOR_HEAP_USED",
+    "EXECUTOR_SLOTS",
     "FAILED",
     "FAILURE_REASONS",
     "HAS_LEADER",
@@ -368,6 +373,36 @@ SPARK_GC = Metric(
     (),
     "Time that Spark's JVM has spent collecting garbage.",
 )
+EXECUTOR_SLOTS = Metric(
+    "jmsbridge_spark_executor_task_slots",
+    MetricType.GAUGE,
+    ("executor",),
+    "Tasks that an executor of Spark runs at once, by Spark's id of the executor; only on a cluster.",
+)
+EXECUTOR_HEAP_USED = Metric(
+    "jmsbridge_spark_executor_heap_used_bytes",
+    MetricType.GAUGE,
+    ("executor",),
+    "Heap used in an executor's JVM, garbage included.",
+)
+EXECUTOR_HEAP_COMMITTED = Metric(
+    "jmsbridge_spark_executor_heap_committed_bytes",
+    MetricType.GAUGE,
+    ("executor",),
+    "Heap that an executor's JVM has from its system.",
+)
+EXECUTOR_HEAP_MAX = Metric(
+    "jmsbridge_spark_executor_heap_max_bytes",
+    MetricType.GAUGE,
+    ("executor",),
+    "Maximum heap of an executor's JVM.",
+)
+EXECUTOR_GC = Metric(
+    "jmsbridge_spark_executor_gc_seconds_total",
+    MetricType.COUNTER,
+    ("executor",),
+    "Time that an executor's JVM has spent collecting garbage.",
+)
 ROUTER_START = Metric(
     "jmsbridge_router_start_seconds",
     MetricType.GAUGE,
@@ -462,6 +497,7 @@ METRICS: tuple[Metric, ...] = (
     *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
+    *(EXECUTOR_SLOTS, EXECUTOR_HEAP_USED, EXECUTOR_HEAP_COMMITTED, EXECUTOR_HEAP_MAX, EXECUTOR_GC),
     *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
     *(TOPOLOGY_RECORDS, TOPOLOGY_UNPROCESSED, TOPOLOGY_LAG, TOPOLOGY_STATE),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),

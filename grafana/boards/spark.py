@@ -119,6 +119,44 @@ def _memory(board: Dashboard) -> None:
                 "{{instance}}",
             ),
         )
+    ).with_panel(
+        draw(
+            "Heap of executors",
+            "On a cluster: what the objects in each executor take, what it has from its system, and what it may take: "
+            "`spark.executor.memory`.",
+            "bytes",
+            *(
+                (f"max by (instance, executor) (jmsbridge_spark_executor_heap_{name}_bytes{{{BRIDGE}}})", legend)
+                for name, legend in (
+                    ("used", "{{instance}} {{executor}} used"),
+                    ("committed", "{{instance}} {{executor}} committed"),
+                    ("max", "{{instance}} {{executor}} at most"),
+                )
+            ),
+        )
+    ).with_panel(
+        draw(
+            "Garbage collection of executors",
+            "Share of the time that each executor spends on it. More than a tenth for long: raise "
+            "`spark.executor.memory`.",
+            "percentunit",
+            (
+                "max by (instance, executor) "
+                f"(rate(jmsbridge_spark_executor_gc_seconds_total{{{BRIDGE}}}[$__rate_interval]))",
+                "{{instance}} {{executor}}",
+            ),
+        )
+    ).with_panel(
+        draw(
+            "Task slots",
+            "Of each executor. Real-time mode needs one for each partition of the journal.",
+            "short",
+            (
+                f"max by (instance, executor) (jmsbridge_spark_executor_task_slots{{{BRIDGE}}})",
+                "{{instance}} {{executor}}",
+            ),
+            stacked=True,
+        )
     )
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHOICES",
+    "EXECUTOR_METRICS",
+    "EXECUTOR_PANELS",
     "PANELS",
     "TOPOLOGY_METRICS",
     "Prometheus",
@@ -51,6 +53,11 @@ CHOICES = {
 }
 TOPOLOGY_METRICS = {metric.name for metric in METRICS if metric.name.startswith("jmsbridge_topology_")}
 """Metrics that only topologies have; their dashboard is named `topologies`."""
+_EXECUTOR = "jmsbridge_spark_executor_"
+EXECUTOR_METRICS = {metric.name for metric in METRICS if metric.name.startswith(_EXECUTOR)}
+"""Metrics that only a bridge on a Spark cluster has."""
+EXECUTOR_PANELS = {name for name, panel in PANELS.items() if _EXECUTOR in panel["targets"][0].get("expr", "")}
+"""Panels that show them."""
 
 LABEL = "        labels: {bridge: orders}\n"
 KEEPS_EXEMPLARS = "--enable-feature=exemplar-storage"

@@ -14,6 +14,7 @@ from engine.dead_letters.backlog import OTHER, Backlog
 from engine.telemetry.meters import (
     BridgeMetrics,
     DeadLetterMetrics,
+    ExecutorFigures,
     ProcessMetrics,
     RouterMetrics,
     SinkMetrics,
@@ -69,7 +70,7 @@ def everything(config: Config) -> CollectorRegistry:
     """What `/metrics` shows of a bridge: each process has figures of its own."""
     router, source, sink, topology, bridge = (CollectorRegistry() for _ in range(5))
     RouterMetrics(router, config).connection(up=True)
-    SparkMetrics(router)
+    SparkMetrics(router).executors([ExecutorFigures("3", 2, 100, 200, 300, 1.5)])
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")
     TopologyMetrics(topology, "totals").update(5, 2, 1_000, {("totals", "late_records"): 1})
@@ -109,6 +110,23 @@ def test_every_series_of_a_route_exists_before_the_first_message(config: Config)
     for reason in UNROUTED_REASONS:
         assert value(registry, "jmsbridge_unrouted_messages_total", reason=reason) == 0
     assert [value(registry, "jmsbridge_journal_lag_records", partition=str(p)) for p in (0, 1, 2)] == [0, 0, None]
+
+
+def test_figures_of_an_executor_end_with_it() -> None:
+    registry = CollectorRegistry()
+    metrics = SparkMetrics(registry)
+    metrics.executors([ExecutorFigures("0", 2, 100, 200, 300, 1.5), ExecutorFigures("1", 4, 10, 20, 30, 0.5)])
+    metrics.executors([ExecutorFigures("1", 4, 11, 20, 30, 0.75), ExecutorFigures("2", 1, 7, 8, 9, 0.0)])
+    names = {
+        "task_slots": (4, 1),
+        "heap_used_bytes": (11, 7),
+        "heap_committed_bytes": (20, 8),
+        "heap_max_bytes": (30, 9),
+        "gc_seconds_total": (0.75, 0),
+    }
+    for name, expected in names.items():
+        values = [value(registry, f"jmsbridge_spark_executor_{name}", executor=each) for each in ("0", "1", "2")]
+        assert values == [None, *expected]
 
 
 def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config) -> None:

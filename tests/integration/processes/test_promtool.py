@@ -60,6 +60,11 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         {f"jmsbridge_spark_gc_seconds_total{{{HERE}}}": "0+15x60"},
         {f"jmsbridge_spark_gc_seconds_total{{{HERE}}}": "0+6x60"},
     ),
+    "JmsBridgeExecutorShortOfMemory": (
+        20,
+        {f'jmsbridge_spark_executor_gc_seconds_total{{{HERE}, executor="3"}}': "0+15x60"},
+        {f'jmsbridge_spark_executor_gc_seconds_total{{{HERE}, executor="3"}}': "0+6x60"},
+    ),
     "JmsBridgeMessagesLost": (
         5,
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="retention"}}': "0 0 7x60"},

@@ -220,7 +220,7 @@ public final class RowCounters {
   /** The report of an executor. */
   public static synchronized Report report(String executor) {
     return new Report(executor, query.number, figures(List.of()), takenNotes(), counted(), Sends.underWay(),
-        TopologyRun.figures());
+        TopologyRun.figures(), Vitals.now());
   }
 
   /** Number of records, of earlier queries too, that producers have neither confirmed nor given up. */

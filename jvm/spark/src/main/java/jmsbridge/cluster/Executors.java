@@ -5,11 +5,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import jmsbridge.RowCounters;
 import jmsbridge.Sends;
+import jmsbridge.Vitals;
 import jmsbridge.streams.ShareFigures;
 import jmsbridge.streams.TopologyRun;
+import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Driver's side: the last report of each executor, and the lease that it holds.
@@ -50,6 +54,20 @@ public final class Executors implements DriverPlugin {
     }
     RowCounters.merge(report.counted(), report.notes());
     return new Answer(nanos, TopologyRun.finishing());
+  }
+
+  /** The executors that Spark has and that have reported, one a line: Spark's id, number of task slots, {@link Vitals}. */
+  public static String living(SparkContext context) {
+    return CollectionConverters.asJava(context.statusStore().executorList(true)).stream()
+        .filter(each -> KNOWN.containsKey(each.id()))
+        .map(each -> each.id() + " " + each.totalCores() + " " + vitals(KNOWN.get(each.id())))
+        .collect(Collectors.joining("\n"));
+  }
+
+  private static Vitals vitals(Executor executor) {
+    synchronized (executor) {
+      return executor.last.vitals();
+    }
   }
 
   /** The figures of the executors for a query, as of their last reports. */

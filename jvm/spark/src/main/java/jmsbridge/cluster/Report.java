@@ -3,6 +3,7 @@ package jmsbridge.cluster;
 import java.io.Serializable;
 import java.util.List;
 import jmsbridge.RowCounters;
+import jmsbridge.Vitals;
 import jmsbridge.streams.ShareFigures;
 
 /**
@@ -15,7 +16,8 @@ import jmsbridge.streams.ShareFigures;
  * @param counted highest counted offset by journal partition, -1 for none
  * @param underWay number of records that producers have neither confirmed nor given up
  * @param shares figures of topologies
+ * @param vitals memory figures
  */
 public record Report(
     String executor, long query, String figures, List<RowCounters.Note> notes, long[] counted, long underWay,
-    List<ShareFigures> shares) implements Serializable {}
+    List<ShareFigures> shares, Vitals vitals) implements Serializable {}
