@@ -24,18 +24,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"),
+    ("name", "mode", "state"),
     [
-        ("counts", "realtime"),
-        pytest.param("joined", "batch", marks=pytest.mark.kills),
-        pytest.param("processed", "auto", marks=pytest.mark.kills),
+        ("counts", "realtime", "file://{folder}/shared"),
+        pytest.param("joined", "batch", "{folder}/shared", marks=pytest.mark.kills),
+        pytest.param("processed", "auto", "{folder}/shared", marks=pytest.mark.kills),
     ],
 )
 def test_a_topology_goes_on_when_an_executor_is_killed(
-    bench: TopologyBench, cluster: SparkCluster, name: str, mode: str
+    bench: TopologyBench, cluster: SparkCluster, name: str, mode: str, state: str
 ) -> None:
     with bench.file.open("a") as file:
         file.write(f"spark.master={cluster.url}\nspark.executor.memory=512m\n")
+        file.write(f"topologies.state={state.format(folder=bench.folder)}\n")
     options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
     bench.send_pages()
     process = bench.start(name, *options)
@@ -50,5 +51,6 @@ def test_a_topology_goes_on_when_an_executor_is_killed(
     bench.comes_to(f"{name}-out", 500)
     bench.stop(process)
     bench.check(f"{name}-out")
+    assert {each.name for each in (bench.folder / "shared").iterdir()} == {f"{bench.prefix}-{name}"}
     # The cluster is free again for the next one.
     until(lambda: not cluster.executors())
