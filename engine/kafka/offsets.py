@@ -32,6 +32,7 @@ __all__ = [
     "ask_offsets",
     "committed_positions",
     "describe",
+    "offset_summary",
 ]
 
 Offsets = dict[int, int]
@@ -46,6 +47,12 @@ EARLIEST, LATEST = _SPEC.earliest(), _SPEC.latest()
 """Offsets to ask for: that of the first record, and the one behind the last."""
 ANSWER_SECONDS = 10.0
 """Seconds that Kafka has for an answer."""
+
+
+def offset_summary(offsets: Offsets) -> dict[str, object]:
+    """Fields of a log line about offsets of one topic: the first of them, the number of partitions, and the sum."""
+    first = listed([f"{partition}: {offset}" for partition, offset in sorted(offsets.items())])
+    return {"positions": first, "partitions": len(offsets), "records": sum(offsets.values())}
 
 
 class KafkaOffsets:

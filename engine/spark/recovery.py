@@ -24,7 +24,7 @@ import structlog
 
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
-from engine.kafka.offsets import ANSWER_SECONDS
+from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
 from engine.kafka.topics import limits, resolved
 from engine.router import route
 from engine.spark.cluster import lease_seconds
@@ -102,7 +102,7 @@ class Recovery:
             after=last.start.run if last else "",
         )
         generation = self.generations.create(start)
-        _log.info("router starts", generation=generation.number, positions=positions)
+        _log.info("router starts", generation=generation.number, **offset_summary(positions))
         return generation
 
     def _journal_ends(self) -> Topics:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.offsets import offset_summary
 from engine.spark.cluster import check_executors
 from engine.spark.failures import query_failure, send_failure
 from engine.spark.session import running_tasks
@@ -110,7 +111,7 @@ class Run:
             self._generation.stop(decided)
             self._store.note(self._generation.committed(), decided)
             _wait(self._write_note, _DRAIN_SECONDS)
-            _log.info("router stopped", positions=decided)
+            _log.info("router stopped", **offset_summary(decided))
         else:
             _log.warning("router stopped with records under way; the next start finds out what has arrived")
 

@@ -12,7 +12,7 @@ from engine.errors import UnreachableError
 from engine.kafka import cluster, offsets
 from engine.kafka.cluster import Cluster
 from engine.kafka.errors import KafkaUnavailableError
-from engine.kafka.offsets import KafkaOffsets, Topics
+from engine.kafka.offsets import KafkaOffsets, Topics, offset_summary
 from routes.config import loads
 
 CONFIG = loads(
@@ -66,3 +66,10 @@ def test_an_error_about_a_thousand_topics_is_short(monkeypatch: pytest.MonkeyPat
     assert len(str(found.value)) < 300
     with pytest.raises(KafkaUnavailableError, match="topic 'a': "):
         KafkaOffsets(CONFIG).partitions(["a"])
+
+
+def test_a_line_about_offsets_is_short_for_any_number_of_partitions() -> None:
+    assert offset_summary({1: 5, 0: 7}) == {"positions": "0: 7, 1: 5", "partitions": 2, "records": 12}
+    many = offset_summary(dict.fromkeys(range(10_000), 10**12))
+    assert many["positions"] == ", ".join(f"{each}: {10**12}" for each in range(5)) + " and 9995 more"
+    assert (many["partitions"], many["records"]) == (10_000, 10**16)
