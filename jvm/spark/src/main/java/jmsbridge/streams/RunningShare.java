@@ -27,16 +27,15 @@ final class RunningShare {
   private final String run;
   private final int number;
   private final RunSettings settings;
+  private final Set<TopicPartition> partitions = new HashSet<>();
   private final ShareConsumer consumer;
-  private final Publisher publisher;
+  private Publisher publisher;
   private final PythonWorker python;
   private final RocksStore rocks;
   private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
   private volatile long batch;
-  /** The counts of this share's predecessor in this process, until there is a task. */
-  private Map<String, Long> countsBefore = Map.of();
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
@@ -47,14 +46,12 @@ final class RunningShare {
     this.run = run;
     this.number = share;
     this.settings = settings;
-    Set<TopicPartition> partitions = new HashSet<>();
     settings.partitions().forEach((topic, count) -> {
       if (share < count) {
         partitions.add(new TopicPartition(topic, share));
       }
     });
     consumer = new ShareConsumer(settings.consumer(), partitions);
-    publisher = new Publisher(settings, share, partitions);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     try {
@@ -77,25 +74,6 @@ final class RunningShare {
   /** The share of a run in this JVM; made if it is not there. */
   static RunningShare of(String run, int share, RunSettings settings) {
     return ALL.computeIfAbsent(run + "/" + share, any -> new RunningShare(run, share, settings));
-  }
-
-  /** The share that reads a range; made anew if another process has read what is before the range. */
-  static RunningShare of(ShareRange range, RunSettings settings) {
-    RunningShare found = of(range.run(), range.share(), settings);
-    Map<TopicPartition, Long> next = found.consumer.next();
-    if (next.isEmpty() || next.equals(range.from())) {
-      return found;
-    }
-    ALL.remove(range.run() + "/" + range.share(), found);
-    found.close();
-    RunningShare anew = of(range.run(), range.share(), settings);
-    anew.goOnCounting(found);
-    return anew;
-  }
-
-  private void goOnCounting(RunningShare before) {
-    records.set(before.records.get());
-    countsBefore = before.counts();
   }
 
   /** Closes the shares of a run, whose query has ended. */
@@ -137,7 +115,7 @@ final class RunningShare {
   /** Records that nodes did not process in this process so far. */
   private Map<String, Long> counts() {
     Task running = task;
-    return running == null ? countsBefore : running.counts();
+    return running == null ? Map.of() : running.counts();
   }
 
   ShareConsumer consumer() {
@@ -160,7 +138,10 @@ final class RunningShare {
     }
   }
 
-  /** Makes the task anew, since the present one is not as the batch before has left it. */
+  /**
+   * Makes task and publisher anew, since the present ones are not as the batch before has left them. Another executor may
+   * have processed that batch, and its publisher has shut this one out.
+   */
   private void open() {
     settings.dropped().forEach(store::removeAll);
     Map<String, Long> before = counts();
@@ -168,9 +149,8 @@ final class RunningShare {
     if (globals != null) {
       globals.share(program);
     }
-    if (task != null) {
-      task.release();
-    }
+    closeTask();
+    publisher = new Publisher(settings, number, partitions);
     task = new Task(program, store, publisher, python);
     task.goOnCounting(before);
   }
@@ -233,12 +213,18 @@ final class RunningShare {
       Thread.currentThread().interrupt();
       throw new IllegalStateException(interrupted);
     }
+    closeTask();
+    consumer.close();
+    rocks.close();
+  }
+
+  private void closeTask() {
     if (task != null) {
       task.release();
     }
     python.close();
-    consumer.close();
-    publisher.close();
-    rocks.close();
+    if (publisher != null) {
+      publisher.close();
+    }
   }
 }

@@ -39,7 +39,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
   private ShareReader(ShareRange range, RunSettings settings, long intervalNanos) {
     this.intervalNanos = intervalNanos;
     run = range.run();
-    share = RunningShare.of(range, settings);
+    share = RunningShare.of(range.run(), range.share(), settings);
     consumer = share.consumer();
     consumer.seek(range.from(), range.until());
     row = new GenericInternalRow(new Object[] {range.share()});
