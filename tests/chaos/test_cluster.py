@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.cluster_load import ClusterBridge, Load, cluster_bridge, faults_of
 from tests.integration.bridge_process import descendants, part, wait
 from tests.processes import pause
+from tests.router_load import ClusterBridge, Load, cluster_bridge, faults_of
 from tests.spark_cluster import SparkCluster, spark_cluster
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 
 from engine.embedded import free_ports
 from routes.config import load
-from tests.cluster_load import Load, faults_of
 from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge
 from tests.kafka_cluster import KafkaCluster, kafka_cluster
+from tests.router_load import CONFIGURATION, Load, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,23 +27,10 @@ KILLS = int(os.environ.get("KAFKA_KILLS", "3"))
 BEYOND_SESSION = 6.0
 """Seconds for which a broker is away: longer than its session, so that others lead its partitions."""
 
-CONFIGURATION = """\
-bridge.id={mode}
-embedded=off
-kafka.bootstrap.servers={bootstrap}
-embedded.data={folder}/var
-http.address=127.0.0.1:{http}
-journal.topic={mode}.journal
-router.mode={mode}
-router.interval={interval}
-source.jms.type=stomp
-source.jms.url=stomp://127.0.0.1:9
-source.jms.destinations=queue:orders
+FAR = """\
 sink.far.type=stomp
 sink.far.url=stomp://127.0.0.1:9
 routing.create-topics=true
-routes.all.in.include=region = 'emea'
-routes.all.out.topic={mode}.routed
 routes.far.in.include=region = 'apac'
 routes.far.out.topic=far:queue/orders
 """
@@ -61,11 +48,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 def test_the_loss_of_a_broker_loses_doubles_and_reorders_nothing(
     tmp_path: Path, cluster: KafkaCluster, mode: str, interval: str
 ) -> None:
-    (http,) = free_ports(1)
+    (http,), routed = free_ports(1), f"{mode}.routed"
     file = tmp_path / "jms-bridge.properties"
     names = {"mode": mode, "interval": interval, "http": http, "folder": tmp_path, "bootstrap": cluster.bootstrap}
-    file.write_text(CONFIGURATION.format(**names))
-    bridge, config, routed = Bridge(file), load(file), f"{mode}.routed"
+    file.write_text(CONFIGURATION.format(**names, journal=f"{mode}.journal", routed=routed) + FAR)
+    bridge, config = Bridge(file), load(file)
     bridge.start("--only", "router")
     try:
         bridge.wait_ready()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster_load import ClusterBridge, Load, cluster_bridge, faults_of
 from tests.integration.bridge_process import wait
+from tests.router_load import ClusterBridge, Load, cluster_bridge, faults_of
 from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from engine.embedded import free_ports
 from routes.config import load
-from tests.cluster_load import Load, faults_of
 from tests.integration.bridge_process import Bridge, descendants, read, wait
+from tests.router_load import CONFIGURATION, Load, faults_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from tests.conftest import TopicFactory
 
 RATE = 200
-CONFIGURATION = """\
-bridge.id={name}
-embedded=off
-kafka.bootstrap.servers={bootstrap}
-embedded.data={folder}/var
-http.address=127.0.0.1:{http}
-router.checkpoint={folder}/checkpoint
-router.mode=batch
-router.interval=500ms
-journal.topic={name}.journal
-routing.create-topics=true
-source.jms.type=stomp
-source.jms.url=stomp://127.0.0.1:9
-source.jms.destinations=queue:orders
-routes.all.in.include=region = 'emea'
-routes.all.out.topic={name}.routed
-"""
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(600)]
 
@@ -48,8 +31,11 @@ def test_a_restore_of_an_older_checkpoint_and_the_loss_of_the_notes(
 ) -> None:
     name, (http,) = topic("restore"), free_ports(1)
     file = tmp_path / "jms-bridge.properties"
-    file.write_text(CONFIGURATION.format(name=name, bootstrap=kafka.bootstrap, folder=tmp_path, http=http))
-    bridge, config, routed = Bridge(file), load(file), f"{name}.routed"
+    journal, routed = f"{name}.journal", f"{name}.routed"
+    names = {"journal": journal, "routed": routed, "mode": "batch", "interval": "500ms"}
+    text = CONFIGURATION.format(bootstrap=kafka.bootstrap, folder=tmp_path, http=http, **names)
+    file.write_text(f"{text}router.checkpoint={tmp_path}/checkpoint\nrouting.create-topics=true\n")
+    bridge, config = Bridge(file), load(file)
     checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
     bridge.start("--only", "router")
     try:

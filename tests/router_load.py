@@ -1,4 +1,4 @@
-"""A router on a cluster of Spark, with messages at an even rate, and what is in its output."""
+"""Messages for a router at an even rate, faults in its output, and a router on a cluster of Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
     from tests.spark_cluster import SparkCluster
 
-__all__ = ["ClusterBridge", "Load", "cluster_bridge", "faults_of"]
+__all__ = ["CONFIGURATION", "ClusterBridge", "Load", "cluster_bridge", "faults_of"]
 
 CONFIGURATION = """\
 bridge.id={routed}
@@ -34,6 +34,15 @@ http.address=127.0.0.1:{http}
 journal.topic={journal}
 router.mode={mode}
 router.interval={interval}
+source.jms.type=stomp
+source.jms.url=stomp://127.0.0.1:9
+source.jms.destinations=queue:orders
+routes.all.in.include=region = 'emea'
+routes.all.out.topic={routed}
+"""
+"""A bridge that routes the messages of a `Load`."""
+
+_CLUSTER = """\
 spark.master={master}
 spark.authenticate.secret={secret}
 spark.executor.memory=512m
@@ -41,11 +50,6 @@ spark.driver.bindAddress=127.0.0.1
 spark.driver.host=127.0.0.2
 spark.driver.port={driver}
 spark.driver.blockManager.port={blocks}
-source.jms.type=stomp
-source.jms.url=stomp://127.0.0.1:9
-source.jms.destinations=queue:orders
-routes.all.in.include=region = 'emea'
-routes.all.out.topic={routed}
 """
 _KEYS = 20
 _INTERVALS = {"realtime": "10s", "batch": "500ms"}
@@ -106,7 +110,8 @@ def cluster_bridge(
     file = folder / "jms-bridge.properties"
     names = {"mode": mode, "interval": _INTERVALS[mode], "journal": journal, "routed": routed, "master": cluster.url}
     names |= {"secret": cluster.secret, "driver": str(driver), "blocks": str(blocks)}
-    file.write_text(CONFIGURATION.format(folder=folder, bootstrap=kafka.bootstrap, http=http, **names) + more)
+    text = CONFIGURATION + _CLUSTER
+    file.write_text(text.format(folder=folder, bootstrap=kafka.bootstrap, http=http, **names) + more)
     bridge = ClusterBridge(file, cluster, [Proxy(port, port, "127.0.0.2") for port in (driver, blocks)])
     bridge.start("--only", "router")
     try:
