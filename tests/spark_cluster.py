@@ -148,7 +148,8 @@ def spark_cluster(folder: Path, workers: int, cores: int, secret: str = "") -> I
 
 def _children(pid: int) -> list[psutil.Process]:
     try:
-        return psutil.Process(pid).children(recursive=True)
+        # Not their children: until a new process runs its program, it shows the command of the executor that makes it.
+        return psutil.Process(pid).children()
     except psutil.NoSuchProcess:
         return []
 
