@@ -82,9 +82,10 @@ class TopologyBench:
         admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
         resource = ConfigResource(ResourceType.TOPIC, f"{self.prefix}-{topic}")
         if change is not None:
-            resource.add_incremental_config(
-                ConfigEntry("cleanup.policy", change, incremental_operation=AlterConfigOpType.SET)
-            )
+            # The records are from 2001.
+            for name, value in (("cleanup.policy", change), ("retention.ms", "-1")):
+                entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                resource.add_incremental_config(entry)
             for done in admin.incremental_alter_configs([resource]).values():
                 done.result(30)
         (found,) = (each.result(30) for each in admin.describe_configs([resource]).values())
