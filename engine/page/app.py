@@ -12,7 +12,7 @@ from engine.page.letters import audit, letter, letters, settle
 from engine.page.overview import overview, routes, settings
 from engine.page.render import HEADERS
 from engine.page.threads import Threads
-from engine.page.topologies import topologies
+from engine.page.topologies import state, topologies
 from engine.page.tryout import tryout
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/": overview(view),
         "/routes": routes(view),
         "/topologies": topologies(view),
+        "/topologies/state": state(view, threads),
         "/try": tryout(view),
         "/dead-letters": letters(view, threads),
         "/dead-letters/letter/{partition}/{offset}": letter(view, threads),

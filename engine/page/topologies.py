@@ -1,25 +1,38 @@
-"""The page of the topologies of a bridge: figures, settings and a picture of each."""
+"""The pages of the topologies of a bridge: figures, settings and a picture of each, and the state of their nodes."""
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from engine.dead_letters.letter import milliseconds
+from engine.errors import UnreachableError, UsageError
 from engine.page.flow import Edge, FlowNode, Picture, anchor, draw
-from engine.page.render import render
+from engine.page.render import render, rendered
 from engine.page.view import Tone, worst
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED
 from engine.topologies.graph import GraphNode, read_graph
+from engine.topologies.question import StateQuestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from engine.page.threads import Threads
     from engine.page.view import View
+    from engine.topologies.question import StateAnswer
+    from routes.model import Config
 
-__all__ = ["topologies"]
+__all__ = ["state", "topologies"]
 
+_ADDRESS = "/topologies/state"
+_SECONDS = 10.0
+"""Time that reading a state may take: the rest of a request's, see `engine.telemetry.http`."""
+_MOST_CHARACTERS = 1024
 _REJECTED = "rejected_records"
 _WORDS = {"source": "from", "sink": "to", "python column": "field", "keyed process": "process"}
 """Words for operators whose names say little in a picture."""
@@ -32,6 +45,78 @@ def topologies(view: View) -> Callable[[Request], Response]:
         return render(request, view, "topologies.html", topologies=_topologies(view))
 
     return page
+
+
+def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the page that asks a node for its state; the question is in the URL."""
+
+    async def page(request: Request) -> Response:
+        asked, config = request.query_params, view.config()
+        name = asked.get("topology", "")
+        nodes = _nodes_asked(config, name)
+        answer: StateAnswer | None = None
+        fault, status = "", 200
+        try:
+            if not nodes:
+                raise UsageError(f"no topology {name!r} with state that can be asked has run on this machine")
+            if "node" in asked:
+                question = _question(asked)
+                busy = "other pages still wait for answers of topologies; try again"
+                late = f"the topology gave no answer within {_SECONDS:.0f} s; `jms-bridge topology state` waits longer"
+                ask = partial(view.ask, name, question, _SECONDS)
+                answer = await threads.run(ask, _SECONDS + 1, busy, late)
+                if answer is None:
+                    raise UnreachableError(f"{late}. It may not run on this machine, or be starting")
+                fault = answer.fault
+        except UnreachableError as error:
+            fault, status = str(error), 503
+        except UsageError as error:
+            fault, status = str(error), 400 if nodes else 404
+        interval = next((each.interval_seconds for each in config.topologies if each.name == name), None)
+        return await rendered(
+            request,
+            view,
+            "topology_state.html",
+            status=status,
+            fault=fault,
+            topology=name,
+            nodes=nodes,
+            asked={field: asked.get(field, "") for field in ("node", "key", "prefix", "since", "until")},
+            answer=None if fault else answer,
+            columns=list(dict.fromkeys(column for row in answer.rows for column in row)) if answer else [],
+            interval=interval,
+            as_shown=_as_shown,
+        )
+
+    return page
+
+
+def _nodes_asked(config: Config, name: str) -> list[str]:
+    """Names of the nodes of a configured topology whose state can be asked."""
+    if name not in {each.name for each in config.topologies}:
+        return []
+    graph = read_graph(config, name)
+    return [node.name for node in graph.nodes if node.can_be_asked] if graph else []
+
+
+def _question(asked: Mapping[str, str]) -> StateQuestion:
+    """The question of a form; UsageError if a field cannot be what is given."""
+    if any(len(text) > _MOST_CHARACTERS for text in asked.values()):
+        raise UsageError(f"a field is longer than {_MOST_CHARACTERS} characters")
+    times = {}
+    for field in ("since", "until"):
+        text = asked.get(field, "").strip()
+        times[field] = int(text) if text.isdecimal() else milliseconds(text) if text else None
+        if text and times[field] is None:
+            msg = f"{text!r} is no time: expected 2026-01-01T12:00, or milliseconds since 1970"
+            raise UsageError(msg)
+    key, prefix = asked.get("key") or None, asked.get("prefix") or None
+    return StateQuestion(asked["node"], key, prefix, times["since"], times["until"])
+
+
+def _as_shown(value: object) -> str:
+    """A field of a row as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _topologies(view: View) -> list[dict[str, Any]]:
@@ -66,13 +151,14 @@ def _topologies(view: View) -> list[dict[str, Any]]:
                 "bytes": sizes.get(topology.name),
                 "unprocessed": unprocessed,
                 "name": graph.name if graph else "",
-                "picture": _picture(graph.nodes, failing) if graph else None,
+                "picture": _picture(topology.name, graph.nodes, failing) if graph else None,
+                "asked": _nodes_asked(config, topology.name),
             }
         )
     return shown
 
 
-def _picture(nodes: Sequence[GraphNode], failing: set[str]) -> Picture:
+def _picture(topology: str, nodes: Sequence[GraphNode], failing: set[str]) -> Picture:
     """The picture of a topology, each node one column behind the last of those before it."""
     columns: list[list[FlowNode]] = []
     depths: dict[str, int] = {}
@@ -83,6 +169,7 @@ def _picture(nodes: Sequence[GraphNode], failing: set[str]) -> Picture:
         tone = Tone.WARN if node.name in failing else Tone.GOOD if node.keeps_state else Tone.IDLE
         operator = _WORDS.get(node.operator, node.operator)
         state = " ".join([f"Python {operator}" if node.python else operator, *node.topics])
-        columns[depth].append(FlowNode(node.name, node.name, tone, state, node.operator, detail=node.python))
+        href = f"{_ADDRESS}?{urlencode({'topology': topology, 'node': node.name})}" if node.can_be_asked else ""
+        columns[depth].append(FlowNode(node.name, node.name, tone, state, node.operator, detail=node.python, href=href))
     edges = [Edge(parent, node.name, Tone.IDLE, None) for node in nodes for parent in node.after]
     return draw([("", column) for column in columns], edges)

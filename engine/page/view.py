@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport
     from engine.telemetry.status import DeadLetterCounts, Status, StatusBoard
+    from engine.topologies.question import StateAnswer, StateQuestion
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
@@ -197,6 +198,8 @@ class View:
     """Returns whether a dead letter is neither replayed nor discarded; None if that is not known."""
     peers: Callable[[], tuple[PeerReport, ...]] | None = None
     """Returns the latest state of the bridge's other hosts; None if it has none."""
+    ask: Callable[[str, StateQuestion, float], StateAnswer | None] = lambda *_: None
+    """Asks a topology of this host for its state; None if it does not run or does not answer in so many seconds."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Key with which forms are signed, see `engine.page.forms`."""
 

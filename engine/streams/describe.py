@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.streams.nodes import (
+    SHOWN,
     STATEFUL,
     Fail,
     GroupTable,
@@ -47,7 +48,7 @@ def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
     """A JSON object for each node, in the order of flow.
 
     Its fields are `kind`, `name`, `operator`, parents (`after`), children (`before`), constant `topics`, whether it is
-    `stateful`, and the name of its `python` function, which is empty for native nodes.
+    `stateful`, whether its state can be `asked`, and the name of its `python` function, empty for native nodes.
     """
     consumers = children(nodes)
     return [
@@ -59,6 +60,7 @@ def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
             "before": [child.name for child in consumers.get(node.name, ())],
             "topics": _topics(node),
             "stateful": isinstance(node, STATEFUL),
+            "asked": isinstance(node, SHOWN),
             "python": _python(node),
         }
         for node in nodes

@@ -9,6 +9,7 @@ end of the socket is read in `worker`.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from engine.telemetry.status import State, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from threading import Thread
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from engine.supervision.revision import Revision
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["GO", "GO_ON", "REVISION", "UNTIL", "Child", "command"]
+__all__ = ["ASK", "GO", "GO_ON", "REVISION", "UNTIL", "Child", "command"]
 
 REVISION = b"revision "
 """Start of the line that announces a configuration: a number and a line end follow, and a file's descriptor comes with
@@ -38,6 +39,8 @@ GO = b"go\n"
 """The line that the supervisor writes when everything that the child needs is ready."""
 GO_ON = b"go on\n"
 """The line that it writes instead if the bridge is at work already, see `Child.is_first`."""
+ASK = b"ask "
+"""Start of the line with a question: its number, a space, JSON and a line end follow. The status has the answer."""
 UNTIL = b"until "
 """Start of the line with the end of the lease: a `time.monotonic` time and a line end follow. The child is killed at
 that time, unless a later line moves it."""
@@ -161,6 +164,17 @@ class Child:
             # A stopped process does not read, and the death of one is reported by `ended`.
             with suppress(BlockingIOError, BrokenPipeError):
                 self._socket.send(UNTIL + f"{until:.3f}\n".encode(), socket.MSG_DONTWAIT)
+
+    def ask(self, question: Mapping[str, object], seconds: float) -> str | None:
+        """The answer of the process to a question; None if it gives none in this time. From any thread."""
+        if (to := self._socket) is None:
+            return None
+        number = self._board.question()
+        try:
+            to.send(ASK + b"%d %s\n" % (number, json.dumps(question).encode()), socket.MSG_DONTWAIT)
+        except OSError:  # the process is busy or has died
+            seconds = 0.0
+        return self._board.answer(number, seconds)
 
     def ask_to_stop(self) -> None:
         """Asks the process to finish the work that it has begun and end."""

@@ -12,11 +12,13 @@ Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how e
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import sys
 import termios
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import metadata
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -28,12 +30,13 @@ from engine.embedded.java import find_java
 from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
-from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election
+from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election, topology_part
 from engine.supervision.process_group import EarlyDeathsError, ProcessGroup
 from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
 from engine.telemetry.status import Merged, State, StatusBoard
+from engine.topologies.question import StateAnswer
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from engine.supervision.parts import Part
     from engine.supervision.progress import Progress
     from engine.supervision.reload import Reload
+    from engine.topologies.question import StateQuestion
     from routes.model import Config
 
 __all__ = ["Supervisor", "run"]
@@ -233,6 +237,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             census,
             watch.is_open if watch else lambda _: None,
             peers.reports if peers else None,
+            partial(_ask, group),
         )
         served = application(board, registry, election, census, lambda: reload.state, pages(view), peers)
         patient = _is_shared(config, election)
@@ -249,6 +254,13 @@ def _supervise(first: Revision, only: str | None) -> int:
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):
             return supervisor.run()
+
+
+def _ask(group: ProcessGroup, topology: str, question: StateQuestion, seconds: float) -> StateAnswer | None:
+    """Asks the process of a topology for its state; None if there is none, or no answer in so many seconds."""
+    found = group.find(topology_part(topology))
+    text = found and found.child.ask(question.fields, seconds)
+    return StateAnswer(**json.loads(text)) if text else None
 
 
 class _Locks:

@@ -8,6 +8,7 @@ turns an exception into a last status and an exit status.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import socket
@@ -15,15 +16,16 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from threading import Condition, Event, Thread, Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import CollectorRegistry
 
 from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
 from engine.jars import jars
-from engine.supervision.child import GO, GO_ON, REVISION, UNTIL
+from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from engine.spark.launch import Launch
     from engine.streams.topology import Topology
     from engine.topologies.run import TopologyFigures
+    from engine.topologies.state_reader import StateReader
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -131,6 +134,8 @@ class ControlMessages:
     stop: Event = field(default_factory=Event)
     lease: WorkLease = field(default_factory=WorkLease)
     given: GivenRevisions = field(default_factory=GivenRevisions)
+    questions: SimpleQueue[tuple[int, dict[str, Any]]] = field(default_factory=SimpleQueue)
+    """Questions, each with the number for its answer. Only parts that run a topology take them."""
 
 
 class _Revisions:
@@ -321,6 +326,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.graph import write_graph
+    from engine.topologies.question import StateQuestion
     from engine.topologies.run import TopologySettings, run_topology
 
     meter = TopologyMetrics(status.registry, name)
@@ -340,8 +346,15 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
         text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
         status.state(State.READY, text)
 
-    def begin(topology: Topology) -> None:
+    def begin(topology: Topology, state: StateReader) -> None:
         write_graph(config, name, topology.name, records(topology.nodes))
+
+        def answer() -> None:
+            while True:
+                number, fields = messages.questions.get()
+                status.answer(number, json.dumps(state.answer(StateQuestion(**fields)).fields))
+
+        Thread(target=answer, name="questions", daemon=True).start()
 
     run_topology(config, settings, messages.stop, report, begin)
 
@@ -404,6 +417,9 @@ def _listen(fd: int, messages: ControlMessages) -> None:
                     messages.go.set()
                 elif line == GO:
                     messages.go.set()
+                elif line.startswith(ASK):
+                    number, _, question = line.removeprefix(ASK).partition(b" ")
+                    messages.questions.put((int(number), json.loads(question)))
                 elif line.startswith(UNTIL):
                     messages.lease.extend(float(line.removeprefix(UNTIL)))
                 elif line.startswith(REVISION) and file is not None:

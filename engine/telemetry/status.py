@@ -7,6 +7,9 @@ pipe that the supervisor reads into its `StatusBoard`. The package `supervision`
     {"component": "router", "state": "down", "detail": "", "metrics": "…", "error": "one line", "exit_code": 4}
 
 The second form is a process's last line; without `exit_code` the error was not foreseen, and a restart may help.
+Between these lines there are answers to questions of the supervisor:
+
+    {"answer": 3, "text": "…"}
 """
 
 from __future__ import annotations
@@ -147,6 +150,7 @@ class Reporter:
         self._status = Status(component, State.STARTING)
         self._changed = Condition()
         self._closed = False
+        self._answers: list[tuple[int, str]] = []
         self._fd = fd
         self._thread = Thread(target=self._write, name="status", daemon=True)
         self._thread.start()
@@ -184,6 +188,12 @@ class Reporter:
             self._status = replace(self._status, revision=revision)
             self._changed.notify()
 
+    def answer(self, number: int, text: str) -> None:
+        """Sends the answer to a question of the supervisor, which gave it this number."""
+        with self._changed:
+            self._answers.append((number, text))
+            self._changed.notify()
+
     def error(self, exc: BaseException, *, foreseen: bool = False) -> None:
         """Reports that the process ends because of `exc`; the caller then closes the reporter and exits.
 
@@ -210,7 +220,10 @@ class Reporter:
             while not closed:
                 with self._changed:
                     status, closed = self._status, self._closed
-                self._send(fd, replace(status, metrics=text_of(self.registry)))
+                    answers, self._answers = self._answers, []
+                for number, text in answers:
+                    self._send(fd, {"answer": number, "text": text})
+                self._send(fd, asdict(replace(status, metrics=text_of(self.registry))))
                 with self._changed:
                     self._changed.wait_for(partial(self._news, status), timeout=_INTERVAL_SECONDS)
         except BrokenPipeError:
@@ -220,13 +233,13 @@ class Reporter:
             os.close(fd)
 
     @staticmethod
-    def _send(fd: int, status: Status) -> None:
-        line = json.dumps(asdict(status)).encode() + b"\n"
+    def _send(fd: int, fields: Mapping[str, object]) -> None:
+        line = json.dumps(fields).encode() + b"\n"
         while line:
             line = line[os.write(fd, line) :]
 
     def _news(self, new: Status) -> bool:
-        return self._closed or replace(new, metrics="") != self._status
+        return self._closed or bool(self._answers) or replace(new, metrics="") != self._status
 
 
 def _text(exc: BaseException) -> str:
@@ -245,6 +258,9 @@ class StatusBoard:
         self._statuses = {name: Status(name, State.DOWN) for name in components}
         self._clean = clean
         self._changed = Condition()
+        self._asked = 0
+        self._answers: dict[int, str | None] = {}
+        """Answers to questions that are waited for, None before they come."""
 
     def put(self, status: Status) -> None:
         """Stores the status of a component."""
@@ -293,6 +309,26 @@ class StatusBoard:
         with self._changed:
             return self._changed.wait_for(condition, timeout)
 
+    def question(self) -> int:
+        """A number for a question to a process, whose answer is then waited for with `answer`."""
+        with self._changed:
+            self._asked += 1
+            self._answers[self._asked] = None
+            return self._asked
+
+    def answer(self, number: int, seconds: float) -> str | None:
+        """The answer to the question with this number, which may take so long; None if there is none."""
+        self.wait(lambda: self._answers[number] is not None, seconds)
+        with self._changed:
+            return self._answers.pop(number)
+
+    def _answered(self, number: int, text: str) -> None:
+        with self._changed:
+            # A late answer has no taker.
+            if number in self._answers:
+                self._answers[number] = text
+                self._changed.notify_all()
+
     def _read(self, component: str, fd: int) -> None:
         # A child that dies with unread instructions in its socket resets the connection; all that it wrote arrives
         # first.
@@ -301,6 +337,9 @@ class StatusBoard:
                 # A process that is killed while it writes leaves half a line.
                 if line.endswith("\n"):
                     fields: dict[str, Any] = json.loads(line)
+                    if "answer" in fields:
+                        self._answered(fields["answer"], fields["text"])
+                        continue
                     self.put(Status(**{**fields, "component": component, "state": State(fields["state"])}))
 
 

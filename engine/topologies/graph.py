@@ -31,6 +31,8 @@ class GraphNode:
     topics: tuple[str, ...]
     """Topics that it reads or writes."""
     keeps_state: bool
+    can_be_asked: bool
+    """True if its state has rows that can be asked for."""
     python: str
     """Name of the Python function that it calls; empty: none."""
 
@@ -76,5 +78,6 @@ def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:
             hidden[each["name"]] = after[0]
         else:
             topics = tuple(each["topics"])
-            found.append(GraphNode(each["name"], each["operator"], after, topics, each["stateful"], each["python"]))
+            state = each["stateful"], each["asked"]
+            found.append(GraphNode(each["name"], each["operator"], after, topics, *state, each["python"]))
     return tuple(found)

@@ -25,6 +25,7 @@ from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
 from engine.topologies.layout import Layout, lay_out
 from engine.topologies.registry import planned
+from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def run_topology(
     settings: TopologySettings,
     stop: Event,
     report: Callable[[TopologyFigures], None] | None = None,
-    begin: Callable[[Topology], None] = lambda _: None,
+    begin: Callable[[Topology, StateReader], None] = lambda *_: None,
 ) -> None:
     """Runs a topology until `stop` is set.
 
@@ -125,7 +126,7 @@ def run_topology(
         settings: the topology and how it runs.
         stop: set from another thread or a signal handler.
         report: called about every second with the figures.
-        begin: called with the topology before it runs.
+        begin: called with the topology and its state before it runs.
 
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
@@ -156,7 +157,7 @@ def run_topology(
             kept = _checked(folder, program, layout)
             kept.write(folder)
             kept.place(program)
-            begin(topology)
+            begin(topology, StateReader(spark, program, kept, folder))
             _Run(config, settings, spark, program, kept, mode, lock).follow(stop, report)
         finally:
             lock.release()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.spark import session
-from engine.spark.generation import numbered
-from engine.streams.state import NodeState
 from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
 from engine.topologies.registry import planned
 from engine.topologies.run import state_folder
+from engine.topologies.state_reader import StateReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.spark.stored_files import Folder
+    from engine.streams.state import NodeState
     from routes.model import Config
 
 __all__ = ["open_state"]
@@ -42,31 +41,17 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     try:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
-        version = _committed(folder)
         before = KeptState.read(folder)
-        assert before is not None
+        if before is None:
+            msg = f"no state in {folder}: the topology has not run yet"
+            raise SetupError(msg)
         program = planned(config.schema, topology, spark)
         kept = KeptState.of(program, before.partitions, before)
         if misfits := before.misfits(kept):
             msg = f"the state in {folder} is that of another version of the topology ({'; '.join(misfits)})"
             raise SetupError(msg)
         kept.place(program)
-        jvm: Any = spark._jvm
-        streams = jvm.jmsbridge.streams
-        where = (folder / "state").absolute().as_uri(), max(kept.partitions.values()), version
-        committed = streams.CommittedState(program.java, *where)
-        try:
-            yield NodeState(program, node, lambda *bounds: committed.rows(node, streams.StateRange(*bounds)))
-        finally:
-            committed.close()
+        with StateReader(spark, program, kept, folder).open(node) as found:
+            yield found
     finally:
         session.close(spark)
-
-
-def _committed(folder: Folder) -> int:
-    """Number of committed batches of the topology with this folder."""
-    numbers = numbered(folder / "spark" / "commits")
-    if not numbers:
-        msg = f"no state in {folder}: the topology has not run yet, or committed nothing"
-        raise SetupError(msg)
-    return max(numbers) + 1

@@ -56,6 +56,18 @@ def test_figures_arrive_without_a_change_of_state(pipe: Pipe) -> None:
     assert pipe.board.wait(lambda: line in pipe.board.get("router").metrics, SECONDS)
 
 
+def test_a_question_gets_its_answer_between_states(pipe: Pipe) -> None:
+    first, second, third = (pipe.board.question() for _ in range(3))
+    pipe.reporter.answer(second, "two\nlines")
+    pipe.reporter.answer(first, "one")
+    assert pipe.board.answer(first, SECONDS) == "one"
+    assert pipe.board.answer(second, SECONDS) == "two\nlines"
+    assert pipe.board.answer(third, 0.01) is None
+    pipe.reporter.answer(third, "late")
+    pipe.reporter.state(State.READY)
+    assert pipe.wait(State.READY)
+
+
 def test_a_bridge_error_is_the_last_word_with_its_text_and_exit_code(pipe: Pipe) -> None:
     pipe.reporter.state(State.READY)
     pipe.reporter.error(HardFailureError("topic 'a' does not exist"))

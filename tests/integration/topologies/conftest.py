@@ -217,6 +217,12 @@ class TopologyBench:
         """Waits until so many records are published."""
         until(lambda: len(self.published(topic)) >= count, 120, f"{count} records in {topic}")
 
+    def page(self, path: str) -> str:
+        """A page of the bridge that runs."""
+        with urllib.request.urlopen(f"http://{self.http_address}{path}", timeout=15) as page:
+            text: str = page.read().decode()
+        return text
+
     def commits(self, name: str) -> None:
         """Waits until the state has been committed with all that was published so far."""
         folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark" / "commits"

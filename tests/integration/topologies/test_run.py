@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import time
-import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -209,10 +208,14 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
             check_metric(prometheus, metric)
     finally:
         prometheus.end()
-    with urllib.request.urlopen(f"http://{bench.http_address}/topologies", timeout=10) as page:
-        shown = page.read().decode()
+    shown = bench.page("/topologies")
     assert f"application id <code>{bench.prefix}-counts</code>" in shown
     assert "</tspan> aggregate<" in shown
+    # As of the last commit, while the topology runs.
+    question = "/topologies/state?topology=clicks&node=counts&key=p3"
+    until(lambda: "2001-09-09T01:50:00.000Z" in bench.page(question))
+    assert "all that there are" in bench.page(question)
+    assert "No row." in bench.page(question + "4567")
     (part,) = children(bridge.pid)
     os.kill(part, signal.SIGKILL)
     bench.send_clicks(500)

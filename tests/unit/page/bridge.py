@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport, Traffic
     from engine.telemetry.status import DeadLetterCounts
+    from engine.topologies.question import StateAnswer, StateQuestion
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
 
@@ -80,6 +81,14 @@ class Page:
         self.reload: Mapping[str, object] = {}
         self.peers: list[PeerReport] = []
         """Shown with `peers=True`."""
+        self.answer: StateAnswer | None = None
+        """What a topology says to a question."""
+        self.questions: list[tuple[str, StateQuestion]] = []
+
+        def ask(topology: str, question: StateQuestion, _: float) -> StateAnswer | None:
+            self.questions.append((topology, question))
+            return self.answer
+
         view = View(
             self.board,
             self.samples,
@@ -89,6 +98,7 @@ class Page:
             standing,
             lambda: self.census,
             peers=(lambda: tuple(self.peers)) if peers else None,
+            ask=ask,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
         self.served = application(self.board, self.registry, standing, pages=pages(view))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from engine.telemetry.metrics import (
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
 from engine.topologies.graph import write_graph
+from engine.topologies.question import StateAnswer, StateQuestion
 from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
 EVERY = ("/", "/routes", "/topologies", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
@@ -383,13 +385,13 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
     page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n")
     assert 'href="/topologies"' in page.text("/")
     assert "The picture appears when the topology has started" in page.text("/topologies")
-    node = {"operator": "filter", "topics": [], "stateful": False, "python": ""}
+    node = {"operator": "filter", "topics": [], "stateful": False, "asked": False, "python": ""}
     nodes = [
         {**node, "name": "orders", "operator": "source", "topics": ["orders"], "after": []},
         {**node, "name": "gold-python", "operator": "python column", "python": "m.is_gold", "after": ["orders"]},
         {**node, "name": "gold", "after": ["gold-python"]},
         {**node, "name": "gold-fields", "operator": "drop field", "after": ["gold"]},
-        {**node, "name": HOSTILE, "operator": "aggregate", "stateful": True, "after": ["gold-fields"]},
+        {**node, "name": HOSTILE, "operator": "aggregate", "stateful": True, "asked": True, "after": ["gold-fields"]},
         {**node, "name": "to-1", "operator": "sink", "topics": ["totals"], "after": [HOSTILE]},
     ]
     write_graph(page.config, "totals", "order-totals", nodes)
@@ -408,6 +410,58 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
     ]  # fmt: skip
     assert "<script>alert" not in shown
     assert len(re.findall(r'class="line', shown)) == 4
+    assert 'href="/topologies/state?topology=totals' in shown
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Page:
+    """The page of a bridge with a topology that has a node with state, and one with state that cannot be asked."""
+    page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\ntopologies.totals.interval=2m\n")
+    node = {"operator": "x", "topics": [], "stateful": True, "python": "", "after": []}
+    write_graph(page.config, "totals", "order-totals", [
+        {**node, "name": "sums", "asked": True}, {**node, "name": "once", "asked": False},
+    ])  # fmt: skip
+    return page
+
+
+def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
+    form = asked.text("/topologies/state?topology=totals")
+    assert re.findall(r"<option[^>]*>([^<]*)<", form) == ["sums"]
+    assert "up to 2 min ago" in form
+    assert asked.questions == []
+
+    rows = ({"key": "ann", "window_start": "2026-01-01T12:00:00.000Z", "total": 5.5, "who": {"a": 1}}, {"key": HOSTILE})
+    asked.answer = StateAnswer(rows, has_more=True)
+    shown = asked.text("/topologies/state?topology=totals&node=sums&key=&prefix=a&since=2026-01-01T12:00&until=99")
+    assert asked.questions == [("totals", StateQuestion("sums", None, "a", 1_767_268_800_000, 99))]
+    assert re.findall(r"<th scope[^>]*>([^<]*)<", shown) == ["key", "window_start", "total", "who"]
+    assert ">5.5<" in shown
+    assert "There are more rows than these 2" in shown
+    assert "<script>alert" not in shown
+    asked.answer = StateAnswer()
+    assert "No row." in asked.text("/topologies/state?topology=totals&node=sums&key=nobody")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "told"),
+    [
+        ("topology=other&node=sums", 404, "has run on this machine"),
+        ("topology=totals&node=sums&since=yesterday", 400, "is no time"),
+        ("topology=totals&node=sums&key=" + 2_000 * "k", 400, "longer than 1024 characters"),
+        ("topology=totals&node=sums", 503, "gave no answer within"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_told_why(asked: Page, query: str, status: int, told: str) -> None:
+    answer = asked.client.get(f"/topologies/state?{query}")
+    assert answer.status_code == status
+    assert told in answer.text
+
+
+def test_a_fault_in_the_answer_is_shown(asked: Page) -> None:
+    asked.answer = StateAnswer(fault="'sums' has no windows: ask without times")
+    assert "has no windows: ask without times" in html.unescape(
+        asked.text("/topologies/state?topology=totals&node=sums")
+    )
 
 
 def test_a_bridge_without_topologies_has_no_link_to_them(page: Page) -> None:
