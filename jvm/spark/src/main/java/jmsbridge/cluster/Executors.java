@@ -1,5 +1,6 @@
 package jmsbridge.cluster;
 
+import java.util.AbstractMap.SimpleImmutableEntry;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +43,10 @@ public final class Executors implements DriverPlugin {
     }
   }
 
+  /**
+   * Answers a report with the nanoseconds for which the executor may publish, and the topologies that are to take no
+   * more records. Spark's thread for messages does not know the project's classes in an executor, but Java's own.
+   */
   @Override
   public Object receive(Object message) {
     Report report = (Report) message;
@@ -53,7 +58,7 @@ public final class Executors implements DriverPlugin {
       executor.leaseEnd = System.nanoTime() + nanos;
     }
     RowCounters.merge(report.counted(), report.notes());
-    return new Answer(nanos, TopologyRun.finishing());
+    return new SimpleImmutableEntry<>(nanos, TopologyRun.finishing());
   }
 
   /** The executors that Spark has and that have reported, one a line: Spark's id, number of task slots, {@link Vitals}. */

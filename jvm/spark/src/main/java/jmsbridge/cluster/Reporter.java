@@ -1,6 +1,7 @@
 package jmsbridge.cluster;
 
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import jmsbridge.RowCounters;
 import jmsbridge.Sends;
@@ -43,13 +44,18 @@ final class Reporter implements ExecutorPlugin {
   private void report() {
     long asked = System.nanoTime();
     try {
-      Answer answer = (Answer) context.ask(RowCounters.report(context.executorID()));
-      leaseEnd = asked + answer.leaseNanos();
+      Map.Entry<Long, Set<String>> answer = ask();
+      leaseEnd = asked + answer.getKey();
       Sends.until(leaseEnd);
-      TopologyRun.finishing(answer.finishing());
+      TopologyRun.finishing(answer.getValue());
     } catch (Exception failure) {
       System.err.println("the driver does not answer: " + failure);
     }
+  }
+
+  @SuppressWarnings("unchecked")
+  private Map.Entry<Long, Set<String>> ask() throws Exception {
+    return (Map.Entry<Long, Set<String>>) context.ask(RowCounters.report(context.executorID()));
   }
 
   private void reportAgain() {
