@@ -1,17 +1,24 @@
 package jmsbridge.streams;
 
+import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /** Passes a record unless one with the same id has passed less than {@code within} milliseconds before or after it. */
 final class Deduplicate extends StatefulNode {
   private static final long serialVersionUID = 1L;
+  /** Records between two steps of a pass, and ids that a step looks at: twice as many as the records can add. */
+  private static final int CALLS = 64;
+  private static final int MOST_LOOKED_AT = 128;
 
   private final Projection id;
   private final KeyKind key;
   private final long within;
-  /** The times of the records that have passed, by bucket and id. */
-  private transient TimeBuckets passed;
+  private transient long nextPass;
+  private transient int calls;
+  /** Where the pass over all ids goes on; null: none is under way. */
+  private transient byte[] from;
 
   Deduplicate(String name, StructType type, Projection id, KeyKind key, long within) {
     super(name, type);
@@ -23,7 +30,9 @@ final class Deduplicate extends StatefulNode {
   @Override
   void open(Task owner) {
     super.open(owner);
-    passed = new TimeBuckets(owner.store(), () -> keys(STATE), within);
+    nextPass = Long.MIN_VALUE;
+    calls = 0;
+    from = null;
   }
 
   @Override
@@ -35,36 +44,46 @@ final class Deduplicate extends StatefulNode {
       forward(record);
       return;
     }
-    byte[] bytes = found.getBytes();
+    byte[] at = keys(STATE).bytes(found.getBytes()).done();
+    byte[] passed = task.store().get(at);
     if (record.time() + within <= time) {
       // So old that what is known of its id may be gone.
       task.count(name, "late_records");
-    } else if (isRepeated(bytes, record.time())) {
+    } else if (passed != null && Math.abs(record.time() - time(passed)) < within) {
       task.count(name, "repeated_records");
     } else {
-      long bucket = passed.of(record.time());
-      passed.put(bucket, passed.key(bucket).bytes(bytes).done(), keys(STATE).number(record.time()).done());
+      task.store().put(at, keys(STATE).number(record.time()).done());
       forward(record);
     }
     expire();
   }
 
-  /** Whether a record of the id has passed near a time. There is one in a bucket at most, which is as long as `within`. */
-  private boolean isRepeated(byte[] id, long time) {
-    long own = passed.of(time);
-    long last = Math.min(own + 1, passed.of(time()));
-    for (long bucket = Math.max(own - 1, passed.oldest()); bucket <= last; bucket++) {
-      byte[] found = task.store().get(passed.key(bucket).bytes(id).done());
-      if (found != null && Math.abs(time - new Keys.Reader(found).number()) < within) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /** A record that comes up to {@code within} late can still repeat one that passed so long before it. */
+  /**
+   * Removes old ids, by a pass over all of them for each {@code within} of stream time, some at a time. An index of what
+   * expires when would cost more than all else. An id is old when no record that is not late can repeat it.
+   */
   @Override
   void expire() {
-    passed.removeBefore(passed.of(time() - 2 * within));
+    if (from == null && time() < nextPass || ++calls % CALLS != 0) {
+      return;
+    }
+    byte[] kind = keys(STATE).done();
+    List<Store.Entry> some = task.store().range(from == null ? kind : from, Keys.behind(kind), MOST_LOOKED_AT);
+    for (Store.Entry each : some) {
+      if (time(each.value()) + 2 * within < time()) {
+        task.store().remove(each.key());
+      }
+    }
+    if (some.size() < MOST_LOOKED_AT) {
+      from = null;
+      nextPass = time() + within;
+    } else {
+      byte[] last = some.get(MOST_LOOKED_AT - 1).key();
+      from = Arrays.copyOf(last, last.length + 1);
+    }
+  }
+
+  private static long time(byte[] entry) {
+    return new Keys.Reader(entry).number();
   }
 }
