@@ -14,7 +14,6 @@ abstract class StatefulNode extends Node {
   static final char STATE = 's';
   static final char OTHER_SIDE = 'o';
   static final char EXPIRY = 'x';
-  static final long SLACK_MS = 1000;
   private static final char PROGRESS = 'p';
 
   private int number;
@@ -50,7 +49,7 @@ abstract class StatefulNode extends Node {
     if (kept != null) {
       Keys.Reader reader = new Keys.Reader(kept);
       time = reader.number();
-      searched = Math.max(time, Long.MIN_VALUE + slackMs()) - slackMs();
+      searched = time;
       sequence = reader.number();
     }
   }
@@ -115,17 +114,9 @@ abstract class StatefulNode extends Node {
     task.store().remove(keys(EXPIRY).number(end).bytes(entry).done());
   }
 
-  /**
-   * How long an entry may stay after it has expired, so that not each record begins a search. 0 for a node that forwards
-   * something when an entry expires; others must not mind entries that have expired.
-   */
-  long slackMs() {
-    return 0;
-  }
-
   /** Entries that have expired, in the order of their times; they are no longer noted as such. */
   final List<byte[]> expired() {
-    if (time - slackMs() <= nextExpiry) {
+    if (time <= nextExpiry) {
       return List.of();
     }
     Store store = task.store();
