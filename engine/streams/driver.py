@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import struct
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ RECORD_SCHEMA = (
     "topic string, partition int, offset bigint, timestamp timestamp"
 )
 """Schema of Spark's Kafka source with headers."""
+_LEFT: deque[Any] = deque()
+"""Java objects of drivers that are gone, closed by a later driver. Python may collect a driver in the middle of a call
+into the JVM, and another call on the same connection would then break both."""
 
 
 def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -> DataFrame:
@@ -71,7 +75,7 @@ class TopologyTestDriver:
         self._spark = spark
         self._on_failure = on_failure
         self._run: Any = None
-        self._close: Callable[[], None] = _nothing
+        self._left: weakref.finalize[..., TopologyTestDriver] | None = None
         self._program: Program | None = None
         self._registry: Any = None
 
@@ -88,7 +92,7 @@ class TopologyTestDriver:
         if self._registry is None:
             jvm: Any = self._spark._jvm
             self._registry = jvm.jmsbridge.serdes.MemoryRegistry()
-            weakref.finalize(self, _close, self._registry)
+            weakref.finalize(self, _LEFT.append, self._registry)
         return self._registry
 
     def pipe_input(
@@ -194,15 +198,18 @@ class TopologyTestDriver:
         return _parsed(value if is_letter else bytes(self._program.java.decoded(topic, value)))
 
     def close(self) -> None:
-        """Ends the process of the topology's Python functions, if it has any, as the end of the driver does."""
-        self._close()
+        """Ends the process of the topology's Python functions, if it has any; else a later driver does."""
+        if self._left is not None and self._left.detach():
+            _close(self._run)
 
     def _running(self) -> Any:
         if self._run is None:
+            while _LEFT:
+                _close(_LEFT.popleft())
             self._program = plan(self._topology, self._spark, on_failure=self._on_failure, registry=self._schemas())
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
-            self._close = weakref.finalize(self, _close, self._run)
+            self._left = weakref.finalize(self, _LEFT.append, self._run)
         return self._run
 
     def run(self, topics: Mapping[str, Iterable[Record]]) -> dict[str, list[Record]]:
@@ -221,10 +228,6 @@ class TopologyTestDriver:
         for row in published.select("topic", "key", "value", "headers").collect():
             output.setdefault(row.topic, []).append(_record(row))
         return output
-
-
-def _nothing() -> None:
-    pass
 
 
 def _close(run: Any) -> None:

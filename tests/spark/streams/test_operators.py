@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from engine.streams import (
     TimeWindows,
     Topology,
     TopologyTestDriver,
+    driver,
     json,
 )
 
@@ -395,3 +397,26 @@ def test_a_stream_that_has_expired_but_is_not_removed_yet_is_not_joined(spark: S
     # A right record at 7,500 waits for left ones up to 10,500; stream time is 10,900.
     driver.pipe_input("left", "a", {"n": 4}, timestamp=10_500)
     assert [each.key for each in driver.read_output("out")] == ["b"]
+
+
+def test_a_driver_that_python_collects_calls_nothing_of_java(spark: SparkSession) -> None:
+    builder = StreamsBuilder("left")
+    builder.stream("in", value=json("n int")).to("out")
+    topology = builder.build()
+
+    def ran() -> TopologyTestDriver:
+        made = TopologyTestDriver(topology, spark)
+        made.pipe_input("in", "k", {"n": 1}, 1)
+        return made
+
+    left = ran()
+    run = left._run
+    del left
+    gc.collect()
+    assert run in driver._LEFT
+    last = ran()
+    assert not driver._LEFT
+    last.close()
+    del last
+    gc.collect()
+    assert len(driver._LEFT) == 1  # the registry alone
