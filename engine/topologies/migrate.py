@@ -94,10 +94,12 @@ def open_migration(
             msg = f"no state in {folder}: the topology has not run yet"
             raise SetupError(msg)
         lock = CheckpointLock(spark, config, folder, 0.0)
-        # A run may have ended since.
-        before = KeptState.read(folder) or before
-        yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
-        lock.release()
+        try:
+            # A run may have ended since.
+            before = KeptState.read(folder) or before
+            yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
+        finally:
+            lock.release()
     finally:
         session.close(spark)
 

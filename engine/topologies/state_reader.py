@@ -83,3 +83,7 @@ class StateReader:
         except JVM_ERRORS as error:
             _log.warning("the state could not be read", topology=self.program.topology.name, why=reason_of(error))
             return StateAnswer(fault=f"the state could not be read: {reason_of(error)}")
+        except Exception:
+            # The thread that answers goes on: the next question may be answered.
+            _log.exception("the state could not be read", topology=self.program.topology.name)
+            return StateAnswer(fault="the state could not be read; the log of the topology says why")
