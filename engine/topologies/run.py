@@ -63,8 +63,9 @@ _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000
 _MINIMUM_REALTIME_SECONDS = 5.0
-_FINISH_SECONDS = 12.0
-"""Time that the batch or the interval under way may take to end at a stop."""
+_FINISH_SECONDS, _TASKS_SECONDS = 12.0, 10.0
+"""Time that the batch or the interval under way may take to end at a stop, and its tasks if it is given up. Together
+they are less than a part of a bridge has."""
 
 _log = structlog.get_logger(__name__)
 
@@ -299,7 +300,7 @@ class _Run:
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + _TASKS_SECONDS
     while session.running_tasks(spark) and time.monotonic() < deadline:
         time.sleep(0.1)
 
