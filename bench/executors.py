@@ -30,6 +30,8 @@ _PARTITIONS = (4, 64)
 _RECORDS = 10_000_000
 _TOPICS = 5
 _LATENCY_SECONDS = 60
+_MEMORY = "2g"
+"""Heap of an executor, the same as that of the router in a single JVM."""
 
 Run = tuple[str, int, int]
 """Mode, number of executors (0: a single JVM) and partitions of the journal."""
@@ -75,11 +77,11 @@ def _runs(broker: Broker, case: Case, journal: str, executors: int, options: Opt
 
 def _cluster(options: Options, executors: int, partitions: int) -> Any:
     cores = -(-partitions // executors)
-    return spark_cluster(options.folder / "cluster", executors, cores)
+    return spark_cluster(options.folder / "cluster", executors, cores, memory=_MEMORY)
 
 
 def _bridge(cluster: SparkCluster, mode: str, options: Options) -> Bridge:
-    settings = {"spark.master": cluster.url, "spark.executor.memory": "1g", **options.settings}
+    settings = {"spark.master": cluster.url, "spark.executor.memory": _MEMORY, **options.settings}
     return Bridge(mode, settings, options.router, f"{len(cluster.workers)} executors")
 
 

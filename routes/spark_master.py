@@ -4,13 +4,38 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-__all__ = ["SPARE_SLOTS", "is_cluster", "master_hosts", "unfit_master"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "EXECUTOR_CORES",
+    "EXECUTOR_MEMORY",
+    "SPARE_SLOTS",
+    "is_cluster",
+    "kibibytes",
+    "master_hosts",
+    "too_few_slots",
+    "unfit_master",
+]
 
 SPARE_SLOTS = 2
 """Task slots beside one for each journal partition: for partitions that are added, and for short jobs meanwhile."""
 
+EXECUTOR_MEMORY = ("spark.executor.memory", "1g")
+"""Setting for the heap of an executor, and Spark's default."""
+
+EXECUTOR_CORES = "spark.executor.cores"
+"""Setting for the cores of an executor: 1 by default, but on a standalone cluster all cores of a worker."""
+_EXECUTORS = ("spark.executor.instances", "2")
+"""Setting for the number of executors on Kubernetes and YARN, and Spark's default."""
+_MOST_CORES = "spark.cores.max"
+"""Setting for the cores of an application on a standalone cluster: all by default."""
+_SIZE = re.compile(r"(\d+)([kmgt]?)b?")
+_KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 _STANDALONE = re.compile(r"spark://([^\s,/@]+:\d{1,5}(?:,[^\s,/@]+:\d{1,5})*)")
 _KUBERNETES = re.compile(r"k8s://\S+")
@@ -47,3 +72,32 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
     if slots < least:
         return f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal", hint
     return None
+
+
+def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[str, str] | None:
+    """Returns message and hint if the Spark settings ask a cluster for fewer task slots than needed; None otherwise.
+
+    Settings that are no numbers are left to Spark.
+    """
+    try:
+        cores, executors = max(int(spark.get(EXECUTOR_CORES, 1)), 1), int(spark.get(*_EXECUTORS))
+        most = int(spark.get(_MOST_CORES, sys.maxsize))
+    except ValueError:
+        return None
+    wanted = -(-needed // cores)
+    if master_hosts(master):
+        # An executor with a number of cores has all of them or does not start.
+        given, what, enough = most // cores * cores, f"{_MOST_CORES} is {most}", f"{_MOST_CORES}={wanted * cores}"
+    else:
+        given, enough = executors * cores, f"{_EXECUTORS[0]}={wanted}"
+        what = f"{_EXECUTORS[0]} is {executors} and {EXECUTOR_CORES} is {cores}"
+    if given >= needed:
+        return None
+    message = f"{what}: {given} task slots, and real-time mode needs one for each of {needed} partitions of the journal"
+    return message, f"set {enough}, or router.mode=batch, which needs one slot"
+
+
+def kibibytes(size: str) -> int | None:
+    """Number of KiB of a size in Spark's notation, in which a bare number means MiB; None if it is no size."""
+    found = _SIZE.fullmatch(size.strip().lower())
+    return int(found[1]) * _KIB[found[2] or "m"] if found else None

@@ -37,7 +37,8 @@ class SparkCluster:
     folder: Path
     cores: int
     """Cores that each worker offers."""
-    memory: str = "1g"
+    memory: str
+    """Memory that each worker offers, in Spark's notation."""
     secret: str = ""
     """What the processes identify each other by; empty: nothing."""
     ports: list[int] = field(default_factory=lambda: [*free_ports(2)])
@@ -133,10 +134,12 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(folder: Path, workers: int, cores: int, secret: str = "") -> Iterator[SparkCluster]:
+def spark_cluster(
+    folder: Path, workers: int, cores: int, secret: str = "", memory: str = "1g"
+) -> Iterator[SparkCluster]:
     """A running cluster, ended afterwards with its executors."""
     folder.mkdir(parents=True, exist_ok=True)
-    cluster = SparkCluster(folder, cores, secret=secret)
+    cluster = SparkCluster(folder, cores, memory, secret)
     try:
         cluster.start_master()
         for number in range(workers):

@@ -1,4 +1,4 @@
-"""Checks of a standalone Spark cluster: its master, its workers and their cores, and its version."""
+"""Checks of a standalone Spark cluster: its master, the cores and memory of its workers, and its version."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import SetupError, UnreachableError
 from routes.model import RouterMode
-from routes.spark_master import master_hosts
+from routes.spark_master import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from routes.model import Config
 
@@ -59,12 +59,30 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
     cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))
     what = f"{len(workers)} alive, with {cores} cores, {free} of them free"
     needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
-    if cores < needed:
-        remedy = "start more workers, or set router.mode=batch, which needs one core"
-        more = f"{what}; real-time mode needs one for each of {needed} partitions of the journal"
+    if (slots := sum(_slots(worker, config.spark) for worker in workers)) < needed:
+        memory = config.spark.get(*EXECUTOR_MEMORY)
+        mode = f"{config.router.mode.value} mode needs {needed}"
+        more = f"{what}, which have {slots} task slots in executors of {memory}; {mode}"
+        remedy = "start more workers, give them more cores or memory, or lower spark.executor.memory"
         yield failed("spark workers", more, remedy, SetupError)
     else:
         yield ok("spark workers", what)
+
+
+def _slots(worker: Mapping[str, Any], spark: Mapping[str, str]) -> int:
+    """Task slots of the executors for which a worker has cores and memory, while no application uses it.
+
+    Args:
+        worker: the master's description of the worker; its memory is in MiB.
+        spark: the configured Spark settings.
+    """
+    memory = (kibibytes(spark.get(*EXECUTOR_MEMORY)) or 0) >> 10
+    cores = int(each) if (each := spark.get(EXECUTOR_CORES, "")).isdecimal() else 0
+    if not cores:
+        # Without the setting one executor takes all cores of a worker.
+        return int(worker["cores"]) if worker["memory"] >= memory else 0
+    fitting = worker["memory"] // memory if memory else worker["cores"]
+    return int(min(worker["cores"] // cores, fitting)) * cores
 
 
 def _answers(host: str, port: int, seconds: float) -> bool:

@@ -6,6 +6,7 @@ figures to it twice a second, and may publish only while the driver answers (`jm
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ServerEndedError
@@ -40,6 +41,7 @@ _SETTINGS = {
 }
 _SHARED = "spark.authenticate.secret"
 _MILLISECONDS = 1000.0
+_POLL_SECONDS, _REPORT_SECONDS = 0.5, 30.0
 _LOCAL_ADDRESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -93,16 +95,18 @@ def executor_figures(spark: SparkSession) -> list[ExecutorFigures]:
     return found
 
 
-def wait_for_slots(
-    spark: SparkSession, needed: int, stop: Event, report: Callable[[str], None], seconds: float
-) -> bool:
+def wait_for_slots(spark: SparkSession, needed: int, stop: Event, report: Callable[[str], None]) -> bool:
     """Waits until executors have `needed` task slots; returns False if `stop` is set before.
 
-    As long as there are too few, `report` is called every `seconds` with a line for users.
+    As long as there are too few, `report` is called with a line for users: at once, when their number changes, and
+    every half minute.
     """
+    reported, next_report = -1, 0.0
     while (slots := task_slots(spark)) < needed:
-        report(f"waiting for executors of {spark.sparkContext.master}: {slots} of {needed} task slots")
-        if stop.wait(seconds):
+        if slots != reported or time.monotonic() >= next_report:
+            report(f"waiting for executors of {spark.sparkContext.master}: {slots} of {needed} task slots")
+            reported, next_report = slots, time.monotonic() + _REPORT_SECONDS
+        if stop.wait(_POLL_SECONDS):
             return False
     return True
 

@@ -20,7 +20,7 @@ from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
 from engine.spark.cluster import cluster_settings, is_on_loopback
 from engine.spark.jvm import JvmEndedError, StartedJvm
-from routes.spark_master import SPARE_SLOTS, is_cluster
+from routes.spark_master import EXECUTOR_MEMORY, SPARE_SLOTS, is_cluster, kibibytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,8 +32,6 @@ __all__ = ["Launch", "checkpoint_settings", "launch", "log_file", "own_folder"]
 _OURS = HALLMARKS["spark"]
 _HELD: list[IO[str] | None] = []
 """Locks of this process's temporary folders; the operating system frees them when the process ends."""
-_SIZE = re.compile(r"(\d+)([kmgt]?)b?")
-_KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
 
 _LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -170,7 +168,8 @@ class Launch:
         master = merged["spark.master"]
         if is_cluster(master):
             own = {name: value for name, value in _DEFAULTS.items() if name not in _LOCAL_ONLY}
-            merged = {**own, **places, **cluster_settings(master, extras, _JAVA_OPTIONS, settings), **settings}
+            executor_options = [*_java_options(settings.get(*EXECUTOR_MEMORY))]
+            merged = {**own, **places, **cluster_settings(master, extras, executor_options, settings), **settings}
         with create_file(self._folder / _LOG_SETTINGS) as file:
             file.write(_LOG4J.format(log=log.absolute()))
         # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
@@ -239,13 +238,13 @@ def _locked(folder: Path) -> IO[str] | None:
 
 
 def _java_options(memory: str) -> Iterator[str]:
-    """Options of the JVM for a heap of size `memory` in Spark's notation, in which a bare number means MiB.
+    """Options of a JVM for a heap of size `memory` in Spark's notation.
 
     The young generation gets a third of the heap: less takes more CPU (a fifth more with 96 MB), more slows the start.
     """
     yield from _JAVA_OPTIONS
-    if size := _SIZE.fullmatch(memory.strip().lower()):
-        yield f"-Xmn{int(size[1]) * _KIB[size[2] or 'm'] // 3}k"
+    if size := kibibytes(memory):
+        yield f"-Xmn{size // 3}k"
 
 
 def _environment(folder: Path, *, is_local: bool) -> dict[str, str]:

@@ -187,7 +187,7 @@ class _Router:
         if not is_cluster(spark.sparkContext.master):
             return True
         needed = self._slots_needed(self._kafka.partitions([journal]).get(journal, 0))
-        return wait_for_slots(spark, needed, stop, self._report_progress, _READ_SECONDS)
+        return wait_for_slots(spark, needed, stop, self._report_wait)
 
     def _slots_needed(self, partitions: int) -> int:
         """Number of tasks that have to run at once; in batches those of a cluster can wait for each other."""
@@ -225,6 +225,11 @@ class _Router:
 
     def _report_progress(self, what: str) -> None:
         self._status.state(State.STARTING, what)
+
+    def _report_wait(self, what: str) -> None:
+        """Reports a wait for something outside the bridge, in the log as well."""
+        _log.info(what)
+        self._report_progress(what)
 
     def _retry(self, error: Exception, stop: Event) -> None:
         """Waits before the next attempt if that may succeed; otherwise raises the error."""

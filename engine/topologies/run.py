@@ -57,7 +57,6 @@ _MOST_RECORDS = 500_000
 _COMMIT_MS = 100
 _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
-_WAIT_SECONDS = 5.0
 """Time between two looks at the number of executors."""
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
@@ -176,7 +175,7 @@ def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool
     if slots < needed and not is_cluster(spark.sparkContext.master):
         msg = f"the topology needs {needed} task slots and Spark has {slots}"
         raise SetupError(f"{msg}: raise the number in spark.master")
-    return wait_for_slots(spark, needed, stop, lambda what: _log.info(what, topology=name), _WAIT_SECONDS)
+    return wait_for_slots(spark, needed, stop, lambda what: _log.info(what, topology=name))
 
 
 class _Run:

@@ -18,7 +18,7 @@ from routes.keys.values import scheme_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
-from routes.spark_master import master_hosts, unfit_master
+from routes.spark_master import is_cluster, master_hosts, too_few_slots, unfit_master
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
@@ -337,7 +337,7 @@ def driver_memory(settings: Settings) -> None:
 
 
 def spark_master(settings: Settings) -> None:
-    """Checks that the master is a cluster, or this process with a task slot for each partition of the journal."""
+    """Checks that the master, or what the settings ask of a cluster, has a task slot for each journal partition."""
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
     # The number of processors depends on the machine, which need not be the one that checks.
@@ -345,6 +345,10 @@ def spark_master(settings: Settings) -> None:
         return
     if unfit := unfit_master(given, partitions):
         settings.faults.append(entry.fault(*unfit))
+    elif is_cluster(given) and settings.get("router.mode") is not RouterMode.BATCH:
+        spark = {setting.entry.key: setting.entry.value for setting in settings.open("spark.*")}
+        if few := too_few_slots(given, spark, partitions):
+            settings.faults.append(entry.fault(*few))
 
 
 def file_systems(settings: Settings) -> None:

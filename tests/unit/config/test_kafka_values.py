@@ -114,7 +114,7 @@ def test_a_value_that_cannot_be_used_is_told_with_its_place(lines: tuple[str, ..
         ("spark.driver.memory=2G", "spark.master=local[6]"),
         ("spark.master=local[*]",),
         ("spark.master=spark://127.0.0.1:7077",),
-        ("spark.master=yarn",),
+        ("spark.master=yarn", "spark.executor.instances=4"),
         ("spark.master=local[3]", "journal.partitions=1"),
     ],
 )
