@@ -57,8 +57,16 @@ check: setup-dev ## style, types, and whether generated documentation is current
 	@for page in $(PAGES); do $(PY) -m $${page#*=} | diff -q - docs/$${page%=*}.md >/dev/null || \
 		{ echo "docs/$${page%=*}.md is out of date: make docs" >&2; exit 1; }; done
 
-bench: setup-dev ## measure this project and its peers
-	$(PY) -m bench
+bench: setup-dev ## measure this project and its peers: all, or some, as in `make bench scale executors`
+	$(PY) -m bench $(MEASUREMENTS)
+
+# The words behind `bench` are measurements, and no goals of make.
+ifeq ($(firstword $(MAKECMDGOALS)),bench)
+MEASUREMENTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(MEASUREMENTS)
+$(MEASUREMENTS):
+	@:
+endif
 
 fuzz: setup-dev ## feed every reader of bytes with wrong ones; FUZZ_SECONDS=60 for each
 	@$(PY) -m tests.fuzz --seconds $(FUZZ_SECONDS)

@@ -82,7 +82,7 @@ def parse(arguments: Sequence[str]) -> Options:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("measurement", nargs="?", default="all", choices=(*MEASUREMENTS, "all"))
+    add("measurements", nargs="*", default="all", choices=(*MEASUREMENTS, "all"))
     add("--records", type=int, default=5_000_000, help="throughput: records that are timed")
     add("--warm-up", type=int, default=3_000_000, help="throughput: records before these")
     add("--rounds", type=int, default=3, help="all but memory, stream-latency and stream-state: how often each runs")
@@ -116,7 +116,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if any(not separator for _, separator, _ in pairs):
         parser.error("--set expects KEY=VALUE")
     return Options(
-        measurements=MEASUREMENTS if given.measurement == "all" else (given.measurement,),
+        measurements=MEASUREMENTS if "all" in given.measurements else tuple(given.measurements),
         records=given.records,
         warm_up=given.warm_up,
         rounds=given.rounds,

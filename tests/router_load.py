@@ -1,29 +1,18 @@
-"""Messages for a router at an even rate, faults in its output, and a router on a cluster of Spark."""
+"""Messages for a router at an even rate, and faults in its output."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from contextlib import contextmanager
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from engine.embedded import free_ports
 from engine.message import Message
 from routes.properties import Property
-from tests.integration.bridge_process import Bridge, read, wait
-from tests.integration.connectors.proxy import Proxy
+from tests.integration.bridge_process import read, wait
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from engine.embedded import EmbeddedKafka
-    from tests.spark_cluster import SparkCluster
-
-__all__ = ["CONFIGURATION", "ClusterBridge", "Load", "cluster_bridge", "faults_of"]
+__all__ = ["CONFIGURATION", "Load", "faults_of"]
 
 CONFIGURATION = """\
 bridge.id={routed}
@@ -42,26 +31,7 @@ routes.all.out.topic={routed}
 """
 """A bridge that routes the messages of a `Load`."""
 
-_CLUSTER = """\
-spark.master={master}
-spark.authenticate.secret={secret}
-spark.executor.memory=512m
-spark.driver.bindAddress=127.0.0.1
-spark.driver.host=127.0.0.2
-spark.driver.port={driver}
-spark.driver.blockManager.port={blocks}
-"""
 _KEYS = 20
-_INTERVALS = {"realtime": "10s", "batch": "500ms"}
-
-
-class ClusterBridge(Bridge):
-    """A bridge whose router works on a cluster, with proxies between executors and driver."""
-
-    def __init__(self, file: Path, cluster: SparkCluster, network: Sequence[Proxy]) -> None:
-        super().__init__(file)
-        self.cluster = cluster
-        self.network = network
 
 
 class Load:
@@ -99,27 +69,6 @@ class Load:
         self._thread.join()
         assert self._producer.flush(60) == 0
         return self.sent
-
-
-@contextmanager
-def cluster_bridge(
-    folder: Path, kafka: EmbeddedKafka, cluster: SparkCluster, journal: str, routed: str, mode: str, more: str = ""
-) -> Iterator[ClusterBridge]:
-    """A router on the cluster, started and ended afterwards."""
-    http, driver, blocks = free_ports(3)
-    file = folder / "jms-bridge.properties"
-    names = {"mode": mode, "interval": _INTERVALS[mode], "journal": journal, "routed": routed, "master": cluster.url}
-    names |= {"secret": cluster.secret, "driver": str(driver), "blocks": str(blocks)}
-    text = CONFIGURATION + _CLUSTER
-    file.write_text(text.format(folder=folder, bootstrap=kafka.bootstrap, http=http, **names) + more)
-    bridge = ClusterBridge(file, cluster, [Proxy(port, port, "127.0.0.2") for port in (driver, blocks)])
-    bridge.start("--only", "router")
-    try:
-        yield bridge
-    finally:
-        bridge.end()
-        for proxy in bridge.network:
-            proxy.close()
 
 
 def faults_of(bootstrap: str, routed: str, count: int, seconds: float) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from engine.cli import config, dlt, doctor, explain, messages, run, status, test, topology
 from engine.cli.options import examples
 from engine.cli.output import complain, version
-from engine.errors import UsageError
+from engine.errors import ClientEndedError, ServerEndedError, UsageError
 from routes.errors import BridgeError, ConfigurationError
 
 __all__ = ["app", "main"]
@@ -90,6 +90,9 @@ def _run(arguments: list[str] | None) -> int:
     except BridgeError as error:
         complain(str(error))
         return error.exit_code
+    except (ClientEndedError, ServerEndedError) as error:
+        complain(f"{error}; start it again")
+        return BridgeError.exit_code
     except typer.TyperException as error:
         # Without a command, Typer has shown the help, and raises an error that says nothing.
         if error.format_message():

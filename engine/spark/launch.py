@@ -159,7 +159,7 @@ class Launch:
         if not (extras / _OURS).exists():
             msg = f"no {_OURS} in {extras}: run `make setup`"
             raise SetupError(msg)
-        self._log = log
+        self.log = log
         self._master = settings.get("spark.master", _DEFAULTS["spark.master"])
         self._folder = own_folder(folder.absolute() / "tmp")
         make_folder(log.parent)
@@ -193,15 +193,15 @@ class Launch:
         try:
             return jvm.connect()
         except JvmEndedError as error:
-            msg = f"Spark's Java process does not start: {_last_line(self._log)} (all of it: {self._log})"
+            msg = f"Spark's Java process does not start: {_last_line(self.log)} (all of it: {self.log})"
             raise SetupError(msg) from error
 
     def refused(self) -> SetupError:
         """The error for a session that Spark has not opened, with what its log says of it."""
-        text = self._log.read_text(encoding="utf-8", errors="replace")
+        text = self.log.read_text(encoding="utf-8", errors="replace")
         reasons = [found[1] for line in text.splitlines() if (found := _REASON.search(line))]
-        why = reasons[-1] if reasons else _last_line(self._log)
-        return SetupError(f"Spark opens no session at {self._master}: {why} (all of it: {self._log})")
+        why = reasons[-1] if reasons else _last_line(self.log)
+        return SetupError(f"Spark opens no session at {self._master}: {why} (all of it: {self.log})")
 
     def abandon(self) -> None:
         """Ends the JVM if nobody has connected to it; no effect otherwise."""

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from engine.errors import HardFailureError, ServerEndedError
@@ -31,7 +31,6 @@ from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
 from engine.spark.last_progress import last_progress
-from engine.spark.launch import log_file
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
 from engine.spark.recovery import Recovery, outputs
@@ -106,7 +105,6 @@ def run_router(
 
     Raises:
         BridgeError: the operator has to repair something before the router can run again; see `engine.errors`.
-        ServerEndedError: Spark's JVM has ended.
         RuntimeError: the query ended for another reason, which a new process may not meet.
     """
     ensure_state_topic(config)
@@ -117,9 +115,6 @@ def run_router(
         with limited(spark, may_publish_until):
             _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
         lock.release()
-    except (Py4JNetworkError, ConnectionError) as error:
-        msg = f"Spark's Java process has ended; {log_file(config)} may say why"
-        raise ServerEndedError(msg) from error
     finally:
         session.close(spark)
 

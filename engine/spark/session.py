@@ -13,16 +13,18 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from engine.spark.launch import Launch, launch
+from engine.errors import ServerEndedError
+from engine.spark.launch import Launch, launch, log_file
 from routes.errors import ConfigurationError, Fault
 from routes.spark_master import SPARE_SLOTS, unfit_master
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from routes.model import Config
 
-__all__ = ["close", "open_session", "running_tasks", "start"]
+__all__ = ["close", "foreseen_end", "open_session", "opened", "running_tasks", "start"]
 
 _STOP_SECONDS = 20
 
@@ -51,6 +53,31 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
             return running
         close(running)
     return open_session(launch(config, partitions))
+
+
+@contextmanager
+def opened(config: Config, partitions: int, launched: Launch | None = None) -> Iterator[SparkSession]:
+    """A session as `start` opens it, closed afterwards.
+
+    Raises:
+        ServerEndedError: the JVM has ended.
+    """
+    with foreseen_end(launched.log if launched is not None else log_file(config)):
+        session = start(config, partitions, launched)
+        try:
+            yield session
+        finally:
+            close(session)
+
+
+@contextmanager
+def foreseen_end(log: Path) -> Iterator[None]:
+    """Raises ServerEndedError, which names the log of the JVM, for errors of calls to a JVM that has ended."""
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        msg = f"Spark's Java process has ended; {log} may say why"
+        raise ServerEndedError(msg) from error
 
 
 def open_session(launched: Launch) -> SparkSession:

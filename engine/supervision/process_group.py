@@ -42,6 +42,8 @@ LONGEST_STOP_SECONDS = {
 """Time that the parts of each stage may take to stop before they are killed."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_READY_PAUSE_SECONDS = 4.0
+"""Longest pause after the death of a part that was ready; what it died of, such as a lost host, may be over."""
 _KILLED_SECONDS = 0.01
 _STEADY_SECONDS = 60.0
 """Time of being ready after which the earlier deaths of a part are forgotten."""
@@ -188,12 +190,14 @@ class ProcessSupervisor:
         """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
         name = self.child.name
         self._deaths += 1
-        self._early_deaths += self._ready_since is None and not is_passing
+        was_ready = self._ready_since is not None
+        self._early_deaths += not was_ready and not is_passing
         self._ready_since = None
         message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
         if self._early_deaths >= _HOPELESS and not self._is_connector:
             raise BridgeError(message)
-        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), _LONGEST_PAUSE_SECONDS)
+        longest = _READY_PAUSE_SECONDS if was_ready else _LONGEST_PAUSE_SECONDS
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), longest)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")
         _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)

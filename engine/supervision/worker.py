@@ -265,6 +265,7 @@ def _route_in(
     from engine.kafka import topics
     from engine.spark import runtime, session
     from engine.spark.last_progress import is_refusal_likely
+    from engine.spark.launch import log_file
     from engine.spark.warm_up import warming
 
     partitions: list[int] = []
@@ -285,14 +286,15 @@ def _route_in(
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
     status.state(State.STARTING, "starting Spark")
-    spark = session.start(config, partitions[-1] if partitions else None, launched)
-    status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
-    if not config.embedded_kafka and not messages.go.is_set():
-        with warming(spark, config, lambda what: status.state(State.STARTING, what)):
-            messages.go.wait()
-    messages.go.wait()
-    if is_checked or _prepared(steps, config, status, messages.stop):
-        runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
+    with session.foreseen_end(log_file(config)):
+        spark = session.start(config, partitions[-1] if partitions else None, launched)
+        status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
+        if not config.embedded_kafka and not messages.go.is_set():
+            with warming(spark, config, lambda what: status.state(State.STARTING, what)):
+                messages.go.wait()
+        messages.go.wait()
+        if is_checked or _prepared(steps, config, status, messages.stop):
+            runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
 def _is_on_cluster(config: Config) -> bool:

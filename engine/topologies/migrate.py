@@ -85,8 +85,7 @@ def open_migration(
         SetupError: the topology runs, or has no state.
     """
     find(build)
-    spark = session.start(config, 1)
-    try:
+    with session.opened(config, 1) as spark:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
         before = KeptState.read(folder)
@@ -100,8 +99,6 @@ def open_migration(
             yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
         finally:
             lock.release()
-    finally:
-        session.close(spark)
 
 
 def _check(before: KeptState, program: Program, renames: Mapping[str, str], drops: Collection[str]) -> None:

@@ -52,10 +52,7 @@ def _state(config: Config, name: str) -> Iterator[Folder]:
     from engine.spark.checkpoint_lock import CheckpointLock
     from engine.topologies.run import state_folder
 
-    spark = session.start(config, 1)
-    try:
+    with session.opened(config, 1) as spark:
         lock_of_state = CheckpointLock(spark, config, state_folder(config, spark, name), 0.0)
         yield lock_of_state.root
         lock_of_state.release()
-    finally:
-        session.close(spark)

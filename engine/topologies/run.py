@@ -134,14 +134,14 @@ def run_topology(
         HardFailureError: a topic is missing, or Kafka refuses something.
         SetupError: the state is of another topology, or another process works with it.
         UnreachableError: no broker answers.
+        ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
     """
     find(settings.build)
     log = log_file(config).with_name(f"{settings.name}.log")
     launched = Launch(
         config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
     )
-    spark = session.start(config, _MOST_SHARES, launched)
-    try:
+    with session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
         program = planned(config.schema, topology, spark, settings.on_failure)
         topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
@@ -161,8 +161,6 @@ def run_topology(
             _Run(config, settings, spark, program, kept, mode, lock).follow(stop, report)
         finally:
             lock.release()
-    finally:
-        session.close(spark)
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:

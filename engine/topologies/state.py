@@ -37,8 +37,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         SetupError: the topology has no state yet, or that of another version of it.
     """
     find(build)
-    spark = session.start(config, 1)
-    try:
+    with session.opened(config, 1) as spark:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
         before = KeptState.read(folder)
@@ -53,5 +52,3 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         kept.place(program)
         with StateReader(spark, program, kept, folder).open(node) as found:
             yield found
-    finally:
-        session.close(spark)

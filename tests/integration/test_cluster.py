@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster_bridge import ClusterBridge, router_on_cluster
 from tests.integration.bridge_process import wait
-from tests.router_load import ClusterBridge, Load, cluster_bridge, faults_of
+from tests.router_load import Load, faults_of
 from tests.spark_cluster import spark_cluster
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def test_a_router_works_on_a_cluster(tmp_path: Path, kafka: EmbeddedKafka, topic
     checkpoint = f"router.checkpoint=file://{tmp_path}/shared\n"
     with (
         spark_cluster(tmp_path / "cluster", workers=1, cores=2, secret="not told") as cluster,
-        cluster_bridge(tmp_path, kafka, cluster, journal, routed, "realtime", checkpoint) as bridge,
+        router_on_cluster(tmp_path, kafka, cluster, journal, routed, "realtime", checkpoint) as bridge,
     ):
         few = f"waiting for executors of {cluster.url}: 2 of 4 task slots"
         wait(lambda: few in bridge.get("/ready")[1], lambda: bridge.output, 120)
+        assert few in bridge.output
         cluster.start_worker(1)
         bridge.wait_ready()
 

@@ -239,6 +239,22 @@ def test_a_part_that_cannot_be_started_is_tried_again_after_a_pause(
     assert running.outcome == 0
 
 
+def test_a_part_that_was_ready_waits_a_short_time_however_often_it_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(process_group, "_READY_PAUSE_SECONDS", 0.2)
+    with bridge(tmp_path, router="steady") as running:
+        for pause in ("0.1", "0.2", "0.2", "0.2"):
+            # The supervisor knows a moment after the board.
+            until(lambda: b'jmsbridge_component_up{component="router"} 1.0' in generate_latest(running.registry))
+            os.kill(running.pid("router"), signal.SIGKILL)
+            told = f"killed by signal 9; starting again in {pause} s"
+            assert running.board.wait(lambda told=told: running.board.get("router").detail == told, SECONDS)
+        running.wait_ready()
+    assert running.outcome == 0
+
+
 def test_what_could_not_be_started_holds_no_descriptors(tmp_path: Path) -> None:
     part = Part("router", "router", Stage.ROUTER)
     child = Child(part, [str(tmp_path / "nothing")], StatusBoard(["router"]), None)
