@@ -71,7 +71,10 @@ class ProcessSupervisor:
         self._start_at: float | None = 0.0
         self._started = False
         self._ready_since: float | None = None
+        self._has_been_ready = False
+        """True if the present process has been ready, also if it is not any more."""
         self._was_ready = False
+        """True if any process of the part has been ready."""
         self._deaths = 0
         self._early_deaths = 0
         self._is_deposed = False
@@ -126,6 +129,7 @@ class ProcessSupervisor:
             return
         if self._started:
             self.child.is_first = False
+        self._ready_since, self._has_been_ready = None, False
         try:
             self.child.start()
         except OSError as error:
@@ -151,7 +155,7 @@ class ProcessSupervisor:
             self._ready_since = None
         elif self._ready_since is None:
             self._ready_since = now
-            self._was_ready = True
+            self._has_been_ready = self._was_ready = True
             self._early_deaths = 0
         elif now - self._ready_since > _STEADY_SECONDS:
             self._deaths = 0
@@ -166,7 +170,6 @@ class ProcessSupervisor:
             self._board.down(name, status.error or "")
             raise failure(status.error)
         if self._is_deposed:
-            self._ready_since = None
             self._start_at = now
             self._board.down(name, "the bridge does not lead any more")
             return
@@ -190,13 +193,11 @@ class ProcessSupervisor:
         """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
         name = self.child.name
         self._deaths += 1
-        was_ready = self._ready_since is not None
-        self._early_deaths += not was_ready and not is_passing
-        self._ready_since = None
+        longest = _READY_PAUSE_SECONDS if self._has_been_ready else _LONGEST_PAUSE_SECONDS
+        self._early_deaths += not self._has_been_ready and not is_passing
         message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
         if self._early_deaths >= _HOPELESS and not self._is_connector:
             raise BridgeError(message)
-        longest = _READY_PAUSE_SECONDS if was_ready else _LONGEST_PAUSE_SECONDS
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), longest)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")

@@ -63,6 +63,15 @@ def never_ready(status: Reporter, orders: ControlMessages) -> None:
     orders.stop.wait()
 
 
+def fails_later(status: Reporter, orders: ControlMessages) -> None:
+    """Is ready, notices what is wrong, and ends because of it."""
+    for state in ("ready", "degraded"):
+        status.state(state)
+        orders.stop.wait(0.5)
+    if not orders.stop.is_set():
+        raise RuntimeError("no luck")
+
+
 def crashes_early(_status: Reporter, _orders: ControlMessages) -> None:
     raise RuntimeError("no luck")
 
@@ -98,6 +107,7 @@ BEHAVIOURS = {
     "reloadable": reloadable,
     "without-its-broker": without_its_broker,
     "refuses": refuses,
+    "fails-later": fails_later,
     "crashes-early": crashes_early,
     "degraded": degraded,
     "never-ready": never_ready,
