@@ -18,12 +18,10 @@ final class Aggregates {
   private abstract static class KeyedAggregate extends StatefulNode {
     private static final long serialVersionUID = 1L;
     protected final Aggregator aggregator;
-    protected final KeyKind key;
 
-    KeyedAggregate(String name, StructType type, Aggregator aggregator, KeyKind key) {
+    KeyedAggregate(String name, StructType type, Aggregator aggregator) {
       super(name, type);
       this.aggregator = aggregator;
-      this.key = key;
     }
 
     @Override
@@ -43,7 +41,7 @@ final class Aggregates {
     }
 
     final UnsafeRow with(UnsafeRow buffer, StreamRecord record) {
-      return aggregator.add(buffer, record, record.value(), key);
+      return aggregator.add(buffer, record);
     }
   }
 
@@ -51,8 +49,8 @@ final class Aggregates {
   static final class Total extends KeyedAggregate implements TableState {
     private static final long serialVersionUID = 1L;
 
-    Total(String name, Aggregator aggregator, KeyKind key) {
-      super(name, aggregator.type(), aggregator, key);
+    Total(String name, Aggregator aggregator) {
+      super(name, aggregator.type(), aggregator);
     }
 
     @Override
@@ -90,8 +88,8 @@ final class Aggregates {
     private transient GenericInternalRow window;
     private transient JoinedRow joined;
 
-    WindowedAggregate(String name, Aggregator aggregator, KeyKind key, long grace, boolean onlyFinal) {
-      super(name, windowed(aggregator.type()), aggregator, key);
+    WindowedAggregate(String name, Aggregator aggregator, long grace, boolean onlyFinal) {
+      super(name, windowed(aggregator.type()), aggregator);
       this.grace = grace;
       this.onlyFinal = onlyFinal;
     }
@@ -141,8 +139,8 @@ final class Aggregates {
     private final long size;
     private final long advance;
 
-    Hopping(String name, Aggregator aggregator, KeyKind key, long size, long advance, long grace, boolean onlyFinal) {
-      super(name, aggregator, key, grace, onlyFinal);
+    Hopping(String name, Aggregator aggregator, long size, long advance, long grace, boolean onlyFinal) {
+      super(name, aggregator, grace, onlyFinal);
       this.size = size;
       this.advance = advance;
     }
@@ -205,8 +203,8 @@ final class Aggregates {
     private static final long serialVersionUID = 1L;
     private final long gap;
 
-    Session(String name, Aggregator aggregator, KeyKind key, long gap, long grace, boolean onlyFinal) {
-      super(name, aggregator, key, grace, onlyFinal);
+    Session(String name, Aggregator aggregator, long gap, long grace, boolean onlyFinal) {
+      super(name, aggregator, grace, onlyFinal);
       this.gap = gap;
     }
 
@@ -287,8 +285,8 @@ final class Aggregates {
     private final int recordFields;
 
     Sliding(
-        String name, Aggregator aggregator, KeyKind key, long size, long grace, boolean onlyFinal, int recordFields) {
-      super(name, aggregator, key, grace, onlyFinal);
+        String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, int recordFields) {
+      super(name, aggregator, grace, onlyFinal);
       this.size = size;
       this.recordFields = recordFields;
     }

@@ -95,7 +95,7 @@ final class Aggregator implements Serializable {
     List<Expression> last = new ArrayList<>();
     CollectionConverters.asJava(parts.get()._3()).forEach(each -> last.add((Expression) each));
     columns = Expressions.seq(last);
-    fields = new RecordFields(input, updates);
+    fields = new RecordFields(input, key, updates);
     type = grouped.schema();
   }
 
@@ -115,10 +115,10 @@ final class Aggregator implements Serializable {
   }
 
   /** The buffer with one more record. */
-  UnsafeRow add(UnsafeRow before, StreamRecord record, InternalRow value, KeyKind key) {
+  UnsafeRow add(UnsafeRow before, StreamRecord record) {
     generate();
     try {
-      return update.apply(joined.apply(before, fields.of(record, value, key))).copy();
+      return update.apply(joined.apply(before, fields.of(record, record.value()))).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
     }

@@ -24,10 +24,9 @@ final class ColumnReader implements ValueReader {
 
   @Override
   public InternalRow read(byte[] value) {
-    StreamRecord record = StreamRecord.of(null, new GenericInternalRow(new Object[] {value}), 0);
     UnsafeRow read;
     try {
-      read = projection.apply(record, record.value(), KeyKind.BYTES);
+      read = projection.apply(new GenericInternalRow(new Object[] {value}));
     } catch (EvaluationException failure) {
       throw new UnfitValueException(failure.getMessage());
     }

@@ -13,17 +13,15 @@ final class Deduplicate extends StatefulNode {
   private static final int MOST_LOOKED_AT = 128;
 
   private final Projection id;
-  private final KeyKind key;
   private final long within;
   private transient long nextPass;
   private transient int calls;
   /** Where the pass over all ids goes on; null: none is under way. */
   private transient byte[] from;
 
-  Deduplicate(String name, StructType type, Projection id, KeyKind key, long within) {
+  Deduplicate(String name, StructType type, Projection id, long within) {
     super(name, type);
     this.id = id;
-    this.key = key;
     this.within = within;
   }
 
@@ -38,7 +36,7 @@ final class Deduplicate extends StatefulNode {
   @Override
   void process(StreamRecord record, int port) {
     long time = observe(record.time());
-    UnsafeRow found = id.apply(record, record.value(), key);
+    UnsafeRow found = id.apply(record, record.value());
     if (found.isNullAt(0)) {
       task.count(name, "null_keys");
       forward(record);

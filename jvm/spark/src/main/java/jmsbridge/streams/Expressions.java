@@ -30,10 +30,12 @@ final class Expressions {
   /** Projection of a record with these fields to the columns. */
   static Projection projection(SparkSession session, StructType fields, KeyKind key, List<Column> columns) {
     Dataset<Row> frame = frame(session, fields, key);
-    return projection(frame, frame.select(columns.toArray(Column[]::new)));
+    return projection(frame, key, frame.select(columns.toArray(Column[]::new)));
   }
 
-  static Projection projection(Dataset<Row> frame, org.apache.spark.sql.Dataset<Row> selected) {
+  /** Projection of a record with keys of a kind to what is selected of a frame of such records. */
+  static Projection projection(
+      Dataset<Row> frame, KeyKind key, org.apache.spark.sql.Dataset<Row> selected) {
     LogicalPlan plan = optimised((Dataset<Row>) selected);
     List<Expression> expressions = new ArrayList<>();
     if (plan instanceof Project project) {
@@ -41,7 +43,7 @@ final class Expressions {
     } else {
       CollectionConverters.asJava(plan.output()).forEach(expressions::add);
     }
-    return new Projection(attributes(frame), seq(expressions), selected.schema());
+    return new Projection(attributes(frame), key, seq(expressions), selected.schema());
   }
 
   /** An empty frame with a record's columns; a field of the value hides one about the record. */

@@ -21,16 +21,14 @@ final class ForeignKeys {
   static final class Ask extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection on;
-    private final KeyKind from;
-    private final KeyKind to;
+    private final KeyKind kind;
     private final String asks;
     private final String answers;
 
-    Ask(String name, StructType type, Projection on, KeyKind from, KeyKind to, String asks, String answers) {
+    Ask(String name, StructType type, Projection on, KeyKind kind, String asks, String answers) {
       super(name, type);
       this.on = on;
-      this.from = from;
-      this.to = to;
+      this.kind = kind;
       this.asks = asks;
       this.answers = answers;
     }
@@ -56,8 +54,8 @@ final class ForeignKeys {
       if (value == null) {
         return null;
       }
-      UnsafeRow result = on.apply(record, value, from);
-      return result.isNullAt(0) ? null : to.write(result);
+      UnsafeRow result = on.apply(record, value);
+      return result.isNullAt(0) ? null : kind.write(result);
     }
 
     private void send(String topic, byte[] key, byte[] value, StreamRecord cause) {

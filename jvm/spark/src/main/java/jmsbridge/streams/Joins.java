@@ -55,19 +55,16 @@ final class Joins {
     private final Node table;
     private final int leftFields;
     private final Projection on;
-    private final KeyKind from;
-    private final KeyKind to;
+    private final KeyKind kind;
     private final boolean isLeft;
     private transient Joiner joiner;
 
-    /** {@code on} gives the key in the table, of the kind {@code to}; null: the record's own key. */
+    /** {@code on} gives the key in the table, of a kind; null: the record's own key. */
     StreamTable(
-        String name, StructType type, Node table, int leftFields, boolean isLeft, Projection on, KeyKind from,
-        KeyKind to) {
+        String name, StructType type, Node table, int leftFields, boolean isLeft, Projection on, KeyKind kind) {
       super(name, type);
       this.on = on;
-      this.from = from;
-      this.to = to;
+      this.kind = kind;
       this.table = table;
       this.leftFields = leftFields;
       this.isLeft = isLeft;
@@ -99,8 +96,8 @@ final class Joins {
       if (on == null) {
         return record.key();
       }
-      UnsafeRow result = on.apply(record, record.value(), from);
-      return result.isNullAt(0) ? null : to.write(result);
+      UnsafeRow result = on.apply(record, record.value());
+      return result.isNullAt(0) ? null : kind.write(result);
     }
   }
 

@@ -11,8 +11,6 @@ import jmsbridge.serdes.SchemaWriter;
 import jmsbridge.serdes.ValueReader;
 import jmsbridge.serdes.ValueWriter;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
@@ -69,9 +67,7 @@ final class JsonValues {
     if (output == null) {
       return value;
     }
-    InternalRow row = output.reader().read(value);
-    UnsafeRow made = output.json().apply(StreamRecord.of(null, row, 0), row, KeyKind.BYTES);
-    return made.getBinary(0);
+    return output.json().apply(output.reader().read(value)).getBinary(0);
   }
 
   /** The bytes of a key from its JSON, which is the key itself where the schema is none of records. */

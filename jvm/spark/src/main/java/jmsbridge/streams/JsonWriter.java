@@ -44,7 +44,7 @@ final class JsonWriter implements ValueWriter {
     if (isSimple && writeObject(value)) {
       return Arrays.copyOf(out, size);
     }
-    return spark.apply(StreamRecord.of(null, value, 0), value, KeyKind.BYTES).getBinary(0);
+    return spark.apply(value).getBinary(0);
   }
 
   /** Writes the value; false if it is for Spark to write. */

@@ -36,7 +36,7 @@ final class KeyReader implements Serializable {
     } catch (UnfitValueException unfit) {
       throw new UnfitValueException("the key cannot be read: " + unfit.getMessage());
     }
-    UnsafeRow row = column.apply(StreamRecord.of(null, fields, 0), fields, KeyKind.BYTES);
+    UnsafeRow row = column.apply(fields);
     return row.isNullAt(0) ? null : kind.write(row);
   }
 }

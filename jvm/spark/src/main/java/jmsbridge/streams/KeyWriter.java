@@ -10,13 +10,11 @@ public final class KeyWriter implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private final Projection column;
-  private final KeyKind from;
   private final ValueWriter writer;
 
-  /** Creates a writer of keys of the kind {@code from}; {@code column} computes what {@code writer} makes bytes of. */
-  KeyWriter(Projection column, KeyKind from, ValueWriter writer) {
+  /** Creates a writer of keys; {@code column} computes what {@code writer} makes bytes of. */
+  KeyWriter(Projection column, ValueWriter writer) {
     this.column = column;
-    this.from = from;
     this.writer = writer;
   }
 
@@ -25,7 +23,7 @@ public final class KeyWriter implements Serializable {
     if (record.key() == null) {
       return null;
     }
-    UnsafeRow key = column.apply(record, null, from);
+    UnsafeRow key = column.apply(record, null);
     try {
       return writer.write(topic, key);
     } catch (UnfitValueException unfit) {

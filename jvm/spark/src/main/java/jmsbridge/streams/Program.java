@@ -114,10 +114,6 @@ public final class Program implements Serializable {
     return shown.get(node);
   }
 
-  KeyKind keyOf(String node) {
-    return keys.get(node);
-  }
-
   /** Makes the state of a node readable as JSON, with these columns; before the program is copied to tasks. */
   public void show(String node, Column json) {
     StructType fields = stateful(node).shownType();
@@ -195,7 +191,7 @@ public final class Program implements Serializable {
   public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
     Node from = nodes.get(parent);
     Projection projection = columns(parent, List.of(condition.cast("boolean")));
-    add(new Steps.Filter(node, from.type, projection, key(parent), isNegated, isTable), key(parent), parent);
+    add(new Steps.Filter(node, from.type, projection, isNegated, isTable), key(parent), parent);
   }
 
   /** Split, whose branches are the nodes {@code names}; the last one takes the rest if it has no condition. */
@@ -203,13 +199,12 @@ public final class Program implements Serializable {
     Node from = nodes.get(parent);
     List<Column> asked = conditions.stream().map(each -> each.cast("boolean")).toList();
     Projection projection = columns(parent, asked);
-    add(new Steps.Branches(node, from.type, projection, key(parent), conditions.size() < names.size()), key(parent),
-        parent);
+    add(new Steps.Branches(node, from.type, projection, conditions.size() < names.size()), key(parent), parent);
     names.forEach(each -> add(new Steps.Pass(each, from.type, true, true), key(parent), node));
   }
 
   public void mapValues(String node, String parent, List<Column> fields, boolean isTable) {
-    add(new Steps.MapValues(node, columns(parent, fields), key(parent), isTable), key(parent), parent);
+    add(new Steps.MapValues(node, columns(parent, fields), isTable), key(parent), parent);
   }
 
   public void flatMap(String node, String parent, Column array) {
@@ -220,14 +215,13 @@ public final class Program implements Serializable {
     }
     DataType element = arrays.elementType();
     StructType type = element instanceof StructType struct ? struct : new StructType().add(VALUE, element);
-    add(new Steps.FlatMap(node, type, projection, key(parent), element), key(parent), parent);
+    add(new Steps.FlatMap(node, type, projection, element), key(parent), parent);
   }
 
   /** Node that gives records another key, of the kind of the node {@code like} or, if that is null, of its own. */
   public void selectKey(String node, String parent, Column column, String like) {
     Keyed keyed = keyed(parent, column, like == null ? null : key(like));
-    add(new Steps.SelectKey(node, nodes.get(parent).type, keyed.projection, key(parent), keyed.kind), keyed.kind,
-        parent);
+    add(new Steps.SelectKey(node, nodes.get(parent).type, keyed.projection, keyed.kind), keyed.kind, parent);
   }
 
   public void merge(String node, List<String> parents) {
@@ -260,43 +254,41 @@ public final class Program implements Serializable {
   }
 
   public void aggregate(String node, String parent, List<Column> aggregates) {
-    add(new Aggregates.Total(node, aggregator(parent, aggregates), key(parent)), key(parent), parent);
+    add(new Aggregates.Total(node, aggregator(parent, aggregates)), key(parent), parent);
   }
 
   public void hopping(
       String node, String parent, List<Column> aggregates, long size, long advance, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Hopping(node, aggregator, key(parent), size, advance, grace, onlyFinal), key(parent), parent);
+    add(new Aggregates.Hopping(node, aggregator, size, advance, grace, onlyFinal), key(parent), parent);
   }
 
   public void session(String node, String parent, List<Column> aggregates, long gap, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Session(node, aggregator, key(parent), gap, grace, onlyFinal), key(parent), parent);
+    add(new Aggregates.Session(node, aggregator, gap, grace, onlyFinal), key(parent), parent);
   }
 
   public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
     int fields = nodes.get(parent).type.size();
-    add(new Aggregates.Sliding(node, aggregator, key(parent), size, grace, onlyFinal, fields), key(parent), parent);
+    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, fields), key(parent), parent);
   }
 
   /** Aggregate of a table by groups other than its key, through an internal topic. */
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     Node from = nodes.get(parent);
     Keyed keyed = keyed(parent, group, null);
-    add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, key(parent), keyed.kind, topic),
-        keyed.kind, parent);
+    add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, keyed.kind, topic), keyed.kind, parent);
     addInternal(node + " (read)", topic, keyed.kind);
     Aggregator aggregator = new Aggregator(session, from.type, keyed.kind, aggregates);
-    add(new Regrouping.GroupTotal(node, aggregator, keyed.kind, from.type.size()), keyed.kind, node + " (read)");
+    add(new Regrouping.GroupTotal(node, aggregator, from.type.size()), keyed.kind, node + " (read)");
   }
 
   public void joinTable(String node, String parent, String table, String prefix, boolean isLeft) {
     Node from = nodes.get(parent);
     checkKeys(node, parent, table);
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null, null, null), key(parent),
-        parent);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null, null), key(parent), parent);
   }
 
   /** Join with a global table, by a column or, if that is null, by the key; the records keep their key. */
@@ -309,8 +301,8 @@ public final class Program implements Serializable {
       column = keyed(parent, on, key(table)).projection;
     }
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column, key(parent), key(table)),
-        key(parent), parent);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column, key(table)), key(parent),
+        parent);
   }
 
   /** Global table of a topic whose keys have one of the kinds with a name. */
@@ -342,7 +334,7 @@ public final class Program implements Serializable {
     StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
     Projection column = keyed(left, on, key(right)).projection;
     Node from = nodes.get(left);
-    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, key(left), key(right), asks, answers), key(left), left);
+    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, key(right), asks, answers), key(left), left);
     addInternal(node + " (asked)", asks, key(right));
     add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
         right);
@@ -399,7 +391,7 @@ public final class Program implements Serializable {
 
   public void deduplicate(String node, String parent, Column id, long within) {
     Projection projection = columns(parent, List.of(id));
-    add(new Deduplicate(node, nodes.get(parent).type, projection, key(parent), within), key(parent), parent);
+    add(new Deduplicate(node, nodes.get(parent).type, projection, within), key(parent), parent);
   }
 
   /** Sink; {@code topic} or {@code chosen} is null; {@code value} is the value's bytes. */
@@ -420,9 +412,10 @@ public final class Program implements Serializable {
   public void sink(String node, String parent, String topic, Column chosen, KeyWriter keys, SchemaSerde serde) {
     StructType type = nodes.get(parent).type;
     SchemaWriter writer = serde.writer(topic, type);
-    Dataset<Row> frame = Expressions.frame(session, type, key(parent));
+    KeyKind kind = key(parent);
+    Dataset<Row> frame = Expressions.frame(session, type, kind);
     Column[] fields = fieldNames(parent).stream().map(Program::field).toArray(Column[]::new);
-    Projection fitted = Expressions.projection(frame, frame.select(fields).to(writer.type().asNullable()));
+    Projection fitted = Expressions.projection(frame, kind, frame.select(fields).to(writer.type().asNullable()));
     sink(node, parent, topic, chosen, keys, fitted, writer);
     schemas.note(topic, writer);
   }
@@ -431,7 +424,7 @@ public final class Program implements Serializable {
       String node, String parent, String topic, Column chosen, KeyWriter keys, Projection value, ValueWriter writer) {
     Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
     StructType type = nodes.get(parent).type;
-    add(new Steps.Sink(node, type, topic, choice, value, writer, keys, key(parent)), key(parent), parent);
+    add(new Steps.Sink(node, type, topic, choice, value, writer, keys), key(parent), parent);
   }
 
   /**
@@ -447,7 +440,7 @@ public final class Program implements Serializable {
     Column key = functions.col("key");
     Column text = from.type() instanceof StructType ? functions.to_json(key, JsonValues.OPTIONS) : key;
     Projection column = Expressions.projection(session, new StructType(), from, List.of(text.cast(to.type())));
-    return new KeyWriter(column, from, (topic, row) -> row.isNullAt(0) ? null : to.write(row));
+    return new KeyWriter(column, (topic, row) -> row.isNullAt(0) ? null : to.write(row));
   }
 
   /** Writer of a node's keys by a schema, to a topic or, if that is null, to the topic that each record chooses. */
@@ -456,11 +449,11 @@ public final class Program implements Serializable {
     SchemaWriter writer = serde.writer(topic, from.type());
     Dataset<Row> frame = Expressions.frame(session, new StructType(), from);
     Projection column = writer.isRecord()
-        ? Expressions.projection(frame, frame.select("key.*").to(writer.type().asNullable()))
+        ? Expressions.projection(frame, from, frame.select("key.*").to(writer.type().asNullable()))
         : Expressions.projection(
-            frame, frame.select(functions.col("key").cast(writer.type().fields()[0].dataType())));
+            frame, from, frame.select(functions.col("key").cast(writer.type().fields()[0].dataType())));
     keySchemas.note(topic, writer);
-    return new KeyWriter(column, from, writer);
+    return new KeyWriter(column, writer);
   }
 
   /** The bytes of a key of a topic from its JSON, for tests; the JSON where the keys have no schema. */
@@ -480,8 +473,7 @@ public final class Program implements Serializable {
         functions.lit("{\"key\":"), functions.col(VALUE).cast("string"), functions.lit("}"));
     Column key = functions.from_json(object, new StructType().add("key", kind.type()), JsonValues.OPTIONS);
     Projection column = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(key.getField("key")));
-    StreamRecord record = StreamRecord.of(null, new GenericInternalRow(new Object[] {json}), 0);
-    UnsafeRow row = column.apply(record, record.value(), KeyKind.BYTES);
+    UnsafeRow row = column.apply(new GenericInternalRow(new Object[] {json}));
     if (row.isNullAt(0)) {
       throw new IllegalArgumentException("the key is null");
     }

@@ -20,11 +20,11 @@ final class Projection implements Serializable {
   private final RecordFields fields;
   private transient UnsafeProjection generated;
 
-  Projection(Seq<Attribute> input, Seq<Expression> expressions, StructType type) {
+  Projection(Seq<Attribute> input, KeyKind key, Seq<Expression> expressions, StructType type) {
     this.input = input;
     this.expressions = expressions;
     this.type = type;
-    fields = new RecordFields(input, expressions);
+    fields = new RecordFields(input, key, expressions);
   }
 
   StructType type() {
@@ -32,15 +32,20 @@ final class Projection implements Serializable {
   }
 
   /** The result for a record with this value; the row is used again at the next call. */
-  UnsafeRow apply(StreamRecord record, InternalRow value, KeyKind key) {
+  UnsafeRow apply(StreamRecord record, InternalRow value) {
     if (generated == null) {
       generated = generate(expressions, input);
     }
     try {
-      return generated.apply(fields.of(record, value, key));
+      return generated.apply(fields.of(record, value));
     } catch (Exception failure) {
       throw new EvaluationException(failure);
     }
+  }
+
+  /** The result for a value alone; the row is used again at the next call. */
+  UnsafeRow apply(InternalRow value) {
+    return apply(StreamRecord.of(null, value, 0), value);
   }
 
   static UnsafeProjection generate(Seq<Expression> expressions, Seq<Attribute> input) {

@@ -22,11 +22,14 @@ final class RecordFields implements Serializable {
 
   private final boolean[] asked = new boolean[Expressions.ABOUT.size()];
   private final int own;
+  private final KeyKind key;
   private transient JoinedRow joined;
   private transient GenericInternalRow about;
   private transient InternalRow nothing;
 
-  RecordFields(Seq<Attribute> input, Seq<? extends Expression> expressions) {
+  /** Creates the row of records with keys of a kind, for expressions over the columns of a frame of such records. */
+  RecordFields(Seq<Attribute> input, KeyKind key, Seq<? extends Expression> expressions) {
+    this.key = key;
     List<Attribute> columns = CollectionConverters.asJava(input);
     own = columns.size() - asked.length;
     Set<Object> ids = new HashSet<>();
@@ -40,7 +43,7 @@ final class RecordFields implements Serializable {
   }
 
   /** The row; it is used again at the next call. A missing value has no fields. */
-  InternalRow of(StreamRecord record, InternalRow value, KeyKind key) {
+  InternalRow of(StreamRecord record, InternalRow value) {
     if (joined == null) {
       joined = new JoinedRow();
       about = new GenericInternalRow(asked.length);
@@ -48,13 +51,13 @@ final class RecordFields implements Serializable {
     }
     for (int at = 0; at < asked.length; at++) {
       if (asked[at]) {
-        about.update(at, field(at, record, key));
+        about.update(at, field(at, record));
       }
     }
     return joined.apply(value == null ? nothing : value, about);
   }
 
-  private static Object field(int at, StreamRecord record, KeyKind key) {
+  private Object field(int at, StreamRecord record) {
     return switch (at) {
       case 0 -> record.key() == null ? null : key.read(record.key());
       case 1 -> record.time() * 1000;

@@ -13,15 +13,13 @@ final class Regrouping {
   static final class ByGroup extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection group;
-    private final KeyKind from;
-    private final KeyKind to;
+    private final KeyKind kind;
     private final String topic;
 
-    ByGroup(String name, StructType type, Projection group, KeyKind from, KeyKind to, String topic) {
+    ByGroup(String name, StructType type, Projection group, KeyKind kind, String topic) {
       super(name, type);
       this.group = group;
-      this.from = from;
-      this.to = to;
+      this.kind = kind;
       this.topic = topic;
     }
 
@@ -43,8 +41,8 @@ final class Regrouping {
       if (value == null) {
         return null;
       }
-      UnsafeRow result = group.apply(record, value, from);
-      return result.isNullAt(0) ? null : to.write(result);
+      UnsafeRow result = group.apply(record, value);
+      return result.isNullAt(0) ? null : kind.write(result);
     }
 
     private void send(StreamRecord record, byte[] group, byte[] row) {
@@ -56,13 +54,11 @@ final class Regrouping {
   static final class GroupTotal extends StatefulNode implements TableState {
     private static final long serialVersionUID = 1L;
     private final Aggregator aggregator;
-    private final KeyKind key;
     private final int memberFields;
 
-    GroupTotal(String name, Aggregator aggregator, KeyKind key, int memberFields) {
+    GroupTotal(String name, Aggregator aggregator, int memberFields) {
       super(name, aggregator.type());
       this.aggregator = aggregator;
-      this.key = key;
       this.memberFields = memberFields;
     }
 
@@ -97,9 +93,9 @@ final class Regrouping {
     public InternalRow lookUp(byte[] group) {
       UnsafeRow buffer = null;
       for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
-        UnsafeRow member = Rows.timedRow(each.value(), memberFields);
-        StreamRecord record = StreamRecord.of(group, member, Rows.time(each.value()));
-        buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, record, member, key);
+        UnsafeRow row = Rows.timedRow(each.value(), memberFields);
+        StreamRecord member = StreamRecord.of(group, row, Rows.time(each.value()));
+        buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, member);
       }
       return buffer == null ? null : aggregator.result(buffer);
     }

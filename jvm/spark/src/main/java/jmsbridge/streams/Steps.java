@@ -37,14 +37,12 @@ final class Steps {
   static final class Filter extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection condition;
-    private final KeyKind key;
     private final boolean isNegated;
     private final boolean isTable;
 
-    Filter(String name, StructType type, Projection condition, KeyKind key, boolean isNegated, boolean isTable) {
+    Filter(String name, StructType type, Projection condition, boolean isNegated, boolean isTable) {
       super(name, type);
       this.condition = condition;
-      this.key = key;
       this.isNegated = isNegated;
       this.isTable = isTable;
     }
@@ -65,7 +63,7 @@ final class Steps {
     }
 
     private boolean passes(StreamRecord record, InternalRow value) {
-      UnsafeRow result = condition.apply(record, value, key);
+      UnsafeRow result = condition.apply(record, value);
       return isNegated != (!result.isNullAt(0) && result.getBoolean(0));
     }
   }
@@ -74,20 +72,18 @@ final class Steps {
   static final class Branches extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection conditions;
-    private final KeyKind key;
     private final boolean hasDefault;
 
-    Branches(String name, StructType type, Projection conditions, KeyKind key, boolean hasDefault) {
+    Branches(String name, StructType type, Projection conditions, boolean hasDefault) {
       super(name, type);
       this.conditions = conditions;
-      this.key = key;
       this.hasDefault = hasDefault;
     }
 
     @Override
     void process(StreamRecord record, int port) {
       int count = conditions.type().size();
-      UnsafeRow result = conditions.apply(record, record.value(), key);
+      UnsafeRow result = conditions.apply(record, record.value());
       for (int at = 0; at < count; at++) {
         if (!result.isNullAt(at) && result.getBoolean(at)) {
           pass(record, at);
@@ -104,13 +100,11 @@ final class Steps {
   static final class MapValues extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection fields;
-    private final KeyKind key;
     private final boolean isTable;
 
-    MapValues(String name, Projection fields, KeyKind key, boolean isTable) {
+    MapValues(String name, Projection fields, boolean isTable) {
       super(name, fields.type());
       this.fields = fields;
-      this.key = key;
       this.isTable = isTable;
     }
 
@@ -119,12 +113,12 @@ final class Steps {
       if (isTable) {
         forward(record.withChange(mapped(record, record.value()), mapped(record, record.before())));
       } else {
-        forward(record.withValue(fields.apply(record, record.value(), key).copy()));
+        forward(record.withValue(fields.apply(record, record.value()).copy()));
       }
     }
 
     private InternalRow mapped(StreamRecord record, InternalRow value) {
-      return value == null ? null : fields.apply(record, value, key).copy();
+      return value == null ? null : fields.apply(record, value).copy();
     }
   }
 
@@ -132,21 +126,19 @@ final class Steps {
   static final class SelectKey extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection column;
-    private final KeyKind from;
-    private final KeyKind to;
+    private final KeyKind kind;
 
-    SelectKey(String name, StructType type, Projection column, KeyKind from, KeyKind to) {
+    SelectKey(String name, StructType type, Projection column, KeyKind kind) {
       super(name, type);
       this.column = column;
-      this.from = from;
-      this.to = to;
+      this.kind = kind;
     }
 
     @Override
     void process(StreamRecord record, int port) {
       // A removal in a table has the key of what is removed.
-      UnsafeRow result = column.apply(record, record.value() == null ? record.before() : record.value(), from);
-      forward(record.withKey(result.isNullAt(0) ? null : to.write(result)));
+      UnsafeRow result = column.apply(record, record.value() == null ? record.before() : record.value());
+      forward(record.withKey(result.isNullAt(0) ? null : kind.write(result)));
     }
   }
 
@@ -154,21 +146,19 @@ final class Steps {
   static final class FlatMap extends Node {
     private static final long serialVersionUID = 1L;
     private final Projection array;
-    private final KeyKind key;
     private final DataType element;
     private final boolean isStruct;
 
-    FlatMap(String name, StructType type, Projection array, KeyKind key, DataType element) {
+    FlatMap(String name, StructType type, Projection array, DataType element) {
       super(name, type);
       this.array = array;
-      this.key = key;
       this.element = element;
       isStruct = element instanceof StructType;
     }
 
     @Override
     void process(StreamRecord record, int port) {
-      UnsafeRow result = array.apply(record, record.value(), key);
+      UnsafeRow result = array.apply(record, record.value());
       if (result.isNullAt(0)) {
         return;
       }
@@ -195,7 +185,6 @@ final class Steps {
     private final Projection value;
     private final ValueWriter writer;
     private final KeyWriter keys;
-    private final KeyKind key;
 
     /**
      * Creates the sink.
@@ -206,14 +195,13 @@ final class Steps {
      */
     Sink(
         String name, StructType type, String topic, Projection chosen, Projection value, ValueWriter writer,
-        KeyWriter keys, KeyKind key) {
+        KeyWriter keys) {
       super(name, type);
       this.topic = topic;
       this.chosen = chosen;
       this.value = value;
       this.writer = writer;
       this.keys = keys;
-      this.key = key;
     }
 
     @Override
@@ -224,7 +212,7 @@ final class Steps {
       }
       byte[] bytes = null;
       if (record.value() != null) {
-        InternalRow fields = value == null ? record.value() : value.apply(record, record.value(), key);
+        InternalRow fields = value == null ? record.value() : value.apply(record, record.value());
         try {
           bytes = writer.write(to, fields);
         } catch (UnfitValueException unfit) {
@@ -236,7 +224,7 @@ final class Steps {
     }
 
     private String choice(StreamRecord record) {
-      UnsafeRow result = chosen.apply(record, record.value(), key);
+      UnsafeRow result = chosen.apply(record, record.value());
       return result.isNullAt(0) ? null : result.getUTF8String(0).toString();
     }
   }

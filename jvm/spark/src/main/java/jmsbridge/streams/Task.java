@@ -93,7 +93,7 @@ final class Task {
     return StreamSupport.stream(Spliterators.spliteratorUnknownSize(entries, 0), false)
         .map(stateful::shown)
         .filter(Objects::nonNull)
-        .map(shown -> program.shown(node).apply(shown, shown.value(), program.keyOf(node)).getBinary(0))
+        .map(shown -> program.shown(node).apply(shown, shown.value()).getBinary(0))
         .iterator();
   }
 
