@@ -20,23 +20,21 @@ final class ForeignKeys {
   /** Sends the changes of the left table to the partitions of their partners. */
   static final class Ask extends Node {
     private static final long serialVersionUID = 1L;
-    private final Projection on;
-    private final KeyKind kind;
+    private final KeyColumn on;
     private final String asks;
     private final String answers;
 
-    Ask(String name, StructType type, Projection on, KeyKind kind, String asks, String answers) {
+    Ask(String name, StructType type, KeyColumn on, String asks, String answers) {
       super(name, type);
       this.on = on;
-      this.kind = kind;
       this.asks = asks;
       this.answers = answers;
     }
 
     @Override
     void process(StreamRecord record, int port) {
-      byte[] former = partner(record, record.before());
-      byte[] now = partner(record, record.value());
+      byte[] former = record.before() == null ? null : on.of(record, record.before());
+      byte[] now = record.value() == null ? null : on.of(record, record.value());
       if (former != null && !Arrays.equals(former, now)) {
         send(asks, former, Pair.of(record.key(), NOTHING), record);
       }
@@ -48,14 +46,6 @@ final class ForeignKeys {
         task.count(name, "null_keys");
         send(answers, record.key(), Pair.of(Rows.bytes(record.value()), NOTHING), record);
       }
-    }
-
-    private byte[] partner(StreamRecord record, InternalRow value) {
-      if (value == null) {
-        return null;
-      }
-      UnsafeRow result = on.apply(record, value);
-      return result.isNullAt(0) ? null : kind.write(result);
     }
 
     private void send(String topic, byte[] key, byte[] value, StreamRecord cause) {

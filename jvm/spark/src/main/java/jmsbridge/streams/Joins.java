@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -54,17 +53,14 @@ final class Joins {
     private static final long serialVersionUID = 1L;
     private final Node table;
     private final int leftFields;
-    private final Projection on;
-    private final KeyKind kind;
+    private final KeyColumn on;
     private final boolean isLeft;
     private transient Joiner joiner;
 
-    /** {@code on} gives the key in the table, of a kind; null: the record's own key. */
-    StreamTable(
-        String name, StructType type, Node table, int leftFields, boolean isLeft, Projection on, KeyKind kind) {
+    /** {@code on} gives the key in the table; null: the record's own key. */
+    StreamTable(String name, StructType type, Node table, int leftFields, boolean isLeft, KeyColumn on) {
       super(name, type);
       this.on = on;
-      this.kind = kind;
       this.table = table;
       this.leftFields = leftFields;
       this.isLeft = isLeft;
@@ -82,7 +78,7 @@ final class Joins {
         task.count(name, "null_values");
         return;
       }
-      byte[] key = key(record);
+      byte[] key = on == null ? record.key() : on.of(record, record.value());
       if (key == null) {
         task.count(name, "null_keys");
       }
@@ -90,14 +86,6 @@ final class Joins {
       if (right != null || isLeft) {
         forward(record.withValue(joiner.join(record.value(), right)));
       }
-    }
-
-    private byte[] key(StreamRecord record) {
-      if (on == null) {
-        return record.key();
-      }
-      UnsafeRow result = on.apply(record, record.value());
-      return result.isNullAt(0) ? null : kind.write(result);
     }
   }
 

@@ -74,8 +74,13 @@ abstract class KeyKind implements Serializable {
   /** The key as Spark's value of the type. */
   abstract Object read(byte[] key);
 
+  /** The bytes of the key in the only column of a row; null: none. */
+  final byte[] write(InternalRow row) {
+    return row.isNullAt(0) ? null : bytes(row);
+  }
+
   /** The bytes of the key in the only column of a row, which is not null. */
-  abstract byte[] write(InternalRow row);
+  abstract byte[] bytes(InternalRow row);
 
   @Override
   public boolean equals(Object other) {
@@ -105,7 +110,7 @@ abstract class KeyKind implements Serializable {
     }
 
     @Override
-    byte[] write(InternalRow row) {
+    byte[] bytes(InternalRow row) {
       return row.getUTF8String(0).getBytes();
     }
   }
@@ -123,7 +128,7 @@ abstract class KeyKind implements Serializable {
     }
 
     @Override
-    byte[] write(InternalRow row) {
+    byte[] bytes(InternalRow row) {
       return row.getBinary(0);
     }
   }
@@ -141,7 +146,7 @@ abstract class KeyKind implements Serializable {
     }
 
     @Override
-    byte[] write(InternalRow row) {
+    byte[] bytes(InternalRow row) {
       return ByteBuffer.allocate(Long.BYTES).putLong(row.getLong(0)).array();
     }
   }
@@ -160,7 +165,7 @@ abstract class KeyKind implements Serializable {
     }
 
     @Override
-    byte[] write(InternalRow row) {
+    byte[] bytes(InternalRow row) {
       return Rows.bytes(((UnsafeRow) row).copy());
     }
   }

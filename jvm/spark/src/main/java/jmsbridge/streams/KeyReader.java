@@ -4,7 +4,6 @@ import java.io.Serializable;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 
 /** Reader of a topic's keys that have fields or a schema: gives the bytes by which the program knows each key. */
 final class KeyReader implements Serializable {
@@ -36,7 +35,6 @@ final class KeyReader implements Serializable {
     } catch (UnfitValueException unfit) {
       throw new UnfitValueException("the key cannot be read: " + unfit.getMessage());
     }
-    UnsafeRow row = column.apply(fields);
-    return row.isNullAt(0) ? null : kind.write(row);
+    return kind.write(column.apply(fields));
   }
 }

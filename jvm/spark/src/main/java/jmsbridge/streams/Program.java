@@ -20,7 +20,6 @@ import jmsbridge.serdes.ValueWriter;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
@@ -220,8 +219,8 @@ public final class Program implements Serializable {
 
   /** Node that gives records another key, of the kind of the node {@code like} or, if that is null, of its own. */
   public void selectKey(String node, String parent, Column column, String like) {
-    Keyed keyed = keyed(parent, column, like == null ? null : key(like));
-    add(new Steps.SelectKey(node, nodes.get(parent).type, keyed.projection, keyed.kind), keyed.kind, parent);
+    KeyColumn key = keyColumn(parent, column, like == null ? null : key(like));
+    add(new Steps.SelectKey(node, nodes.get(parent).type, key), key.kind(), parent);
   }
 
   public void merge(String node, List<String> parents) {
@@ -277,32 +276,31 @@ public final class Program implements Serializable {
   /** Aggregate of a table by groups other than its key, through an internal topic. */
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     Node from = nodes.get(parent);
-    Keyed keyed = keyed(parent, group, null);
-    add(new Regrouping.ByGroup(node + " (write)", from.type, keyed.projection, keyed.kind, topic), keyed.kind, parent);
-    addInternal(node + " (read)", topic, keyed.kind);
-    Aggregator aggregator = new Aggregator(session, from.type, keyed.kind, aggregates);
-    add(new Regrouping.GroupTotal(node, aggregator, from.type.size()), keyed.kind, node + " (read)");
+    KeyColumn key = keyColumn(parent, group, null);
+    add(new Regrouping.ByGroup(node + " (write)", from.type, key, topic), key.kind(), parent);
+    addInternal(node + " (read)", topic, key.kind());
+    Aggregator aggregator = new Aggregator(session, from.type, key.kind(), aggregates);
+    add(new Regrouping.GroupTotal(node, aggregator, from.type.size()), key.kind(), node + " (read)");
   }
 
   public void joinTable(String node, String parent, String table, String prefix, boolean isLeft) {
     Node from = nodes.get(parent);
     checkKeys(node, parent, table);
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null, null), key(parent), parent);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null), key(parent), parent);
   }
 
   /** Join with a global table, by a column or, if that is null, by the key; the records keep their key. */
   public void joinGlobal(String node, String parent, String table, Column on, String prefix, boolean isLeft) {
     Node from = nodes.get(parent);
-    Projection column = null;
+    KeyColumn column = null;
     if (on == null) {
       checkKeys(node, parent, table);
     } else {
-      column = keyed(parent, on, key(table)).projection;
+      column = keyColumn(parent, on, key(table));
     }
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column, key(table)), key(parent),
-        parent);
+    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column), key(parent), parent);
   }
 
   /** Global table of a topic whose keys have one of the kinds with a name. */
@@ -332,9 +330,9 @@ public final class Program implements Serializable {
   public void joinForeign(
       String node, String left, String right, Column on, String prefix, boolean isLeft, String asks, String answers) {
     StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
-    Projection column = keyed(left, on, key(right)).projection;
+    KeyColumn column = keyColumn(left, on, key(right));
     Node from = nodes.get(left);
-    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, key(right), asks, answers), key(left), left);
+    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, asks, answers), key(left), left);
     addInternal(node + " (asked)", asks, key(right));
     add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
         right);
@@ -440,7 +438,7 @@ public final class Program implements Serializable {
     Column key = functions.col("key");
     Column text = from.type() instanceof StructType ? functions.to_json(key, JsonValues.OPTIONS) : key;
     Projection column = Expressions.projection(session, new StructType(), from, List.of(text.cast(to.type())));
-    return new KeyWriter(column, (topic, row) -> row.isNullAt(0) ? null : to.write(row));
+    return new KeyWriter(column, (topic, row) -> to.write(row));
   }
 
   /** Writer of a node's keys by a schema, to a topic or, if that is null, to the topic that each record chooses. */
@@ -473,11 +471,11 @@ public final class Program implements Serializable {
         functions.lit("{\"key\":"), functions.col(VALUE).cast("string"), functions.lit("}"));
     Column key = functions.from_json(object, new StructType().add("key", kind.type()), JsonValues.OPTIONS);
     Projection column = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(key.getField("key")));
-    UnsafeRow row = column.apply(new GenericInternalRow(new Object[] {json}));
-    if (row.isNullAt(0)) {
+    byte[] bytes = kind.write(column.apply(new GenericInternalRow(new Object[] {json})));
+    if (bytes == null) {
       throw new IllegalArgumentException("the key is null");
     }
-    return kind.write(row);
+    return bytes;
   }
 
   /** The bytes of a value of a topic from its JSON, for tests; as they are where its values have no schema. */
@@ -498,21 +496,19 @@ public final class Program implements Serializable {
     return new Aggregator(session, nodes.get(parent).type, key(parent), aggregates);
   }
 
-  private record Keyed(Projection projection, KeyKind kind) {}
-
   /** Kind of a node's keys. */
   public String keyKind(String node) {
     return key(node).name();
   }
 
   /** A key column of a kind or, if that is null, of the kind of its type. */
-  private Keyed keyed(String parent, Column column, KeyKind wanted) {
+  private KeyColumn keyColumn(String parent, Column column, KeyKind wanted) {
     Dataset<Row> frame = Expressions.frame(session, nodes.get(parent).type, key(parent));
     DataType type = frame.select(column).schema().fields()[0].dataType();
     KeyKind kind = wanted != null ? wanted : KeyKind.ofComputed(type);
     boolean isJson = type instanceof StructType && !kind.isTyped();
     Column made = isJson ? functions.to_json(column, JsonValues.OPTIONS) : column.cast(kind.type());
-    return new Keyed(columns(parent, List.of(made)), kind);
+    return new KeyColumn(columns(parent, List.of(made)), kind);
   }
 
   private void checkKeys(String node, String left, String right) {

@@ -12,21 +12,19 @@ final class Regrouping {
   /** Sends each change of a table to the groups of the former and of the present value, under the table's key. */
   static final class ByGroup extends Node {
     private static final long serialVersionUID = 1L;
-    private final Projection group;
-    private final KeyKind kind;
+    private final KeyColumn group;
     private final String topic;
 
-    ByGroup(String name, StructType type, Projection group, KeyKind kind, String topic) {
+    ByGroup(String name, StructType type, KeyColumn group, String topic) {
       super(name, type);
       this.group = group;
-      this.kind = kind;
       this.topic = topic;
     }
 
     @Override
     void process(StreamRecord record, int port) {
-      byte[] former = group(record, record.before());
-      byte[] now = group(record, record.value());
+      byte[] former = record.before() == null ? null : group.of(record, record.before());
+      byte[] now = record.value() == null ? null : group.of(record, record.value());
       if (former != null && !Arrays.equals(former, now)) {
         send(record, former, new byte[0]);
       }
@@ -35,14 +33,6 @@ final class Regrouping {
       } else if (record.value() != null) {
         task.count(name, "null_keys");
       }
-    }
-
-    private byte[] group(StreamRecord record, InternalRow value) {
-      if (value == null) {
-        return null;
-      }
-      UnsafeRow result = group.apply(record, value);
-      return result.isNullAt(0) ? null : kind.write(result);
     }
 
     private void send(StreamRecord record, byte[] group, byte[] row) {

@@ -125,20 +125,17 @@ final class Steps {
   /** Gives each record another key. */
   static final class SelectKey extends Node {
     private static final long serialVersionUID = 1L;
-    private final Projection column;
-    private final KeyKind kind;
+    private final KeyColumn key;
 
-    SelectKey(String name, StructType type, Projection column, KeyKind kind) {
+    SelectKey(String name, StructType type, KeyColumn key) {
       super(name, type);
-      this.column = column;
-      this.kind = kind;
+      this.key = key;
     }
 
     @Override
     void process(StreamRecord record, int port) {
       // A removal in a table has the key of what is removed.
-      UnsafeRow result = column.apply(record, record.value() == null ? record.before() : record.value());
-      forward(record.withKey(result.isNullAt(0) ? null : kind.write(result)));
+      forward(record.withKey(key.of(record, record.value() == null ? record.before() : record.value())));
     }
   }
 
