@@ -29,8 +29,8 @@ from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, example
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
+from engine.times import read_moment
 from routes.errors import PredicateError
-from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:
@@ -44,13 +44,12 @@ if TYPE_CHECKING:
     Settle = Callable[..., Iterator[Replayed]]
     """`replay` or `discard` of `engine.dead_letters.replay`."""
 
-__all__ = ["app", "read_filters", "read_moment"]
+__all__ = ["app", "read_filters"]
 
 _INTERRUPTED = 130
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
 
-_AGO = duration("1ms", "36500d")
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
@@ -450,20 +449,6 @@ def read_filters(
         values,
         predicate,
     )
-
-
-def read_moment(option: str, text: str, now_ms: int) -> int:
-    """A time, or how long ago it was, in milliseconds since 1970."""
-    from engine.dead_letters.letter import milliseconds
-
-    moment = milliseconds(text)
-    if moment is not None:
-        return moment
-    try:
-        return now_ms - round(float(_AGO.parse(text)) * 1000)
-    except BadValueError as error:
-        msg = f"{option} {text!r}: expected a time, as 2026-11-22T06:00:00Z, or how long ago, as 30s, 5m, 2h or 7d"
-        raise UsageError(msg) from error
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engine.cli.output import show_bytes, show_time
+from engine.cli.output import show_bytes
 from engine.printable import json_text, printable
+from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +94,7 @@ def histogram_table(histogram: Histogram) -> Table:
     for name in ("oldest", "newest", "outcome"):
         table.add_column(name)
     for group, row in histogram.rows:
-        times = (show_time(row.oldest_ms), show_time(row.newest_ms))
+        times = (iso(row.oldest_ms), iso(row.newest_ms))
         table.add_row(
             printable(group.reason) or "-", printable(group.route) or "-", str(row.count), *times, group.outcome
         )
@@ -109,8 +110,8 @@ def histogram_json(histogram: Histogram) -> Iterator[str]:
                 "route": group.route or None,
                 "outcome": group.outcome,
                 "count": row.count,
-                "oldest": show_time(row.oldest_ms),
-                "newest": show_time(row.newest_ms),
+                "oldest": iso(row.oldest_ms),
+                "newest": iso(row.newest_ms),
             }
         )
 

@@ -8,7 +8,6 @@ import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import structlog
 from rich.console import Console
 
 from engine.printable import has_controls, json_text, printable
+from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +37,6 @@ __all__ = [
     "record_json",
     "record_lines",
     "show_bytes",
-    "show_time",
     "version",
 ]
 
@@ -98,15 +97,6 @@ def json_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(value).decode()}
 
 
-def show_time(milliseconds: int) -> str:
-    """A Kafka timestamp in ISO 8601, UTC; as a number if it is beyond the calendar: its producer may write anything."""
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError):
-        return str(milliseconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 @contextmanager
 def quiet_log() -> Iterator[None]:
     """Keeps what connectors log for operators out of the output of a command, which says it itself."""
@@ -148,7 +138,7 @@ class Item:
     @staticmethod
     def of(located: LocatedRecord) -> Item:
         """A record of a Kafka topic."""
-        at, time = located.position, show_time(located.time_ms)
+        at, time = located.position, iso(located.time_ms)
         place = {"topic": at.topic, "partition": at.partition, "offset": at.offset, "time": time}
         return Item(f"{at}  {time}", place, located.record)
 

@@ -23,6 +23,7 @@ from engine.cli.options import (
 )
 from engine.errors import UsageError
 from engine.printable import json_text
+from engine.times import read_time
 from routes.keys.addresses import REGISTRY_URLS
 from routes.sections import TopologyFailures, TopologyGuarantee, TopologyMode
 
@@ -199,15 +200,10 @@ def migrate(
 
 
 def _read_time(text: str | int) -> int:
-    """Milliseconds since 1970: a number is that, other text is a time of ISO 8601."""
-    from engine.dead_letters.letter import milliseconds
-
-    if isinstance(text, int) or re.fullmatch(r"-?[0-9]+", text):
-        return int(text)
-    if (moment := milliseconds(text)) is None:
-        msg = f"{text!r} is no time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970"
-        raise typer.BadParameter(msg)
-    return moment
+    try:
+        return read_time(str(text))
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @command(

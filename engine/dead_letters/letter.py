@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
 from engine.telemetry.metrics import NO_ROUTE
+from engine.times import iso, milliseconds
 from routes.predicate import evaluate
 from routes.properties import SEED_NAMES
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord, Position
     from routes.predicate import Predicate
 
-__all__ = ["REASON", "TIME", "DeadLetter", "Filters", "milliseconds", "original"]
+__all__ = ["REASON", "TIME", "DeadLetter", "Filters", "original"]
 
 REASON = "jmsbridge.reason"
 """Header: why a message is a dead letter."""
@@ -138,15 +138,6 @@ def _is_added(name: str, own: Collection[str]) -> bool:
     return name in own or name.startswith(_CONNECT)
 
 
-def milliseconds(text: str) -> int | None:
-    """Converts an ISO 8601 time to milliseconds since 1970, UTC if it names no zone; None if the text is no time."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 @dataclass(frozen=True, slots=True)
 class Filters:
     """A selection of dead letters: a letter is selected if every filter takes it; an empty filter takes all."""
@@ -183,8 +174,8 @@ class Filters:
         """Returns the filters as options of the command line, quoted for a shell; times are absolute."""
         given = [("--reason", reason) for reason in sorted(self.reasons)]
         given += [("--route", route) for route in sorted(self.routes)]
-        given += [("--since", _iso(self.since_ms))] if self.since_ms is not None else []
-        given += [("--until", _iso(self.until_ms))] if self.until_ms is not None else []
+        given += [("--since", iso(self.since_ms))] if self.since_ms is not None else []
+        given += [("--until", iso(self.until_ms))] if self.until_ms is not None else []
         given += [("--header", f"{name}={value}") for name, values in self.headers.items() for value in sorted(values)]
         given += [("--where", self.where.text)] if self.where is not None else []
         return [f"{name} {shlex.quote(value)}" for name, value in given]
@@ -200,8 +191,3 @@ def _has(letter: DeadLetter, name: str, values: frozenset[str]) -> bool:
         key in names and value is not None and value.decode("utf-8", "replace") in values
         for key, value in letter.located.record.headers
     )
-
-
-def _iso(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import structlog
 
 from engine.dead_letters.audit import Actor, last, settled
-from engine.dead_letters.letter import DeadLetter, Filters, milliseconds
+from engine.dead_letters.letter import DeadLetter, Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
 from engine.dead_letters.search import Found, search
 from engine.errors import UsageError
@@ -26,8 +26,8 @@ from engine.page import forms
 from engine.page.render import rendered
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
+from engine.times import milliseconds, read_moment
 from routes.errors import BridgeError, PredicateError
-from routes.keys.values import BadValueError, duration
 from routes.predicate import parse
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ _AUDIT_LINES = 200
 _MOST_WHERE = 4096
 """Limit of a predicate's characters: long enough in practice, and parsed in a tenth of a second."""
 _ANSWER_SECONDS = 2.0
-_AGO = duration("1ms", "36500d")
 _FILTERS = ("reason", "route", "since", "until", "where")
 _ACTIONS = {"replay": replay, "discard": discard}
 _MOST = 200
@@ -189,11 +188,12 @@ class _Asked:
             where = parse(self.where) if self.where else None
         except PredicateError as error:
             raise UsageError(str(replace(error.fault, file="where"))) from error
+        now_ms = round(time.time() * 1000)
         return Filters(
             frozenset({self.reason} if self.reason else ()),
             frozenset({self.route} if self.route else ()),
-            _moment("from", self.since),
-            _moment("until", self.until),
+            read_moment("from", self.since, now_ms) if self.since else None,
+            read_moment("until", self.until, now_ms) if self.until else None,
             where=where,
         )
 
@@ -215,20 +215,6 @@ def _status(error: BridgeError) -> int:
 
 def _has_more(found: Found, number: int) -> bool:
     return number < _MOST_PAGES and len(found.letters) > number * _ON_A_PAGE
-
-
-def _moment(name: str, text: str) -> int | None:
-    """Parses a time or an age (`2h`) into milliseconds since 1970; None for an empty text."""
-    if not text:
-        return None
-    moment = milliseconds(text)
-    if moment is not None:
-        return moment
-    try:
-        return round(time.time() * 1000 - float(_AGO.parse(text)) * 1000)
-    except BadValueError as error:
-        msg = f"{name} {text!r}: expected a time, as 2026-11-22T06:00 (UTC), or how long ago, as 30s, 5m, 2h or 7d"
-        raise UsageError(msg) from error
 
 
 _log = structlog.get_logger(__name__)

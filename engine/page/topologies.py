@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from engine.dead_letters.letter import milliseconds
 from engine.errors import UnreachableError, UsageError
 from engine.page.flow import Edge, FlowNode, Picture, anchor, draw
 from engine.page.render import render, rendered
 from engine.page.view import Tone, worst
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED
+from engine.times import read_time
 from engine.topologies.graph import GraphNode, read_graph
 from engine.topologies.question import StateQuestion
 
@@ -103,15 +103,9 @@ def _question(asked: Mapping[str, str]) -> StateQuestion:
     """The question of a form; UsageError if a field cannot be what is given."""
     if any(len(text) > _MOST_CHARACTERS for text in asked.values()):
         raise UsageError(f"a field is longer than {_MOST_CHARACTERS} characters")
-    times = {}
-    for field in ("since", "until"):
-        text = asked.get(field, "").strip()
-        times[field] = int(text) if text.isdecimal() else milliseconds(text) if text else None
-        if text and times[field] is None:
-            msg = f"{text!r} is no time: expected 2026-01-01T12:00, or milliseconds since 1970"
-            raise UsageError(msg)
+    since, until = (read_time(text) if (text := asked.get(name, "").strip()) else None for name in ("since", "until"))
     key, prefix = asked.get("key") or None, asked.get("prefix") or None
-    return StateQuestion(asked["node"], key, prefix, times["since"], times["until"])
+    return StateQuestion(asked["node"], key, prefix, since, until)
 
 
 def _as_shown(value: object) -> str:

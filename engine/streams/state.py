@@ -174,4 +174,8 @@ def _long(number: int) -> bytes:
 def _milliseconds(time: Time | None, default: int) -> int:
     if isinstance(time, datetime):
         return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
-    return default if time is None else time
+    number = default if time is None else time
+    if not _LEAST <= number <= _MOST:
+        msg = f"{time} is no time: milliseconds since 1970 are a number of 64 bits"
+        raise StateError(msg)
+    return number

@@ -288,6 +288,10 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("receive", "kafka:a", "--stream", "S"), "--stream is for NATS; kafka:a is read without"),
         (("request", "kafka:a", "x"), "kafka:a: Kafka knows no replies; ask at a queue, topic or subject"),
         (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request uses a reply address of its own"),
+        (
+            ("topology", "state", "a:b", "n", "--since", str(2**63)),
+            f"'{2**63}' is no time: expected 2026-01-01T12:00:00Z",
+        ),
         (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import engine.cli
-from engine.cli.output import BodyFormat, complain, json_bytes, show_bytes, show_time
+from engine.cli.output import BodyFormat, complain, json_bytes, show_bytes
 from engine.printable import json_text, printable
 
 
@@ -46,10 +46,6 @@ def test_json_says_which_bytes_are_no_text() -> None:
     assert json_bytes("body", b"text") == {"body": "text"}
     assert json_bytes("body", b"\xff") == {"body_base64": "/w=="}
     assert json_bytes("body", None) == {"body": None}
-
-
-def test_times_are_utc_with_milliseconds() -> None:
-    assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
 
 
 def test_an_error_names_the_program_unless_it_names_a_file(capsys: pytest.CaptureFixture[str]) -> None:

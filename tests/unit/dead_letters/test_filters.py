@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.cli.dlt import read_filters, read_moment
+from engine.cli.dlt import read_filters
 from engine.dead_letters.letter import Filters
 from engine.errors import UsageError
 from tests.unit.dead_letters.letters import letter
@@ -80,13 +80,6 @@ def test_a_header_without_a_value_or_utf8_fulfils_nothing_and_breaks_nothing() -
     dead = letter(("colour", None), ("shade", b"\xff"))
     assert not filters("colour=").takes(dead)
     assert not filters("shade=x").takes(dead)
-
-
-def test_times_may_be_told_as_how_long_ago() -> None:
-    now = AT + 7_200_000
-    assert read_moment("--since", "2h", now) == AT
-    assert read_moment("--since", "500ms", now) == now - 500
-    assert read_moment("--since", "2026-11-21T06:00:00.123Z", now) == AT
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2", "", "-2h", "2w", "2026-13-01", "99999999d"])

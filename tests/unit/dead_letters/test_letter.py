@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.dead_letters.letter import DeadLetter, milliseconds, original
+from engine.dead_letters.letter import DeadLetter, original
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Message
 from tests.unit.dead_letters.letters import letter
@@ -34,23 +34,6 @@ def test_a_number_of_replays_that_is_none_counts_as_0(text: bytes | None) -> Non
 def test_the_bridges_own_headers_are_the_last_of_their_name() -> None:
     dead = letter(("jmsbridge.reason", b"unmatched"), ("jmsbridge.reason", None))
     assert dead.reason == "unmatched"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2026-11-21T06:00:00.123Z", 1_795_240_800_123),
-        ("2026-11-21T07:00:00.123+01:00", 1_795_240_800_123),
-        ("2026-11-21T06:00:00", 1_795_240_800_000),
-        ("2026-11-21", 1_795_219_200_000),
-        ("0001-01-01T00:00:00+23:59", -62_135_683_140_000),
-        ("yesterday", None),
-        ("", None),
-        ("2h", None),
-    ],
-)
-def test_times_are_read_as_iso_8601_in_utc(text: str, expected: int | None) -> None:
-    assert milliseconds(text) == expected
 
 
 def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:
