@@ -156,16 +156,8 @@ class _Planner:
 
     @add.register
     def _(self, node: SourceNode) -> None:
-        self._java.source(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
-
-    @add.register
-    def _(self, node: GlobalTableNode) -> None:
-        self._java.globalTable(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
-
-    @add.register
-    def _(self, node: JoinGlobal) -> None:
-        on = None if node.on is None else self._column(node.on)
-        self._java.joinGlobal(node.name, *node.parents, on, node.prefix, node.keeps_left)
+        make = self._java.globalTable if isinstance(node, GlobalTableNode) else self._java.source
+        make(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
 
     @add.register
     def _(self, node: Filter) -> None:
@@ -231,8 +223,10 @@ class _Planner:
         self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node.name))
 
     @add.register
-    def _(self, node: JoinTable) -> None:
-        self._java.joinTable(node.name, *node.parents, node.prefix, node.keeps_left)
+    def _(self, node: JoinTable | JoinGlobal) -> None:
+        on = node.on if isinstance(node, JoinGlobal) else None
+        column = None if on is None else self._column(on)
+        self._java.joinTable(node.name, *node.parents, column, node.prefix, node.keeps_left)
 
     @add.register
     def _(self, node: JoinTables) -> None:
@@ -288,10 +282,9 @@ class _Planner:
         self._java.show(node.name, ColumnSerde(SerdeKind.JSON).writer(tuple(fields))._jc)
 
     def _key_reader(self, node: SourceNode) -> Any:
-        """The name of a kind of keys, or a reader of their fields."""
         if isinstance(node.key, KeyKind):
-            return node.key.upper()
-        return self._reader(node.topic, node.key, role="KEY")
+            return self._java.keyReader(node.key.upper())
+        return self._java.keyReader(node.topic, self._reader(node.topic, node.key, role="KEY"))
 
     def _key_writer(self, given: Key | None, parent: str, topic: str | None) -> Any:
         form = None if given is None else key_form(given)

@@ -23,7 +23,6 @@ final class GlobalTable extends Node implements TableState {
   /** Rows as bytes by key, which the copies of the node in all tasks share. */
   private transient Map<ByteBuffer, byte[]> rows;
 
-  /** Creates the table; {@code keys} is null if keys are taken as they are. */
   GlobalTable(String name, StructType type, String topic, KeyReader keys, ValueReader reader) {
     super(name, type);
     this.topic = topic;
@@ -43,7 +42,7 @@ final class GlobalTable extends Node implements TableState {
   /** Takes a record of the topic; false if its key or value cannot be read. */
   boolean take(ConsumerRecord<byte[], byte[]> record) {
     try {
-      byte[] key = keys == null ? record.key() : keys.read(record.key());
+      byte[] key = keys.read(record.key());
       if (key == null) {
         return true;
       }

@@ -5,19 +5,24 @@ import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** Reader of a topic's keys that have fields or a schema: gives the bytes by which the program knows each key. */
-final class KeyReader implements Serializable {
+/** Reader of a topic's keys: gives the bytes by which the program knows each key. */
+public final class KeyReader implements Serializable {
   private static final long serialVersionUID = 1L;
 
+  private final KeyKind kind;
   private final ValueReader reader;
   private final Projection column;
-  private final KeyKind kind;
 
   /** Creates a reader of keys of a kind; {@code column} computes the key from the fields that {@code reader} reads. */
-  KeyReader(ValueReader reader, Projection column, KeyKind kind) {
+  KeyReader(KeyKind kind, ValueReader reader, Projection column) {
+    this.kind = kind;
     this.reader = reader;
     this.column = column;
-    this.kind = kind;
+  }
+
+  /** Reader of keys that are taken as they are. */
+  static KeyReader of(KeyKind kind) {
+    return new KeyReader(kind, null, null);
   }
 
   KeyKind kind() {
@@ -26,8 +31,8 @@ final class KeyReader implements Serializable {
 
   /** The bytes of a key, which may be null; UnfitValueException if it cannot be read. */
   byte[] read(byte[] key) {
-    if (key == null) {
-      return null;
+    if (reader == null || key == null) {
+      return key;
     }
     InternalRow fields;
     try {

@@ -139,25 +139,18 @@ public final class Program implements Serializable {
     return List.of(nodes.get(node).type.fieldNames());
   }
 
-  /** Source of a topic whose keys have one of the kinds with a name. */
-  public void source(String node, String topic, String key, ValueReader reader) {
-    source(node, topic, KeyKind.named(key), null, reader);
-  }
-
-  /** Source of a topic whose keys have fields or a schema. */
-  public void source(String node, String topic, ValueReader key, ValueReader reader) {
-    KeyReader keys = keyReader(topic, key);
-    source(node, topic, keys.kind(), keys, reader);
-  }
-
-  private void source(String node, String topic, KeyKind kind, KeyReader keys, ValueReader reader) {
-    add(new Steps.Source(node, reader.type(), topic, keys, reader, false), kind);
-    sources.put(topic, nodes.get(node));
+  public void source(String node, String topic, KeyReader keys, ValueReader reader) {
+    addSource(new Steps.Source(node, reader.type(), topic, keys, reader, false), keys.kind());
     schemas.note(topic, reader);
   }
 
-  /** Reader of keys, which are a struct of their fields unless their schema is of single values. */
-  private KeyReader keyReader(String topic, ValueReader reader) {
+  /** Reader of keys of one of the kinds with a name. */
+  public KeyReader keyReader(String kind) {
+    return KeyReader.of(KeyKind.named(kind));
+  }
+
+  /** Reader of a topic's keys with a schema or fields: a struct of these, unless the schema is of single values. */
+  public KeyReader keyReader(String topic, ValueReader reader) {
     boolean isSingle = reader instanceof SchemaReader schema && !schema.isRecord();
     Column[] fields = List.of(reader.type().fieldNames()).stream().map(Program::field).toArray(Column[]::new);
     KeyKind kind = KeyKind.ofRead(isSingle ? reader.type().fields()[0].dataType() : reader.type());
@@ -165,7 +158,7 @@ public final class Program implements Serializable {
     keySchemas.note(topic, reader);
     Projection column =
         Expressions.projection(session, reader.type(), KeyKind.BYTES, List.of(key.cast(kind.type()).as("key")));
-    return new KeyReader(reader, column, kind);
+    return new KeyReader(kind, reader, column);
   }
 
   /** Reader of a topic's keys or values that have a schema. */
@@ -239,8 +232,7 @@ public final class Program implements Serializable {
   public void repartition(String node, String parent, String topic) {
     Node from = nodes.get(parent);
     add(new Steps.Repartition(node + " (write)", from.type, topic), key(parent), parent);
-    add(new Steps.Source(node, from.type, topic, null, null, false), key(parent));
-    sources.put(topic, nodes.get(node));
+    addSource(new Steps.Source(node, from.type, topic, KeyReader.of(key(parent)), null, false), key(parent));
   }
 
   public void toTable(String node, String parent) {
@@ -283,39 +275,19 @@ public final class Program implements Serializable {
     add(new Regrouping.GroupTotal(node, aggregator, from.type.size()), key.kind(), node + " (read)");
   }
 
-  public void joinTable(String node, String parent, String table, String prefix, boolean isLeft) {
+  /** Join with a table by the key or, with a global one, by a column if it is not null; the records keep their key. */
+  public void joinTable(String node, String parent, String table, Column on, String prefix, boolean isLeft) {
     Node from = nodes.get(parent);
-    checkKeys(node, parent, table);
-    StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, null), key(parent), parent);
-  }
-
-  /** Join with a global table, by a column or, if that is null, by the key; the records keep their key. */
-  public void joinGlobal(String node, String parent, String table, Column on, String prefix, boolean isLeft) {
-    Node from = nodes.get(parent);
-    KeyColumn column = null;
     if (on == null) {
       checkKeys(node, parent, table);
-    } else {
-      column = keyColumn(parent, on, key(table));
     }
+    KeyColumn column = on == null ? null : keyColumn(parent, on, key(table));
     StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
     add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column), key(parent), parent);
   }
 
-  /** Global table of a topic whose keys have one of the kinds with a name. */
-  public void globalTable(String node, String topic, String key, ValueReader reader) {
-    globalTable(node, topic, KeyKind.named(key), null, reader);
-  }
-
-  /** Global table of a topic whose keys have fields or a schema. */
-  public void globalTable(String node, String topic, ValueReader key, ValueReader reader) {
-    KeyReader keys = keyReader(topic, key);
-    globalTable(node, topic, keys.kind(), keys, reader);
-  }
-
-  private void globalTable(String node, String topic, KeyKind kind, KeyReader keys, ValueReader reader) {
-    add(new GlobalTable(node, reader.type(), topic, keys, reader), kind);
+  public void globalTable(String node, String topic, KeyReader keys, ValueReader reader) {
+    add(new GlobalTable(node, reader.type(), topic, keys, reader), keys.kind());
     schemas.note(topic, reader);
   }
 
@@ -342,8 +314,12 @@ public final class Program implements Serializable {
 
   /** Reader of an internal topic whose values are bytes. */
   private void addInternal(String node, String topic, KeyKind key) {
-    add(new Steps.Source(node, RAW, topic, null, null, true), key);
-    sources.put(topic, nodes.get(node));
+    addSource(new Steps.Source(node, RAW, topic, KeyReader.of(key), null, true), key);
+  }
+
+  private void addSource(Steps.Source source, KeyKind key) {
+    add(source, key);
+    sources.put(source.topic, source);
   }
 
   public void joinStreams(

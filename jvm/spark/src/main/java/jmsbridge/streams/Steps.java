@@ -257,8 +257,8 @@ final class Steps {
     private final boolean isRaw;
 
     /**
-     * Creates the source. If {@code keys} is null, keys are taken as they are. If {@code reader} is null, the value is
-     * that of an internal topic, a row, or bytes that the next node reads if it is raw.
+     * Creates the source. If {@code reader} is null, the value is that of an internal topic, a row, or bytes that the
+     * next node reads if it is raw.
      */
     Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader, boolean isRaw) {
       super(name, type);
@@ -279,7 +279,8 @@ final class Steps {
       String part = "key";
       StreamRecord read;
       try {
-        read = keys == null ? record : record.withKey(keys.read(record.key()));
+        byte[] key = keys.read(record.key());
+        read = key == record.key() ? record : record.withKey(key);
         part = "value";
         read = bytes == null ? read : read.withValue(value(bytes));
       } catch (UnfitValueException unfit) {
