@@ -1,6 +1,5 @@
 package jmsbridge.streams;
 
-import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -40,6 +39,11 @@ final class Aggregates {
       return kept == null ? aggregator.empty() : Rows.timedRow(kept, aggregator.bufferFields());
     }
 
+    /** Time of the latest record of an entry, which may be null, and of one more record. */
+    final long latest(byte[] kept, StreamRecord record) {
+      return kept == null ? record.time() : Math.max(Rows.time(kept), record.time());
+    }
+
     final UnsafeRow with(UnsafeRow buffer, StreamRecord record) {
       return aggregator.add(buffer, record);
     }
@@ -59,7 +63,7 @@ final class Aggregates {
       byte[] kept = task.store().get(at);
       UnsafeRow before = buffer(kept);
       UnsafeRow after = with(before, record);
-      long latest = kept == null ? record.time() : Math.max(Rows.time(kept), record.time());
+      long latest = latest(kept, record);
       InternalRow former = kept == null ? null : aggregator.result(before);
       InternalRow now = aggregator.result(after);
       task.store().put(at, Rows.timed(latest, after));
@@ -127,9 +131,36 @@ final class Aggregates {
       return StreamRecord.of(of, row(start, end(start, latest), buffer(entry.value())), latest);
     }
 
-    /** Forwards the result of a closed window, without headers, since it comes of many records. */
-    final void forwardFinal(byte[] of, InternalRow row, long time) {
-      forward(StreamRecord.of(of, row, time));
+    /** Removes what has expired, and forwards the results of closed windows, which come of many records. */
+    @Override
+    final void expire() {
+      for (byte[] at : expired()) {
+        byte[] kept = task.store().get(at);
+        task.store().remove(at);
+        if (onlyFinal && Keys.kind(at) == STATE) {
+          forward(shown(new Store.Entry(at, kept)));
+        }
+      }
+    }
+
+    /** Puts a window, and forwards the change; {@code before} is null for a new one. */
+    final void put(StreamRecord record, byte[] at, long start, long latest, UnsafeRow before, UnsafeRow after) {
+      task.store().put(at, Rows.timed(latest, after));
+      if (!onlyFinal) {
+        long end = end(start, latest);
+        InternalRow former = before == null ? null : row(start, end, before);
+        forward(record.withChange(row(start, end, after), former).withTime(latest));
+      }
+    }
+
+    final byte[] window(StreamRecord record, long start) {
+      return keys(STATE).bytes(record.key()).number(start).done();
+    }
+
+    static long start(byte[] at) {
+      Keys.Reader reader = new Keys.Reader(at);
+      reader.bytes();
+      return reader.number();
     }
   }
 
@@ -168,33 +199,14 @@ final class Aggregates {
     }
 
     private void add(StreamRecord record, long start) {
-      byte[] at = keys(STATE).bytes(record.key()).number(start).done();
+      byte[] at = window(record, start);
       byte[] kept = task.store().get(at);
       UnsafeRow before = buffer(kept);
       UnsafeRow after = with(before, record);
-      long latest = kept == null ? record.time() : Math.max(Rows.time(kept), record.time());
-      task.store().put(at, Rows.timed(latest, after));
       if (kept == null) {
         expireAfter(start + size + grace - 1, at);
       }
-      if (!onlyFinal) {
-        InternalRow former = kept == null ? null : row(start, start + size, before);
-        forward(record.withChange(row(start, start + size, after), former).withTime(latest));
-      }
-    }
-
-    @Override
-    void expire() {
-      for (byte[] at : expired()) {
-        byte[] kept = task.store().get(at);
-        task.store().remove(at);
-        if (onlyFinal) {
-          Keys.Reader reader = new Keys.Reader(at);
-          byte[] of = reader.bytes();
-          long start = reader.number();
-          forwardFinal(of, row(start, start + size, buffer(kept)), Rows.time(kept));
-        }
-      }
+      put(record, at, start, latest(kept, record), kept == null ? null : before, after);
     }
   }
 
@@ -221,7 +233,7 @@ final class Aggregates {
       UnsafeRow buffer = aggregator.empty();
       // Sessions of the key by their starts. One that begins earlier can reach the record as well.
       byte[] ofKey = keys(STATE).bytes(record.key()).done();
-      byte[] behind = keys(STATE).bytes(record.key()).number(record.time() + gap + 1).done();
+      byte[] behind = window(record, record.time() + gap + 1);
       List<Store.Entry> near = task.store().range(ofKey, behind).stream()
           .filter(each -> Rows.time(each.value()) >= record.time() - gap).toList();
       for (Store.Entry each : near) {
@@ -245,7 +257,7 @@ final class Aggregates {
         }
       }
       buffer = with(buffer, record);
-      byte[] at = keys(STATE).bytes(record.key()).number(start).done();
+      byte[] at = window(record, start);
       task.store().put(at, Rows.timed(end, buffer));
       expireAfter(end + gap + grace, at);
       if (!onlyFinal) {
@@ -258,23 +270,6 @@ final class Aggregates {
       }
       expire();
     }
-
-    @Override
-    void expire() {
-      for (byte[] at : expired()) {
-        byte[] kept = task.store().get(at);
-        task.store().remove(at);
-        if (onlyFinal) {
-          forwardFinal(new Keys.Reader(at).bytes(), row(start(at), Rows.time(kept), buffer(kept)), Rows.time(kept));
-        }
-      }
-    }
-
-    private static long start(byte[] at) {
-      Keys.Reader reader = new Keys.Reader(at);
-      reader.bytes();
-      return reader.number();
-    }
   }
 
   /** Aggregates of sliding windows: all distinct sets of a key's records whose times differ by {@code size} at most. */
@@ -284,8 +279,7 @@ final class Aggregates {
     private final long size;
     private final int recordFields;
 
-    Sliding(
-        String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, int recordFields) {
+    Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, int recordFields) {
       super(name, aggregator, grace, onlyFinal);
       this.size = size;
       this.recordFields = recordFields;
@@ -309,12 +303,12 @@ final class Aggregates {
       task.store().put(entry, Rows.timed(record.time(), record.value()));
       expireAfter(record.time() + 2 * size + grace + 1, entry);
       // Windows that exist and take the record.
-      byte[] first = keys(STATE).bytes(record.key()).number(record.time() - size).done();
-      byte[] behind = keys(STATE).bytes(record.key()).number(record.time() + 1).done();
+      byte[] first = window(record, record.time() - size);
+      byte[] behind = window(record, record.time() + 1);
       for (Store.Entry each : task.store().range(first, behind)) {
         if (start(each.key()) + size + grace >= time) {
           UnsafeRow before = buffer(each.value());
-          put(record, start(each.key()), Math.max(Rows.time(each.value()), record.time()), before, with(before, record));
+          put(record, start(each.key()), latest(each.value(), record), before, with(before, record));
         }
       }
       // New windows: the one that ends with the record, one behind it, and those behind records before it.
@@ -356,37 +350,10 @@ final class Aggregates {
 
     private void put(StreamRecord record, long start, long latest, UnsafeRow before, UnsafeRow after) {
       byte[] at = window(record, start);
-      task.store().put(at, Rows.timed(latest, after));
       if (before == null) {
         expireAfter(start + size + grace, at);
       }
-      if (!onlyFinal) {
-        InternalRow former = before == null ? null : row(start, start + size, before);
-        forward(record.withChange(row(start, start + size, after), former).withTime(latest));
-      }
-    }
-
-    private byte[] window(StreamRecord record, long start) {
-      return keys(STATE).bytes(record.key()).number(start).done();
-    }
-
-    @Override
-    void expire() {
-      byte[] ofWindows = Arrays.copyOf(keys(STATE).done(), 5);
-      for (byte[] at : expired()) {
-        byte[] kept = task.store().get(at);
-        task.store().remove(at);
-        if (onlyFinal && Arrays.equals(at, 0, 5, ofWindows, 0, 5)) {
-          long start = start(at);
-          forwardFinal(new Keys.Reader(at).bytes(), row(start, start + size, buffer(kept)), Rows.time(kept));
-        }
-      }
-    }
-
-    private static long start(byte[] at) {
-      Keys.Reader reader = new Keys.Reader(at);
-      reader.bytes();
-      return reader.number();
+      put(record, at, start, latest, before, after);
     }
   }
 }

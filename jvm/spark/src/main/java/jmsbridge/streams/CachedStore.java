@@ -75,8 +75,7 @@ final class CachedStore implements Store {
         clear();
         return;
       }
-      byte[] last = page.get(page.size() - 1).key();
-      page = rocks.range(Arrays.copyOf(last, last.length + 1), LAST, PAGE);
+      page = rocks.range(Keys.next(page.get(page.size() - 1).key()), LAST, PAGE);
     }
   }
 

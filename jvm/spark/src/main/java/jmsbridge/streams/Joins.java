@@ -228,7 +228,7 @@ final class Joins {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
         if (kept[0] == 0) {
-          int port = at[4] == STATE ? LEFT : RIGHT;
+          int port = Keys.kind(at) == STATE ? LEFT : RIGHT;
           InternalRow own = row(kept, fields[port]);
           InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
           forward(StreamRecord.of(key(at), joined, time(at)));

@@ -57,6 +57,16 @@ final class Keys {
     }
   }
 
+  /** Kind of the entry with a key. */
+  static char kind(byte[] key) {
+    return (char) key[Integer.BYTES];
+  }
+
+  /** The first key behind a key. */
+  static byte[] next(byte[] key) {
+    return Arrays.copyOf(key, key.length + 1);
+  }
+
   /** The first key behind all keys that begin with these bytes. */
   static byte[] behind(byte[] prefix) {
     byte[] end = prefix.clone();

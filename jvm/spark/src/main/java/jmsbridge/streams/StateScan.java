@@ -40,7 +40,7 @@ final class StateScan implements Iterator<Store.Entry> {
         byte[] wanted = wantedFrom(entry.key());
         if (wanted == null) {
           next = entry;
-          at = Arrays.copyOf(entry.key(), entry.key().length + 1);
+          at = Keys.next(entry.key());
         } else {
           at = wanted;
         }
