@@ -1,23 +1,17 @@
 package jmsbridge.streams;
 
-import java.util.Arrays;
-import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /** Passes a record unless one with the same id has passed less than {@code within} milliseconds before or after it. */
 final class Deduplicate extends StatefulNode {
   private static final long serialVersionUID = 1L;
-  /** Records between two steps of a pass, and ids that a step looks at: twice as many as the records can add. */
-  private static final int CALLS = 64;
   private static final int MOST_LOOKED_AT = 128;
 
   private final Projection id;
   private final long within;
   private transient long nextPass;
-  private transient int calls;
-  /** Where the pass over all ids goes on; null: none is under way. */
-  private transient byte[] from;
+  private transient GradualPass pass;
 
   Deduplicate(String name, StructType type, Projection id, long within) {
     super(name, type);
@@ -29,8 +23,7 @@ final class Deduplicate extends StatefulNode {
   void open(Task owner) {
     super.open(owner);
     nextPass = Long.MIN_VALUE;
-    calls = 0;
-    from = null;
+    pass = new GradualPass(owner.store(), MOST_LOOKED_AT);
   }
 
   @Override
@@ -62,22 +55,11 @@ final class Deduplicate extends StatefulNode {
    */
   @Override
   void expire() {
-    if (from == null && time() < nextPass || ++calls % CALLS != 0) {
-      return;
-    }
-    byte[] kind = keys(STATE).done();
-    List<Store.Entry> some = task.store().range(from == null ? kind : from, Keys.behind(kind), MOST_LOOKED_AT);
-    for (Store.Entry each : some) {
-      if (time(each.value()) + 2 * within < time()) {
-        task.store().remove(each.key());
+    if ((pass.isUnderWay() || time() >= nextPass) && pass.isDue()) {
+      byte[] kind = keys(STATE).done();
+      if (pass.step(kind, Keys.behind(kind), each -> time(each.value()) + 2 * within < time())) {
+        nextPass = time() + within;
       }
-    }
-    if (some.size() < MOST_LOOKED_AT) {
-      from = null;
-      nextPass = time() + within;
-    } else {
-      byte[] last = some.get(MOST_LOOKED_AT - 1).key();
-      from = Arrays.copyOf(last, last.length + 1);
     }
   }
 

@@ -1,6 +1,5 @@
 package jmsbridge.streams;
 
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 
@@ -11,23 +10,20 @@ import java.util.function.Supplier;
  * matter to the node.
  */
 final class TimeBuckets {
-  /** Calls between two removals, and entries that one removes: more than a node can add in the meantime. */
-  private static final int CALLS = 64;
   private static final int MOST_REMOVED = 512;
 
   private final Store store;
   private final Supplier<Keys> kind;
   private final long lengthMs;
+  private final GradualPass removal;
   private long oldest;
-  private int calls;
-  /** Where the next removal begins; null: at the oldest bucket. */
-  private byte[] from;
 
   /** Buckets of {@code lengthMs} milliseconds; {@code kind} begins the key of an entry. */
   TimeBuckets(Store store, Supplier<Keys> kind, long lengthMs) {
     this.store = store;
     this.kind = kind;
     this.lengthMs = lengthMs;
+    removal = new GradualPass(store, MOST_REMOVED);
     oldest = firstFrom(kind.get().done());
   }
 
@@ -54,19 +50,11 @@ final class TimeBuckets {
 
   /** Removes some entries of the buckets before one, if there are any and it is time for that. */
   void removeBefore(long bucket) {
-    if (oldest >= bucket || ++calls % CALLS != 0) {
-      return;
-    }
-    byte[] end = key(bucket).done();
-    List<Store.Entry> some = store.range(from == null ? key(oldest).done() : from, end, MOST_REMOVED);
-    some.forEach(each -> store.remove(each.key()));
-    if (some.size() == MOST_REMOVED) {
-      byte[] last = some.get(MOST_REMOVED - 1).key();
-      // Behind the removed entries, each of which RocksDB would pass again.
-      from = Arrays.copyOf(last, last.length + 1);
-    } else {
-      from = null;
-      oldest = firstFrom(end);
+    if (oldest < bucket && removal.isDue()) {
+      byte[] end = key(bucket).done();
+      if (removal.step(key(oldest).done(), end, each -> true)) {
+        oldest = firstFrom(end);
+      }
     }
   }
 
