@@ -94,7 +94,7 @@ final class ForeignKeys {
   }
 
   /** Table of the joined rows, by the keys of the left table. */
-  static final class Result extends StatefulNode implements TableState {
+  static final class Result extends ToTable {
     private static final long serialVersionUID = 1L;
     private final Node left;
     private final boolean isLeft;
@@ -130,28 +130,7 @@ final class ForeignKeys {
         UnsafeRow right = found.length == 0 ? null : Rows.row(found, type.size() - left.type.size());
         now = right != null || isLeft ? joiner.join(Rows.row(row, left.type.size()), right) : null;
       }
-      InternalRow before = lookUp(record.key());
-      byte[] at = keys(STATE).bytes(record.key()).done();
-      if (now != null) {
-        task.store().put(at, Rows.timed(record.time(), now));
-      } else if (before == null) {
-        return;
-      } else {
-        task.store().remove(at);
-      }
-      forward(record.withChange(now, before));
-    }
-
-    @Override
-    StreamRecord shown(Store.Entry entry) {
-      InternalRow row = Rows.timedRow(entry.value(), type.size());
-      return StreamRecord.of(new Keys.Reader(entry.key()).bytes(), row, Rows.time(entry.value()));
-    }
-
-    @Override
-    public InternalRow lookUp(byte[] key) {
-      byte[] kept = task.store().get(keys(STATE).bytes(key).done());
-      return kept == null ? null : Rows.timedRow(kept, type.size());
+      change(record, now);
     }
   }
 }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
 /** Table of the latest value of each key; forwards each change with the value that it replaces. */
-final class ToTable extends StatefulNode implements TableState {
+class ToTable extends StatefulNode implements TableState {
   private static final long serialVersionUID = 1L;
 
   ToTable(String name, StructType type) {
@@ -17,27 +17,31 @@ final class ToTable extends StatefulNode implements TableState {
       task.count(name, "null_keys");
       return;
     }
+    change(record, record.value());
+  }
+
+  /** Keeps a value under the key of a record, or none if it is null, and forwards the change. */
+  final void change(StreamRecord record, InternalRow now) {
     byte[] at = keys(STATE).bytes(record.key()).done();
     byte[] kept = task.store().get(at);
-    InternalRow before = kept == null ? null : Rows.timedRow(kept, type.size());
-    if (record.value() != null) {
-      task.store().put(at, Rows.timed(record.time(), record.value()));
+    if (now != null) {
+      task.store().put(at, Rows.timed(record.time(), now));
     } else if (kept == null) {
       return;
     } else {
       task.store().remove(at);
     }
-    forward(record.withChange(record.value(), before));
+    forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, type.size())));
   }
 
   @Override
-  StreamRecord shown(Store.Entry entry) {
+  final StreamRecord shown(Store.Entry entry) {
     InternalRow row = Rows.timedRow(entry.value(), type.size());
     return StreamRecord.of(new Keys.Reader(entry.key()).bytes(), row, Rows.time(entry.value()));
   }
 
   @Override
-  public InternalRow lookUp(byte[] key) {
+  public final InternalRow lookUp(byte[] key) {
     byte[] kept = task.store().get(keys(STATE).bytes(key).done());
     return kept == null ? null : Rows.timedRow(kept, type.size());
   }
