@@ -284,7 +284,7 @@ final class Steps {
         part = "value";
         read = bytes == null ? read : read.withValue(value(bytes));
       } catch (UnfitValueException unfit) {
-        task.rejectUnread(name, part, record, bytes, new EvaluationException(unfit));
+        task.reject(name, part, record, bytes, new EvaluationException(unfit));
         return;
       }
       forward(read);

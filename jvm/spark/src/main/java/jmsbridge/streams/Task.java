@@ -134,18 +134,19 @@ final class Task {
     return found;
   }
 
-  /** Treats a record of which a source cannot read a part, {@code key} or {@code value}, by the topology's policy. */
-  void rejectUnread(String node, String part, StreamRecord record, byte[] value, EvaluationException failure) {
-    reject(node, part, record, value, failure);
-  }
-
   /** Treats a record for which an expression of a node failed by the topology's policy. */
   void reject(String node, StreamRecord record, EvaluationException failure) {
     boolean isSource = current != null && record.topic() != null;
     reject(node, "function", record, isSource ? current.value() : null, failure);
   }
 
-  private void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
+  /**
+   * Treats a record that a node cannot process by the topology's policy.
+   *
+   * @param reason the part that cannot be read, {@code key} or {@code value}, or {@code function}
+   * @param value the value that a dead letter gets
+   */
+  void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
     String where = record.topic() + ":" + record.partition() + ":" + record.offset();
     count(node, "rejected_records");
     if (program.policy() == FailurePolicy.STOP) {
