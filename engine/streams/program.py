@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "internal_topic", "is_outage", "java_serde", "plan", "reason_of"]
+__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "is_outage", "java_serde", "plan", "reason_of"]
 
 FailurePolicy = ("dead-letter", "skip", "stop")
 """What can happen with a record that cannot be read, or for which an expression fails."""
@@ -72,11 +72,6 @@ JVM_ERRORS = (PySparkException, Py4JJavaError)
 """Errors of calls into the JVM; Spark makes its own of some of Java's."""
 
 
-def internal_topic(topology: Topology, node: str) -> str:
-    """Name of the internal topic of a node."""
-    return f"{topology.name}-{node}-repartition"
-
-
 @dataclass(frozen=True, slots=True)
 class Program:
     """A planned topology."""
@@ -84,8 +79,6 @@ class Program:
     topology: Topology
     java: Any
     """The `jmsbridge.streams.Program`."""
-    internal_topics: tuple[str, ...]
-    """Topics that the program both writes and reads."""
     dead_letters: str
     """Topic of records that cannot be processed."""
 
@@ -133,7 +126,7 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
             raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
         if isinstance(node, SHOWN):
             planner.show(node)
-    return Program(topology, java, tuple(planner.internal), dead_letters)
+    return Program(topology, java, dead_letters)
 
 
 class _Planner:
@@ -146,7 +139,6 @@ class _Planner:
         self._schema = jvm.jmsbridge.streams.Program.arrowSchema
         self._array_list = jvm.java.util.ArrayList
         self._schema_serde = jvm.jmsbridge.serdes.SchemaSerde
-        self.internal: list[str] = []
 
     @singledispatchmethod
     def add(self, node: Node) -> None:
@@ -194,7 +186,7 @@ class _Planner:
 
     @add.register
     def _(self, node: Repartition) -> None:
-        self._java.repartition(node.name, *node.parents, self._topic(node.name))
+        self._java.repartition(node.name, *node.parents, *self._topology.internal_topics(node))
 
     @add.register
     def _(self, node: ToTable) -> None:
@@ -220,7 +212,7 @@ class _Planner:
     @add.register
     def _(self, node: GroupTable) -> None:
         group, columns = self._column(node.group), self._aggregates(node.columns)
-        self._java.groupTotal(node.name, *node.parents, group, columns, self._topic(node.name))
+        self._java.groupTotal(node.name, *node.parents, group, columns, *self._topology.internal_topics(node))
 
     @add.register
     def _(self, node: JoinTable | JoinGlobal) -> None:
@@ -234,7 +226,7 @@ class _Planner:
 
     @add.register
     def _(self, node: JoinForeign) -> None:
-        topics = (self._topic(f"{node.name}-ask"), self._topic(f"{node.name}-answer"))
+        topics = self._topology.internal_topics(node)
         self._java.joinForeign(node.name, *node.parents, self._column(node.on), node.prefix, node.keeps_left, *topics)
 
     @add.register
@@ -309,11 +301,6 @@ class _Planner:
 
     def _java_fields(self, node: str) -> list[str]:
         return list(self._java.fieldNames(node))
-
-    def _topic(self, node: str) -> str:
-        name = internal_topic(self._topology, node)
-        self.internal.append(name)
-        return name
 
     def _aggregates(self, columns: Mapping[str, str | Column]) -> Any:
         made = (F.expr(each) if isinstance(each, str) else each for each in columns.values())

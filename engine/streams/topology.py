@@ -11,8 +11,11 @@ from engine.streams.nodes import (
     STATEFUL,
     Branch,
     Fail,
+    GroupTable,
+    JoinForeign,
     Merge,
     Node,
+    Repartition,
     SinkNode,
     SourceNode,
     Split,
@@ -57,6 +60,15 @@ class Topology:
     def sources(self) -> tuple[SourceNode, ...]:
         """The nodes that read topics."""
         return tuple(node for node in self.nodes if isinstance(node, SourceNode))
+
+    def internal_topics(self, node: Node) -> tuple[str, ...]:
+        """The internal topics through which records pass in a node; the last one is that of its results."""
+        parts: tuple[str, ...] = ()
+        if isinstance(node, JoinForeign):
+            parts = f"{node.name}-ask", f"{node.name}-answer"
+        elif isinstance(node, Repartition | GroupTable):
+            parts = (node.name,)
+        return tuple(f"{self.name}-{part}-repartition" for part in parts)
 
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none."""

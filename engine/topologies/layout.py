@@ -26,11 +26,9 @@ from engine.streams.nodes import (
     Node,
     Process,
     PythonColumn,
-    Repartition,
     SinkNode,
     SourceNode,
 )
-from engine.streams.program import internal_topic
 from engine.streams.serdes import KeyKind
 from engine.streams.topology import TopologyError
 
@@ -76,12 +74,13 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
     counts = dict(partitions)
     # A topic before the one that depends on it: nodes are in the order of flow.
     for node in topology.nodes:
+        topics = topology.internal_topics(node)
         if isinstance(node, JoinForeign):
             left, right = (inputs[parent][0] for parent in node.parents)
-            ask, answer = _foreign_topics(topology, node)
+            ask, answer = topics
             counts[ask], counts[answer] = counts[right], counts[left]
-        elif _makes_topic(node):
-            topic = internal_topic(topology, node.name)
+        elif topics:
+            (topic,) = topics
             upstream = [counts[each] for each in inputs[node.parents[0]]]
             partners = [
                 counts[each]
@@ -141,11 +140,9 @@ def internal_formats(program: Program) -> dict[str, str]:
     """Digest for each internal topic of its records' fields and keys: it may hold some that were not read yet."""
     topology, found = program.topology, {}
     for node in topology.nodes:
-        if isinstance(node, JoinForeign) or _makes_topic(node):
+        if topics := topology.internal_topics(node):
             sides = [(program.fields(each), program.key_kind(each)) for each in node.parents]
-            digest = _digest([type(node).__name__, sides, program.key_kind(node.name)])
-            own = _foreign_topics(topology, node) if isinstance(node, JoinForeign) else None
-            found.update(dict.fromkeys(own or (internal_topic(topology, node.name),), digest))
+            found.update(dict.fromkeys(topics, _digest([type(node).__name__, sides, program.key_kind(node.name)])))
     return found
 
 
@@ -188,15 +185,6 @@ def _text(expression: object) -> str:
     return "function" if code is None else f"{code.co_code.hex()} {code.co_consts} {code.co_names}"
 
 
-def _makes_topic(node: Node) -> bool:
-    return isinstance(node, Repartition | GroupTable)
-
-
-def _foreign_topics(topology: Topology, node: JoinForeign) -> tuple[str, str]:
-    """The topics of questions to the right table, and of its answers to the left one."""
-    return internal_topic(topology, f"{node.name}-ask"), internal_topic(topology, f"{node.name}-answer")
-
-
 def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
     """The topics whose records reach each node without another topic between them."""
     found: dict[str, tuple[str, ...]] = {}
@@ -206,10 +194,8 @@ def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
             found[node.name] = ()
         elif isinstance(node, SourceNode):
             found[node.name] = (node.topic,)
-        elif isinstance(node, JoinForeign):
-            found[node.name] = _foreign_topics(topology, node)[1:]
-        elif _makes_topic(node):
-            found[node.name] = (internal_topic(topology, node.name),)
+        elif topics := topology.internal_topics(node):
+            found[node.name] = topics[-1:]
         else:
             found[node.name] = tuple(dict.fromkeys(topic for parent in node.parents for topic in found[parent]))
     return found
