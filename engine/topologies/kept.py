@@ -77,6 +77,15 @@ class KeptState:
             msg = f"{path} is damaged: restore it, or start anew with: jms-bridge topology reset {folder.name}"
             raise SetupError(msg) from error
 
+    @classmethod
+    def existing(cls, folder: Folder) -> KeptState:
+        """The state that is noted in a folder; SetupError if there is none, or as `read`."""
+        found = cls.read(folder)
+        if found is None:
+            msg = f"no state in {folder}: the topology has not run yet"
+            raise SetupError(msg)
+        return found
+
     def write(self, folder: Folder) -> None:
         """Notes it in the folder, in one step."""
         write(folder / _FILE, json.dumps(asdict(self), indent=1))

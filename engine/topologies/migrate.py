@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.errors import SetupError, UsageError
+from engine.errors import UsageError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.streams.nodes import GroupTable, JoinForeign
@@ -88,14 +88,11 @@ def open_migration(
     with session.opened(config, 1) as spark:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
-        before = KeptState.read(folder)
-        if before is None:
-            msg = f"no state in {folder}: the topology has not run yet"
-            raise SetupError(msg)
+        KeptState.existing(folder)
         lock = CheckpointLock(spark, config, folder, 0.0)
         try:
-            # A run may have ended since.
-            before = KeptState.read(folder) or before
+            # Read again: a run may have ended since.
+            before = KeptState.existing(folder)
             yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
         finally:
             lock.release()

@@ -40,10 +40,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     with session.opened(config, 1) as spark:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
-        before = KeptState.read(folder)
-        if before is None:
-            msg = f"no state in {folder}: the topology has not run yet"
-            raise SetupError(msg)
+        before = KeptState.existing(folder)
         program = planned(config.schema, topology, spark)
         kept = KeptState.of(program, before.partitions, before)
         if misfits := before.misfits(kept):
