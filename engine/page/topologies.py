@@ -96,7 +96,7 @@ def _nodes_asked(config: Config, name: str) -> list[str]:
     if name not in {each.name for each in config.topologies}:
         return []
     graph = read_graph(config, name)
-    return [node.name for node in graph.nodes if node.can_be_asked] if graph else []
+    return graph.asked if graph else []
 
 
 def _question(asked: Mapping[str, str]) -> StateQuestion:
@@ -146,7 +146,7 @@ def _topologies(view: View) -> list[dict[str, Any]]:
                 "unprocessed": unprocessed,
                 "name": graph.name if graph else "",
                 "picture": _picture(topology.name, graph.nodes, failing) if graph else None,
-                "asked": _nodes_asked(config, topology.name),
+                "asked": graph.asked if graph else [],
             }
         )
     return shown

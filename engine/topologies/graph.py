@@ -44,6 +44,11 @@ class TopologyGraph:
     name: str
     nodes: tuple[GraphNode, ...]
 
+    @property
+    def asked(self) -> list[str]:
+        """Names of the nodes whose state can be asked for."""
+        return [node.name for node in self.nodes if node.can_be_asked]
+
 
 def write_graph(config: Config, part: str, name: str, records: Sequence[dict[str, Any]]) -> None:
     """Writes the graph of the topology that a part of the bridge runs, with a record for each node."""
