@@ -377,20 +377,17 @@ class Stream:
         builder = self._builder
         name = builder._named(name, kind)
         builder._is_own(name, other)
+        if within is not None and not isinstance(other, Stream):
+            builder._fault(name, "`within` is for the join of two streams")
         if isinstance(other, GlobalTable):
-            if within is not None:
-                builder._fault(name, "`within` is for the join of two streams")
             key = None if on is None else builder._read("key", on, name)
             parents = (self.name, other.name)
             return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+        left = (self if on is None else self._by(on, other.name))._placed()
         if isinstance(other, Table):
-            left = (self if on is None else self._by(on, other.name))._placed()
-            if within is not None:
-                builder._fault(name, "`within` is for the join of two streams")
             parents = (left.name, other._kept(name).name)
             node: Node = nodes.JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
         else:
-            left = (self if on is None else self._by(on, other.name))._placed()
             right = other._placed()
             if within is None:
                 builder._fault(name, "the join of two streams needs `within`, how far apart their times may be")

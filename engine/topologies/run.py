@@ -305,20 +305,17 @@ def _wait_for_tasks(spark: SparkSession) -> None:
 def _mode(settings: TopologySettings, layout: Layout) -> Mode:
     """The mode in which the topology runs; UsageError for one that would break its guarantee."""
     if settings.mode == "realtime":
-        if settings.guarantee == "exactly_once" and layout.mixes_inputs:
-            names = ", ".join(f"'{name}'" for name in layout.mixes_inputs)
-            msg = (
-                f"{names}: records of several topics meet there, and after a crash real-time mode could meet them in "
-                "another order, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
-            )
-            raise UsageError(msg)
-        if settings.guarantee == "exactly_once" and layout.python:
-            names = ", ".join(f"'{name}'" for name in layout.python)
-            msg = (
-                f"{names}: Python functions get many records at once, and after a crash real-time mode could cut them "
-                "otherwise, so that it cannot be exactly once; use --mode batch, or --guarantee at_least_once"
-            )
-            raise UsageError(msg)
+        for nodes, what, risk in (
+            (layout.mixes_inputs, "records of several topics meet there", "meet them in another order"),
+            (layout.python, "Python functions get many records at once", "cut them otherwise"),
+        ):
+            if settings.guarantee == "exactly_once" and nodes:
+                names = ", ".join(f"'{name}'" for name in nodes)
+                msg = (
+                    f"{names}: {what}, and after a crash real-time mode could {risk}, so that it cannot be exactly "
+                    "once; use --mode batch, or --guarantee at_least_once"
+                )
+                raise UsageError(msg)
         if settings.interval_seconds is not None and settings.interval_seconds < _MINIMUM_REALTIME_SECONDS:
             msg = f"the interval of real-time mode is at least {_MINIMUM_REALTIME_SECONDS:.0f} s"
             raise UsageError(msg)
