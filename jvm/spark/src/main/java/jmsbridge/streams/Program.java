@@ -181,22 +181,20 @@ public final class Program implements Serializable {
   }
 
   public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
-    Node from = nodes.get(parent);
     Projection projection = columns(parent, List.of(condition.cast("boolean")));
-    add(new Steps.Filter(node, from.type, projection, isNegated, isTable), key(parent), parent);
+    add(new Steps.Filter(node, type(parent), projection, isNegated, isTable), parent);
   }
 
   /** Split, whose branches are the nodes {@code names}; the last one takes the rest if it has no condition. */
   public void split(String node, String parent, List<String> names, List<Column> conditions) {
-    Node from = nodes.get(parent);
     List<Column> asked = conditions.stream().map(each -> each.cast("boolean")).toList();
     Projection projection = columns(parent, asked);
-    add(new Steps.Branches(node, from.type, projection, conditions.size() < names.size()), key(parent), parent);
-    names.forEach(each -> add(new Steps.Pass(each, from.type, true, true), key(parent), node));
+    add(new Steps.Branches(node, type(parent), projection, conditions.size() < names.size()), parent);
+    names.forEach(each -> add(new Steps.Pass(each, type(parent), true, true), node));
   }
 
   public void mapValues(String node, String parent, List<Column> fields, boolean isTable) {
-    add(new Steps.MapValues(node, columns(parent, fields), isTable), key(parent), parent);
+    add(new Steps.MapValues(node, columns(parent, fields), isTable), parent);
   }
 
   public void flatMap(String node, String parent, Column array) {
@@ -207,13 +205,13 @@ public final class Program implements Serializable {
     }
     DataType element = arrays.elementType();
     StructType type = element instanceof StructType struct ? struct : new StructType().add(VALUE, element);
-    add(new Steps.FlatMap(node, type, projection, element), key(parent), parent);
+    add(new Steps.FlatMap(node, type, projection, element), parent);
   }
 
   /** Node that gives records another key, of the kind of the node {@code like} or, if that is null, of its own. */
   public void selectKey(String node, String parent, Column column, String like) {
     KeyColumn key = keyColumn(parent, column, like == null ? null : key(like));
-    add(new Steps.SelectKey(node, nodes.get(parent).type, key), key.kind(), parent);
+    add(new Steps.SelectKey(node, type(parent), key), key.kind(), parent);
   }
 
   public void merge(String node, List<String> parents) {
@@ -230,60 +228,56 @@ public final class Program implements Serializable {
 
   /** Passage through an internal topic; the node is its reader. */
   public void repartition(String node, String parent, String topic) {
-    Node from = nodes.get(parent);
-    add(new Steps.Repartition(node + " (write)", from.type, topic), key(parent), parent);
-    addSource(new Steps.Source(node, from.type, topic, KeyReader.of(key(parent)), null, false), key(parent));
+    add(new Steps.Repartition(node + " (write)", type(parent), topic), parent);
+    addSource(new Steps.Source(node, type(parent), topic, KeyReader.of(key(parent)), null, false), key(parent));
   }
 
   public void toTable(String node, String parent) {
-    add(new ToTable(node, nodes.get(parent).type), key(parent), parent);
+    add(new ToTable(node, type(parent)), parent);
   }
 
   /** Stream of a table's changes; without removals where the key alone does not tell what was removed. */
   public void toStream(String node, String parent, boolean keepsRemovals) {
-    add(new Steps.Pass(node, nodes.get(parent).type, false, keepsRemovals), key(parent), parent);
+    add(new Steps.Pass(node, type(parent), false, keepsRemovals), parent);
   }
 
   public void aggregate(String node, String parent, List<Column> aggregates) {
-    add(new Aggregates.Total(node, aggregator(parent, aggregates)), key(parent), parent);
+    add(new Aggregates.Total(node, aggregator(parent, aggregates)), parent);
   }
 
   public void hopping(
       String node, String parent, List<Column> aggregates, long size, long advance, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Hopping(node, aggregator, size, advance, grace, onlyFinal), key(parent), parent);
+    add(new Aggregates.Hopping(node, aggregator, size, advance, grace, onlyFinal), parent);
   }
 
   public void session(String node, String parent, List<Column> aggregates, long gap, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Session(node, aggregator, gap, grace, onlyFinal), key(parent), parent);
+    add(new Aggregates.Session(node, aggregator, gap, grace, onlyFinal), parent);
   }
 
   public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    int fields = nodes.get(parent).type.size();
-    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, fields), key(parent), parent);
+    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent).size()), parent);
   }
 
   /** Aggregate of a table by groups other than its key, through an internal topic. */
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
-    Node from = nodes.get(parent);
     KeyColumn key = keyColumn(parent, group, null);
-    add(new Regrouping.ByGroup(node + " (write)", from.type, key, topic), key.kind(), parent);
+    add(new Regrouping.ByGroup(node + " (write)", type(parent), key, topic), key.kind(), parent);
     addInternal(node + " (read)", topic, key.kind());
-    Aggregator aggregator = new Aggregator(session, from.type, key.kind(), aggregates);
-    add(new Regrouping.GroupTotal(node, aggregator, from.type.size()), key.kind(), node + " (read)");
+    Aggregator aggregator = new Aggregator(session, type(parent), key.kind(), aggregates);
+    add(new Regrouping.GroupTotal(node, aggregator, type(parent).size()), key.kind(), node + " (read)");
   }
 
   /** Join with a table by the key or, with a global one, by a column if it is not null; the records keep their key. */
   public void joinTable(String node, String parent, String table, Column on, String prefix, boolean isLeft) {
-    Node from = nodes.get(parent);
     if (on == null) {
       checkKeys(node, parent, table);
     }
     KeyColumn column = on == null ? null : keyColumn(parent, on, key(table));
-    StructType type = Joins.joined(from.type, nodes.get(table).type, prefix);
-    add(new Joins.StreamTable(node, type, nodes.get(table), from.type.size(), isLeft, column), key(parent), parent);
+    StructType type = joined(parent, table, prefix);
+    add(new Joins.StreamTable(node, type, nodes.get(table), type(parent).size(), isLeft, column), parent);
   }
 
   public void globalTable(String node, String topic, KeyReader keys, ValueReader reader) {
@@ -293,7 +287,7 @@ public final class Program implements Serializable {
 
   public void joinTables(String node, String left, String right, String prefix, boolean keepsLeft, boolean keepsRight) {
     checkKeys(node, left, right);
-    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    StructType type = joined(left, right, prefix);
     add(new Joins.TableTable(node, type, nodes.get(left), nodes.get(right), keepsLeft, keepsRight), key(left), left,
         right);
   }
@@ -301,15 +295,14 @@ public final class Program implements Serializable {
   /** Join of a table's rows with those of another that a column names, through two internal topics. */
   public void joinForeign(
       String node, String left, String right, Column on, String prefix, boolean isLeft, String asks, String answers) {
-    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
+    StructType type = joined(left, right, prefix);
     KeyColumn column = keyColumn(left, on, key(right));
-    Node from = nodes.get(left);
-    add(new ForeignKeys.Ask(node + " (ask)", from.type, column, asks, answers), key(left), left);
+    add(new ForeignKeys.Ask(node + " (ask)", type(left), column, asks, answers), left);
     addInternal(node + " (asked)", asks, key(right));
     add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
         right);
     addInternal(node + " (answered)", answers, key(left));
-    add(new ForeignKeys.Result(node, type, from, isLeft), key(left), node + " (answered)");
+    add(new ForeignKeys.Result(node, type, nodes.get(left), isLeft), key(left), node + " (answered)");
   }
 
   /** Reader of an internal topic whose values are bytes. */
@@ -326,8 +319,8 @@ public final class Program implements Serializable {
       String node, String left, String right, String prefix, long before, long after, long grace, boolean keepsLeft,
       boolean keepsRight) {
     checkKeys(node, left, right);
-    StructType type = Joins.joined(nodes.get(left).type, nodes.get(right).type, prefix);
-    int fields = nodes.get(left).type.size();
+    StructType type = joined(left, right, prefix);
+    int fields = type(left).size();
     add(new Joins.StreamStream(node, type, fields, before, after, grace, keepsLeft, keepsRight), key(left), left,
         right);
   }
@@ -340,8 +333,7 @@ public final class Program implements Serializable {
   /** Node that adds a field to records: one of the type in {@code result}, by a pickled function. */
   public void pythonColumn(String node, String parent, byte[] function, String result) {
     StructType field = StructType.fromDDL(result);
-    StructType from = nodes.get(parent).type;
-    add(new PythonColumns(node, from, key(parent), python.add(function), field), key(parent), parent);
+    add(new PythonColumns(node, type(parent), key(parent), python.add(function), field), parent);
   }
 
   /** Node that forwards the first {@code count} fields of records. */
@@ -357,15 +349,13 @@ public final class Program implements Serializable {
   /** Node that processes records by a pickled function; {@code state} is null if it is not keyed. */
   public void process(String node, String parent, byte[] function, String fields, String state) {
     StructType kept = state == null ? null : StructType.fromDDL(state);
-    StructType from = nodes.get(parent).type;
-    PythonProcess made =
-        new PythonProcess(node, from, key(parent), python.add(function), StructType.fromDDL(fields), kept);
-    add(made, key(parent), parent);
+    StructType made = StructType.fromDDL(fields);
+    add(new PythonProcess(node, type(parent), key(parent), python.add(function), made, kept), parent);
   }
 
   public void deduplicate(String node, String parent, Column id, long within) {
     Projection projection = columns(parent, List.of(id));
-    add(new Deduplicate(node, nodes.get(parent).type, projection, within), key(parent), parent);
+    add(new Deduplicate(node, type(parent), projection, within), parent);
   }
 
   /** Sink; {@code topic} or {@code chosen} is null; {@code value} is the value's bytes. */
@@ -377,14 +367,14 @@ public final class Program implements Serializable {
 
   /** Sink whose values are JSON objects of all fields; {@code value} makes the bytes of one. */
   public void jsonSink(String node, String parent, String topic, Column chosen, KeyWriter keys, Column value) {
-    StructType type = nodes.get(parent).type;
+    StructType type = type(parent);
     Projection spark = Expressions.projection(session, type, KeyKind.BYTES, List.of(value.cast("binary")));
     sink(node, parent, topic, chosen, keys, null, new JsonWriter(type, spark));
   }
 
   /** Sink whose values have a schema, which Spark's rules for assignments fit the fields to. */
   public void sink(String node, String parent, String topic, Column chosen, KeyWriter keys, SchemaSerde serde) {
-    StructType type = nodes.get(parent).type;
+    StructType type = type(parent);
     SchemaWriter writer = serde.writer(topic, type);
     KeyKind kind = key(parent);
     Dataset<Row> frame = Expressions.frame(session, type, kind);
@@ -397,8 +387,7 @@ public final class Program implements Serializable {
   private void sink(
       String node, String parent, String topic, Column chosen, KeyWriter keys, Projection value, ValueWriter writer) {
     Projection choice = chosen == null ? null : columns(parent, List.of(chosen.cast("string")));
-    StructType type = nodes.get(parent).type;
-    add(new Steps.Sink(node, type, topic, choice, value, writer, keys), key(parent), parent);
+    add(new Steps.Sink(node, type(parent), topic, choice, value, writer, keys), parent);
   }
 
   /**
@@ -465,11 +454,11 @@ public final class Program implements Serializable {
   }
 
   private Projection columns(String parent, List<Column> columns) {
-    return Expressions.projection(session, nodes.get(parent).type, key(parent), columns);
+    return Expressions.projection(session, type(parent), key(parent), columns);
   }
 
   private Aggregator aggregator(String parent, List<Column> aggregates) {
-    return new Aggregator(session, nodes.get(parent).type, key(parent), aggregates);
+    return new Aggregator(session, type(parent), key(parent), aggregates);
   }
 
   /** Kind of a node's keys. */
@@ -479,7 +468,7 @@ public final class Program implements Serializable {
 
   /** A key column of a kind or, if that is null, of the kind of its type. */
   private KeyColumn keyColumn(String parent, Column column, KeyKind wanted) {
-    Dataset<Row> frame = Expressions.frame(session, nodes.get(parent).type, key(parent));
+    Dataset<Row> frame = Expressions.frame(session, type(parent), key(parent));
     DataType type = frame.select(column).schema().fields()[0].dataType();
     KeyKind kind = wanted != null ? wanted : KeyKind.ofComputed(type);
     boolean isJson = type instanceof StructType && !kind.isTyped();
@@ -496,6 +485,19 @@ public final class Program implements Serializable {
 
   private KeyKind key(String node) {
     return keys.get(node);
+  }
+
+  private StructType type(String node) {
+    return nodes.get(node).type;
+  }
+
+  private StructType joined(String left, String right, String prefix) {
+    return Joins.joined(type(left), type(right), prefix);
+  }
+
+  /** Adds a node whose records keep the keys of its parent. */
+  private void add(Node node, String parent) {
+    add(node, key(parent), parent);
   }
 
   private void add(Node node, KeyKind key, String... parents) {
