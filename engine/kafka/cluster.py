@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
-from engine.errors import HardFailureError, UnreachableError
+from engine.errors import HardFailureError
 from engine.kafka.clients import admin
-from engine.kafka.errors import LOGIN, MISSING, PASSING, UNREACHABLE, refusal, refused_setting
+from engine.kafka.errors import LOGIN, MISSING, PASSING, UNREACHABLE, KafkaUnavailableError, refusal, refused_setting
 from engine.kafka.offsets import describe
 from routes.errors import ConfigurationError, Fault
 
@@ -109,7 +109,7 @@ class Cluster:
         """Connects; `timeout_seconds` limits all calls of this object together.
 
         Raises:
-            UnreachableError: no broker answers in time.
+            KafkaUnavailableError: no broker answers in time.
             HardFailureError: a broker refuses the login or the certificate.
             ConfigurationError: the client does not know the value of a `kafka.*` setting.
         """
@@ -136,7 +136,7 @@ class Cluster:
         return found
 
     def names(self) -> list[str]:
-        """Names of all topics that this client may see; UnreachableError if no broker answers."""
+        """Names of all topics that this client may see; KafkaUnavailableError if no broker answers."""
         return list(self._metadata().topics)
 
     def settings(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
@@ -154,7 +154,7 @@ class Cluster:
         return found
 
     def brokers(self) -> tuple[int, str]:
-        """Number of brokers, and the id of their cluster; UnreachableError if no broker answers."""
+        """Number of brokers, and the id of their cluster; KafkaUnavailableError if no broker answers."""
         found = self._metadata()
         return len(found.brokers), found.cluster_id or ""
 
@@ -162,7 +162,7 @@ class Cluster:
         """Milliseconds for which Kafka keeps the offsets of groups without members; None if it refuses to tell.
 
         Raises:
-            UnreachableError: no broker answers in time.
+            KafkaUnavailableError: no broker answers in time.
         """
         broker = next(iter(self._metadata().brokers))
         resource = ConfigResource(ResourceType.BROKER, str(broker))
@@ -185,7 +185,7 @@ class Cluster:
 
         Raises:
             HardFailureError: Kafka refuses some; the text names them all.
-            UnreachableError: no broker answers in time.
+            KafkaUnavailableError: no broker answers in time.
         """
         if not topics:
             return {}
@@ -249,13 +249,13 @@ class Cluster:
                 raise HardFailureError(msg)
 
     def _answer(self, error: KafkaException) -> KafkaError:
-        """The broker's error; UnreachableError if there was no answer."""
+        """The broker's error; KafkaUnavailableError if there was no answer."""
         cause: KafkaError = error.args[0]
         if cause.code() in PASSING:
             raise self._unreachable() from error
         return cause
 
-    def _unreachable(self) -> UnreachableError:
+    def _unreachable(self) -> KafkaUnavailableError:
         reasons = [error.str() for error in self._errors if error.code() not in UNREACHABLE]
         if self._errors and not reasons:
             reasons = [f"connections are accepted and closed: {_FIT}"]
@@ -264,7 +264,7 @@ class Cluster:
             reasons = [f"{handshakes[-1]}: {_FIT}"]
         last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
-        return UnreachableError(f"{where}; start it, or correct kafka.bootstrap.servers")
+        return KafkaUnavailableError(f"{where}; start it, or correct kafka.bootstrap.servers")
 
     def _seconds_left(self) -> float:
         return max(self._deadline - time.monotonic(), _LEAST_REQUEST_SECONDS)

@@ -63,6 +63,7 @@ _PASSING = {
     "OutOfOrderSequenceException",
     "InterruptException",
 }
+_FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
 _REGISTRY = {
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
@@ -109,8 +110,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
 
     StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
     KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
-    long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost;
-    RuntimeError for any other exception.
+    long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost
+    or that Kafka refuses in favour of its successor; RuntimeError for any other exception.
     """
     for _, message in causes:
         if stopped := stopped_by_policy(message):
@@ -127,10 +128,18 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     for name, message in causes:
         if name.startswith(_STORAGE) or _STORAGE_PAGE in message:
             return StorageUnavailableError(f"the file system of the checkpoint fails: {message.partition(chr(10))[0]}")
+    if lost := _lost(causes):
+        return ServerEndedError(lost)
     name, message = causes[-1]
-    if any(sign in message for _, message in causes for sign in _LOST_EXECUTOR):
-        return ServerEndedError("Spark has lost an executor")
     return RuntimeError(f"Spark's query ended: {name.rpartition('.')[2]}: {message.partition(chr(10))[0]}")
+
+
+def _lost(causes: Sequence[Cause]) -> str | None:
+    """Text about an executor that was lost, or that Kafka refuses in favour of its successor; None for other causes."""
+    if any(name.startswith(_KAFKA) and name.rpartition(".")[2] in _FENCED for name, _ in causes):
+        return "another task publishes in place of one that was taken for lost"
+    is_lost = any(sign in message for _, message in causes for sign in _LOST_EXECUTOR)
+    return "Spark has lost an executor" if is_lost else None
 
 
 def _chain(throwable: Any) -> Iterator[Cause]:

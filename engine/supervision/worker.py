@@ -358,7 +358,10 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
 
         Thread(target=answer, name="questions", daemon=True).start()
 
-    run_topology(config, settings, messages.stop, report, begin)
+    def degraded(what: str) -> None:
+        status.state(State.DEGRADED, what)
+
+    run_topology(config, settings, messages.stop, report, begin, degraded)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:

@@ -11,13 +11,15 @@ import structlog
 from py4j.protocol import Py4JNetworkError
 
 from engine.errors import SetupError, UsageError
+from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import check_executors, task_slots, wait_for_slots
-from engine.spark.failures import query_failure
-from engine.spark.hadoop_path import opened
+from engine.spark.failures import query_failure, spark_failure
+from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
@@ -118,8 +120,11 @@ def run_topology(
     stop: Event,
     report: Callable[[TopologyFigures], None] | None = None,
     begin: Callable[[Topology, StateReader], None] = lambda *_: None,
+    degraded: Callable[[str], None] | None = None,
 ) -> None:
     """Runs a topology until `stop` is set.
+
+    If Kafka or the file system of the state is away, the query is started again until `router.outage-timeout` is over.
 
     Args:
         config: the configuration, for Kafka's address and login, Spark's settings and the data folder.
@@ -127,13 +132,14 @@ def run_topology(
         stop: set from another thread or a signal handler.
         report: called about every second with the figures.
         begin: called with the topology and its state before it runs.
+        degraded: called with a line for users before a new start; without it the first start has to succeed.
 
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
         TopologyError: the topology has faults.
         HardFailureError: a topic is missing, or Kafka refuses something.
         SetupError: the state is of another topology, or another process works with it.
-        UnreachableError: no broker answers.
+        UnreachableError: Kafka, the file system of the state or the schema registry has been away for too long.
         ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
     """
     find(settings.build)
@@ -143,24 +149,60 @@ def run_topology(
     )
     with session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
-        program = planned(config.schema, topology, spark, settings.on_failure)
-        topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
-        partition_counts(config, topology.name, [source.topic for source in topology.sources])
-        layout = lay_out(topology, partition_counts(config, topology.name, topics))
-        mode = _mode(settings, layout)
-        if not _has_slots(spark, topology.name, layout.shares, stop):
-            return
-        ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
-        folder = state_folder(config, spark, topology.name)
-        lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
-        try:
-            kept = _checked(folder, program, layout)
-            kept.write(folder)
-            kept.place(program)
-            begin(topology, StateReader(spark, program, kept, folder))
-            _Run(config, settings, spark, program, kept, mode, lock).follow(stop, report)
-        finally:
-            lock.release()
+        outage, has_begun = Outage(config), False
+
+        def begin_once(state: StateReader) -> None:
+            nonlocal has_begun
+            outage.over()
+            if not has_begun:
+                begin(topology, state)
+            has_begun = True
+
+        while not stop.is_set():
+            try:
+                _run(config, settings, spark, topology, stop, report, begin_once)
+                return
+            except (KafkaUnavailableError, StorageUnavailableError) as error:
+                is_final = isinstance(error, StorageUnavailableError) and outage.is_too_long
+                if is_final or not (has_begun or degraded):
+                    raise
+                seconds = outage.goes_on(error)
+                _log.warning("query starts again", topology=topology.name, reason=str(error), after_seconds=seconds)
+                if degraded is not None:
+                    degraded(f"trying again: {error}")
+                stop.wait(seconds)
+
+
+def _run(
+    config: Config,
+    settings: TopologySettings,
+    spark: SparkSession,
+    topology: Topology,
+    stop: Event,
+    report: Callable[[TopologyFigures], None] | None,
+    begin: Callable[[StateReader], None],
+) -> None:
+    """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away."""
+    program = planned(config.schema, topology, spark, settings.on_failure)
+    topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
+    partition_counts(config, topology.name, [source.topic for source in topology.sources])
+    layout = lay_out(topology, partition_counts(config, topology.name, topics))
+    mode = _mode(settings, layout)
+    if not _has_slots(spark, topology.name, layout.shares, stop):
+        return
+    ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
+    folder = state_folder(config, spark, topology.name)
+    lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
+    try:
+        kept = _checked(folder, program, layout)
+        kept.write(folder)
+        kept.place(program)
+        begin(StateReader(spark, program, kept, folder))
+        _Query(config, settings, spark, program, kept, mode, lock).follow(stop, report)
+    except JVM_ERRORS as error:
+        raise spark_failure(error) from error
+    finally:
+        lock.release()
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
@@ -176,7 +218,7 @@ def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool
     return wait_for_slots(spark, needed, stop, lambda what: _log.info(what, topology=name))
 
 
-class _Run:
+class _Query:
     def __init__(
         self,
         config: Config,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.embedded import EmbeddedKafka, free_ports
+from engine.jars import jars
 from engine.telemetry.metrics import METRICS
 from tests.integration.prometheus import (
     CHOICES,
@@ -246,3 +248,32 @@ def test_topologies_that_are_killed_again_and_again_lose_and_double_nothing(
     bench.comes_to(f"{name}-out", bench.sent)
     bench.stop(process)
     bench.check(f"{name}-out")
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize(("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch")])
+def test_a_topology_waits_for_kafka_and_goes_on(tmp_path: Path, name: str, mode: str) -> None:
+    kafka = EmbeddedKafka(tmp_path / "kafka", *free_ports(1), jars())
+    kafka.start()
+    bench = TopologyBench(tmp_path, kafka.bootstrap)
+    with bench.file.open("a") as file:
+        # Kafka's client notices the outage after 5 s in place of a minute.
+        file.write("kafka.consumer.default.api.timeout.ms=5000\nkafka.consumer.request.timeout.ms=5000\n")
+        file.write(f"topologies.part.build={bench.function(name)}\ntopologies.part.mode={mode}\n")
+    try:
+        bench.send_pages()
+        bridge = bench.run_part("topology:part")
+        bench.send_clicks(200)
+        bench.comes_to(f"{name}-out", 200)
+        kafka.stop()
+        until(lambda: "degraded: trying again" in bench.log.read_text(), 120, "the topology notices")
+        assert bridge.poll() is None
+        kafka.start()
+        bench.send_clicks(200)
+        bench.comes_to(f"{name}-out", 400)
+        bench.stop(bridge)
+        bench.check(f"{name}-out")
+        assert "Traceback" not in bench.log.read_text()
+    finally:
+        bench.close()
+        kafka.stop()

@@ -32,6 +32,13 @@ def test_a_lost_executor_is_no_message_that_stops_the_router() -> None:
     assert isinstance(error, ServerEndedError)
 
 
+@pytest.mark.parametrize("kind", ["ProducerFencedException", "InvalidProducerEpochException"])
+def test_a_task_that_kafka_refuses_in_favour_of_its_successor_is_started_again(kind: str) -> None:
+    error = failure_of([("org.apache.spark.SparkException", "Job aborted"), (KAFKA + kind, "a newer producer")])
+    assert isinstance(error, ServerEndedError)
+    assert str(error) == "another task publishes in place of one that was taken for lost"
+
+
 def test_the_constant_of_that_message_in_a_plan_is_no_message() -> None:
     plan = "Project [raise_error(concat(jms-bridge:stop:, get(from_json(…))))]"
     error = failure_of([("org.apache.spark.sql.streaming.StreamingQueryException", plan), ("a.B", "inner")])
