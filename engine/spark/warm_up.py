@@ -39,6 +39,8 @@ __all__ = ["compile_routing", "warming"]
 
 _RECORDS = 10
 """Number of records that the warm-up reads from each partition."""
+_JOBS = "warm-up"
+"""Group of the jobs of the warm-up, which are cancelled together and without the session's own."""
 _log = structlog.get_logger(__name__)
 
 
@@ -52,6 +54,7 @@ def warming(spark: SparkSession, config: Config, report: Callable[[str], None]) 
 
     def run() -> None:
         report("warming Spark up")
+        spark.sparkContext.setJobGroup(_JOBS, "warm-up of a router that stands by")
         _warm(spark, config, ended)
         report("waiting to lead")
 
@@ -61,7 +64,7 @@ def warming(spark: SparkSession, config: Config, report: Callable[[str], None]) 
         yield
     finally:
         ended.set()
-        spark.sparkContext.cancelAllJobs()
+        spark.sparkContext.cancelJobGroup(_JOBS)
         thread.join()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from engine.router import Routed, route
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.row_counters import RowCounters
 from engine.spark.spark_metrics import Readiness
-from engine.spark.warm_up import compile_routing
+from engine.spark.warm_up import compile_routing, warming
 from engine.telemetry.meters import SparkMetrics
 from routes.config import loads
 from routes.properties import Property
@@ -88,3 +89,17 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
         query.stop()
         kafka_io.close()
         counters.reset()
+
+
+def test_the_end_of_a_warm_up_cancels_no_other_job(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    journal, out = topic("journal", 2), topic("out", 1)
+    config = loads(TEXT.format(bootstrap=kafka.bootstrap, journal=journal, out=out, mode="batch"), base=tmp_path)
+    tracker = spark.sparkContext.statusTracker()
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(spark.range(500_000_000).selectExpr("max(hash(id) % 7) AS most").collect)
+        wait_for(lambda: bool(tracker.getActiveJobsIds()), 30)
+        with warming(spark, config, lambda _: None):
+            assert not other.done()
+        assert other.result()[0]["most"] == 6

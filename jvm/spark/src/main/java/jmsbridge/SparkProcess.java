@@ -85,7 +85,8 @@ public final class SparkProcess {
       } else {
         LOADER.complete(Thread.currentThread().getContextClassLoader());
       }
-    } catch (RuntimeException | Error thrown) {
+    } catch (Throwable thrown) {
+      // Spark is in Scala, and throws checked exceptions undeclared.
       SESSION.completeExceptionally(thrown);
       LOADER.completeExceptionally(thrown);
     }
