@@ -74,8 +74,8 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
     return None
 
 
-def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[str, str] | None:
-    """Returns message and hint if the Spark settings ask a cluster for fewer task slots than needed; None otherwise.
+def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[str, str, str] | None:
+    """Returns setting, message and hint if the settings ask a cluster for fewer task slots than needed, else None.
 
     Settings that are no numbers are left to Spark.
     """
@@ -87,14 +87,15 @@ def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[s
     wanted = -(-needed // cores)
     if master_hosts(master):
         # An executor with a number of cores has all of them or does not start.
-        given, what, enough = most // cores * cores, f"{_MOST_CORES} is {most}", f"{_MOST_CORES}={wanted * cores}"
+        setting, given, enough = _MOST_CORES, most // cores * cores, wanted * cores
+        what = f"{_MOST_CORES} is {most}"
     else:
-        given, enough = executors * cores, f"{_EXECUTORS[0]}={wanted}"
+        setting, given, enough = _EXECUTORS[0], executors * cores, wanted
         what = f"{_EXECUTORS[0]} is {executors} and {EXECUTOR_CORES} is {cores}"
     if given >= needed:
         return None
     message = f"{what}: {given} task slots, and real-time mode needs one for each of {needed} partitions of the journal"
-    return message, f"set {enough}, or router.mode=batch, which needs one slot"
+    return setting, message, f"set {setting}={enough}, or router.mode=batch, which needs one slot"
 
 
 def kibibytes(size: str) -> int | None:

@@ -61,7 +61,7 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
     needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
     if (slots := sum(_slots(worker, config.spark) for worker in workers)) < needed:
         memory = config.spark.get(*EXECUTOR_MEMORY)
-        mode = f"{config.router.mode.value} mode needs {needed}"
+        mode = f"{'real-time' if config.router.mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
         more = f"{what}, which have {slots} task slots in executors of {memory}; {mode}"
         remedy = "start more workers, give them more cores or memory, or lower spark.executor.memory"
         yield failed("spark workers", more, remedy, SetupError)

@@ -346,9 +346,10 @@ def spark_master(settings: Settings) -> None:
     if unfit := unfit_master(given, partitions):
         settings.faults.append(entry.fault(*unfit))
     elif is_cluster(given) and settings.get("router.mode") is not RouterMode.BATCH:
-        spark = {setting.entry.key: setting.entry.value for setting in settings.open("spark.*")}
-        if few := too_few_slots(given, spark, partitions):
-            settings.faults.append(entry.fault(*few))
+        entries = {setting.entry.key: setting.entry for setting in settings.open("spark.*")}
+        if few := too_few_slots(given, {key: each.value for key, each in entries.items()}, partitions):
+            setting, message, hint = few
+            settings.faults.append(entries.get(setting, entry).fault(message, hint))
 
 
 def file_systems(settings: Settings) -> None:

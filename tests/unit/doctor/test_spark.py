@@ -78,7 +78,7 @@ def test_workers_without_cores_or_memory_for_the_executors_fail(
         found = findings(tmp_path, port, *lines)["spark workers"]
     assert found.state is Severity.FAILED
     assert f"which have {slots} task slots in executors of " in found.found
-    assert "realtime mode needs 4" in found.found
+    assert "real-time mode needs 4" in found.found
 
 
 @pytest.mark.parametrize(
