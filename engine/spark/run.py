@@ -107,11 +107,12 @@ class Run:
         _wait(lambda: not self._counters.under_way(), _FLUSH_SECONDS)
         is_complete, reading = self._counters.has_all_reports(), self.measure()
         if is_complete and reading.settled and not running_tasks(self._spark) and query_failure(self._query) is None:
-            decided = {partition: at - 1 for partition, at in self._next(reading).items()}
+            positions = self._next(reading)
+            decided = {partition: at - 1 for partition, at in positions.items()}
             self._generation.stop(decided)
             self._store.note(self._generation.committed(), decided)
             _wait(self._write_note, _DRAIN_SECONDS)
-            _log.info("router stopped", **offset_summary(decided))
+            _log.info("router stopped", **offset_summary(positions))
         else:
             _log.warning("router stopped with records under way; the next start finds out what has arrived")
 
