@@ -50,7 +50,6 @@ _INTERRUPTED = 130
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
 
-
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
 

@@ -59,7 +59,6 @@ _MOST_RECORDS = 500_000
 _COMMIT_MS = 100
 _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
-"""Time between two looks at the number of executors."""
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _TRANSACTION_MS = 600_000

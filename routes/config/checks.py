@@ -18,7 +18,7 @@ from routes.keys.values import scheme_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
-from routes.spark_master import is_cluster, master_hosts, too_few_slots, unfit_master
+from routes.spark_master import is_cluster, kibibytes, master_hosts, too_few_slots, unfit_master
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
@@ -38,8 +38,7 @@ RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
 }
 """Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""
 
-_HEAP = re.compile(r"([0-9]{1,12})([kmgt])", re.IGNORECASE)
-_KIB = {"k": 1, "m": 1 << 10, "g": 1 << 20, "t": 1 << 30}
+_HEAP = re.compile(r"[0-9]{1,12}[kmgt]", re.IGNORECASE)
 _LEAST_HEAP_KIB = 450 << 10
 """Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
 _EVERYTHING = Literal(True)
@@ -329,10 +328,10 @@ def driver_memory(settings: Settings) -> None:
     entry, memory = settings.entry("spark.*", "driver.memory"), settings.get("spark.*", "driver.memory")
     if entry is None or memory is None:
         return
-    found = _HEAP.fullmatch(memory)
-    if found is None:
+    size = kibibytes(memory) if _HEAP.fullmatch(memory) else None
+    if size is None:
         settings.faults.append(entry.fault(f"'{memory}' is not the size of a heap", "as in 512m, 2g"))
-    elif int(found[1]) * _KIB[found[2].lower()] < _LEAST_HEAP_KIB:
+    elif size < _LEAST_HEAP_KIB:
         settings.faults.append(entry.fault(f"Spark does not start with a heap of '{memory}'", "450m is the least"))
 
 
