@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from routes.keys.language import parse_header
@@ -30,6 +30,7 @@ __all__ = [
     "TOPIC",
     "Destination",
     "Peer",
+    "host_of",
     "is_loopback",
     "is_unspecified",
     "url",
@@ -39,6 +40,7 @@ KAFKA = "kafka"
 """The scheme of destinations that are Kafka topics; usually left out."""
 
 _KIND = re.compile("(?:queue|topic):")
+_HOST = re.compile(r"\[([0-9A-Fa-f:.%]+)\]|[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 
@@ -59,6 +61,19 @@ class Peer(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def host_of(authority: str) -> str | None:
+    """Returns the host of `name` or `name:port` in lower case, an IPv6 address without its brackets (RFC 3986, 3.2.2).
+
+    None for any other text: a user name, a path or a fragment would let one program read another host than the next.
+    """
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host = authority
+    elif not re.fullmatch("[0-9]{0,5}", port):
+        return None
+    return host.strip("[]").lower() if _is_host(host) and "%" not in host else None
 
 
 def is_loopback(host: str) -> bool:
@@ -250,13 +265,24 @@ def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, 
     host, colon, port = text.rpartition(":")
     if not colon or not host:
         raise BadValueError(f"'{_without_login(text)}' is not a host and a port", "as in 127.0.0.1:9092", offset)
-    if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+", host):
+    if not _is_host(host):
         raise BadValueError(
             f"'{_without_login(host)}' is not a host name", "an IPv6 address goes in brackets: [::1]:9092", offset
         )
     if not re.fullmatch(r"[0-9]{1,5}", port) or not lowest <= int(port) < 65536:
         raise BadValueError(f"'{port}' is not a port", f"a number from {lowest} to 65535", offset + len(host) + 1)
     return host.strip("[]"), int(port)
+
+
+def _is_host(text: str) -> bool:
+    """True for a name or an IPv4 address, or an IPv6 address in brackets."""
+    found = _HOST.fullmatch(text)
+    try:
+        if found and found[1]:
+            IPv6Address(found[1])
+    except AddressValueError:
+        return False
+    return found is not None
 
 
 def _without_login(text: str) -> str:
