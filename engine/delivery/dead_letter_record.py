@@ -17,6 +17,7 @@ from engine.kafka.cluster import Cluster
 from engine.kafka.journal import FRAMING_BYTES
 from engine.limits import MOST_HEADERS
 from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
+from engine.printable import LONGEST_REASON, shortened
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ UNREADABLE = "unreadable"
 
 _KEPT_BYTES = 64 * 1024
 _ANSWER_SECONDS = 5.0
-_MOST_CHARACTERS = 1000
-"""Longest text of a reason, in characters."""
 _log = structlog.get_logger(__name__)
 _REFUSED = "refused"
 
@@ -90,7 +89,7 @@ def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
     return {
         "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": f"jmsbridge.{reason}",
-        "__connect.errors.exception.message": why[:_MOST_CHARACTERS],
+        "__connect.errors.exception.message": shortened(why, LONGEST_REASON),
         "jmsbridge.reason": reason,
         "jmsbridge.time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }
