@@ -1,16 +1,37 @@
-"""Minimum for the operating system's limit of open files, and its check."""
+"""Limits that hold for all parts: of open files, with the operating system's, and of the headers of a message."""
 
 from __future__ import annotations
 
 import resource
+from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 
-__all__ = ["LEAST_FILES", "REMEDY", "files_allowed", "require_files"]
+if TYPE_CHECKING:
+    from engine.message import Message
+
+__all__ = ["LEAST_FILES", "MOST_HEADERS", "REMEDY", "excess", "files_allowed", "require_files", "too_many_headers"]
 
 LEAST_FILES = 1024
 """Number of open files and connections that each process of a bridge may need, embedded servers included."""
+MOST_HEADERS = 1000
+"""Largest number of properties of a message, or of headers that may become some. A message with more is unreadable:
+each of them costs the router time and memory that the size of the message does not tell."""
+_ADDED = 16
+"""Number of properties that sources may add to a message, such as the topic and the offset of a Kafka record."""
 REMEDY = "raise it: `ulimit -n 4096` in the shell, LimitNOFILE=4096 in a systemd unit, --ulimit nofile=4096 for Docker"
+
+
+def excess(message: Message) -> str | None:
+    """Returns the reason why a message has too many properties to be taken, in one line; None if it has not."""
+    return too_many_headers(len(message.properties) + len(message.origins))
+
+
+def too_many_headers(number: int) -> str | None:
+    """Returns the reason why a message with so many headers is not taken, in one line; None if it may be taken."""
+    if number <= MOST_HEADERS + _ADDED:
+        return None
+    return f"it has {number:,} headers; a message may have {MOST_HEADERS:,}"
 
 
 def files_allowed() -> int:

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from engine.record import ORIGIN, POSITION, Record
+from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
 
@@ -112,9 +112,13 @@ class Message:
 
     @property
     def key(self) -> str | None:
-        """Record key, which keeps related messages in one partition: group id, else correlation id, else message id."""
+        """Record key, which keeps related messages in one partition: group id, else correlation id, else message id.
+
+        For a long id it is the id's digest, see `key_text`.
+        """
         known = self.headers.get
-        return known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID") or None
+        found = known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID")
+        return key_text(found) if found else None
 
     @property
     def expiration_ms(self) -> int:
@@ -149,7 +153,7 @@ class Message:
         key = self.key
         record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
         # Measuring costs as much as everything else here, so an upper bound comes first: a character has at most four
-        # bytes, and the key is the value of a header.
+        # bytes, and the key is no longer than the value of a header.
         names = len("".join([name for name, _ in headers]))
         values = len(b"".join([value for _, value in headers]))
         if len(self.body) + 4 * names + 2 * values < LARGE_BYTES or record.size < LARGE_BYTES:

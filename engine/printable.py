@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["has_controls", "json_text", "listed", "printable"]
+__all__ = ["LONGEST_LINE", "LONGEST_REASON", "has_controls", "json_text", "listed", "printable", "shortened"]
+
+LONGEST_REASON = 1000
+"""Number of characters to which the reason of a dead letter is cut, when it is written and when it is shown."""
+LONGEST_LINE = 8000
+"""Number of characters to which a text in the log or about the state of a part is cut."""
 
 _LISTED = 5
 """Number of texts that `listed` names."""
@@ -27,6 +32,11 @@ def printable(text: str) -> str:
 def has_controls(text: str) -> bool:
     """True if the text has a character that `printable` would escape."""
     return _CONTROL.search(text) is not None
+
+
+def shortened(text: str, most: int) -> str:
+    """The text; of one with more than `most` characters the beginning, and how many it has."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters in all)"
 
 
 def listed(texts: Sequence[str]) -> str:

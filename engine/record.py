@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from routes.immutable import immutable
 
-__all__ = ["ORIGIN", "POSITION", "Record"]
+__all__ = ["LONGEST_KEY", "ORIGIN", "POSITION", "Record", "key_text"]
+
+LONGEST_KEY = 1024
+"""Longest text, in characters, that is the key of a journal record as it is, see `key_text`."""
 
 ORIGIN = "jmsbridge.origin"
 """Header of published records: `bridge.id` of a bridge that routed the message; one header for each bridge that the
 message passed through."""
 POSITION = "jmsbridge.position"
 """Header of published records: `topic:partition:offset` of the record that it was made from."""
+
+
+def key_text(text: str) -> str:
+    """Returns a text that stands for another one as a key: itself, or `sha256:…` if it is longer than LONGEST_KEY."""
+    if len(text) <= LONGEST_KEY:
+        return text
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}"
 
 
 @immutable

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from engine.cli.output import show_bytes
-from engine.printable import json_text, printable
+from engine.printable import LONGEST_REASON, json_text, printable, shortened
 from engine.times import iso
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def audit_table(entries: Sequence[AuditEntry]) -> Table:
         row = (by, entry.reason, entry.route, entry.copy, entry.actor.command)
         table.add_row(
             printable(str(entry.position)),
-            printable(entry.time),
+            printable(shortened(entry.time, LONGEST_REASON)),
             entry.action,
-            *(printable(text) or "-" for text in row),
+            *(printable(shortened(text, LONGEST_REASON)) or "-" for text in row),
         )
     return table
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from rich.console import Console
 
-from engine.printable import has_controls, json_text, printable
+from engine.printable import LONGEST_REASON, has_controls, json_text, printable, shortened
 from engine.times import iso
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]
     width = min(max((len(name) for name, _ in shown), default=4), _WIDTH)
 
     def line(name: str, value: bytes | None) -> str:
-        return f"  {printable(name):<{width}}  {printable(show_bytes(value, form, _SHOWN_BYTES))}"
+        label = printable(shortened(name, LONGEST_REASON))
+        return f"  {label:<{width}}  {printable(show_bytes(value, form, _SHOWN_BYTES))}"
 
     lines = [] if record.key is None else [line("key", record.key)]
     lines += [line(name, value) for name, value in shown]

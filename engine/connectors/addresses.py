@@ -9,14 +9,14 @@ from engine.connectors.base import RefusedError
 
 __all__ = ["kind_and_name", "parsed"]
 
-_ADDRESS = re.compile(r"/?(queue|topic)[/:](.+)", re.DOTALL)
+_ADDRESS = re.compile(r"/?(queue|topic)(?:://|[/:])(.+)", re.DOTALL)
 
 
 @lru_cache(maxsize=1024)
 def parsed(address: str) -> tuple[str, str] | None:
     """Splits an address into kind (`queue` or `topic`) and name; None if the text is no such address.
 
-    `queue/orders`, `/queue/orders` and `queue:orders` are equal.
+    `queue/orders`, `/queue/orders`, `queue:orders` and ActiveMQ's `queue://orders` are equal.
     """
     found = _ADDRESS.fullmatch(address)
     return (found[1], found[2]) if found else None

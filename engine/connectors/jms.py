@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engine.connectors.products import PRODUCT, Product
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
+from routes.keys.addresses import plainly
 from routes.keys.table import key
 from routes.keys.values import TEXT, BadValueError, ValueKind, choice
 from routes.predicate.doubts import unknown_fields
@@ -48,7 +49,7 @@ MOST_IN_DOUBT = 1_000
 """The same for a broker that drops none: so many may be there twice after a crash."""
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
-_PATTERN = r"/?(?:queue|topic)[/:][^\x00-\x1f\x7f]{1,500}"
+_PATTERN = r"/?(?:queue|topic)[/:](?!//)[^\x00-\x1f\x7f]{1,500}"
 _INTERNAL = (
     # A name may have another one behind a comma (lists of ActiveMQ Classic), a colon or a slash (prefixes of kinds).
     r"/?(?:queue|topic)[/:](?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
@@ -82,6 +83,13 @@ def _parse_selector(text: str) -> str:
     if isinstance(error, PredicateSyntaxError) and not _DIALECT.search(_without_quoted(text)):
         raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1)
     return text
+
+
+def _parse_queue(text: str) -> str:
+    """Returns the name of a queue; raises BadValueError for a destination."""
+    if plain := plainly(text):
+        raise BadValueError(f"'{text}' is no name of a queue", f"write {plain.partition(':')[2]}")
+    return str(TEXT.parse(text))
 
 
 class Identity(StrEnum):
@@ -150,7 +158,7 @@ class JmsSinkConfig(SinkConfig):
 
     position_queue: str | None = key(
         "position-queue",
-        TEXT,
+        ValueKind("name", "the name of a queue", _parse_queue),
         "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
         "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
         default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",

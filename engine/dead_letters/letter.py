@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
+from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
 from routes.predicate import evaluate
@@ -42,7 +43,10 @@ _COUNT = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record of the dead-letter topic, with its headers read."""
+    """A record of the dead-letter topic, with its headers read.
+
+    Whoever may write to the topic chooses the texts, so each is `shortened` to LONGEST_REASON.
+    """
 
     located: LocatedRecord
 
@@ -113,7 +117,7 @@ class DeadLetter:
         # The bridge's own headers were appended after those of the message, which may carry the same names.
         for key, value in reversed(self.located.record.headers):
             if key == name and value is not None:
-                return value.decode("utf-8", "replace")
+                return shortened(value.decode("utf-8", "replace"), LONGEST_REASON)
         return ""
 
 

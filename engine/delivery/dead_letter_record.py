@@ -15,7 +15,9 @@ import structlog
 from engine.errors import UnreachableError
 from engine.kafka.cluster import Cluster
 from engine.kafka.journal import FRAMING_BYTES
+from engine.limits import MOST_HEADERS
 from engine.message import DESTINATION, ORIGIN, ROUTE, SIZE, Record
+from engine.printable import LONGEST_REASON, shortened
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ UNREADABLE = "unreadable"
 
 _KEPT_BYTES = 64 * 1024
 _ANSWER_SECONDS = 5.0
-_MOST_CHARACTERS = 1000
-"""Longest text of a reason, in characters."""
 _log = structlog.get_logger(__name__)
 _REFUSED = "refused"
 
@@ -40,16 +40,17 @@ _REFUSED = "refused"
 def unjournaled(message: Message, reason: str, why: str, size: int | None, config: Config) -> Record:
     """Makes the dead letter of a message that cannot enter the journal.
 
-    It holds the beginning of the body, and headers up to an equal size. The message never reached the router, so it has
-    no route and no journal position, and cannot be replayed from the dead letter. `size` is the size of the whole
-    message in bytes, if only a part was kept.
+    It holds the beginning of the body, and headers up to an equal size and to MOST_HEADERS. The message never reached
+    the router, so it has no route and no journal position, and cannot be replayed from the dead letter. `size` is the
+    size of the whole message in bytes, if only a part was kept.
     """
     record = replace(message, body=message.body[:_KEPT_BYTES]).to_record(published(message, config))
     own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: config.bridge_id}
     if size is not None or len(message.body) > _KEPT_BYTES:
         own["jmsbridge.truncated"] = str(size or len(message.body))
     key = record.key if len(record.key or b"") <= _KEPT_BYTES else None
-    return replace(record, key=key, headers=(*_fitting(record.headers, _KEPT_BYTES), *_encoded(own)))
+    kept = _fitting(record.headers[:MOST_HEADERS], _KEPT_BYTES)
+    return replace(record, key=key, headers=(*kept, *_encoded(own)))
 
 
 def letter_limit(config: Config, topic: str) -> int | None:
@@ -88,7 +89,7 @@ def _errors(stage: str, reason: str, why: str) -> dict[str, str]:
     return {
         "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": f"jmsbridge.{reason}",
-        "__connect.errors.exception.message": why[:_MOST_CHARACTERS],
+        "__connect.errors.exception.message": shortened(why, LONGEST_REASON),
         "jmsbridge.reason": reason,
         "jmsbridge.time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }

@@ -18,6 +18,7 @@ from engine.connectors.base import Committing, NotConnectedError, Transactional
 from engine.delivery.dead_letter_record import TOO_LARGE, UNREADABLE, unjournaled
 from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.kafka.retry import StoppedError
+from engine.limits import excess
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -202,9 +203,10 @@ class IngressPipeline:
     def _take(self, delivery: Delivery) -> None:
         waiting = _Waiting(self, delivery.token)
         self._waiting.append(waiting)
+        fault = delivery.fault or excess(delivery.message)
         try:
-            if delivery.fault is not None:
-                taken = self._reject(delivery.message, UNREADABLE, delivery.fault, None, waiting)
+            if fault is not None:
+                taken = self._reject(delivery.message, UNREADABLE, fault, None, waiting)
             elif delivery.size is not None:
                 raise JournalTooLargeError(delivery.size, self._config.journal.max_message_bytes)
             else:

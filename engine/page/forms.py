@@ -9,12 +9,13 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 
 from engine.errors import UsageError
 from engine.telemetry.http_login import LOGIN
+from routes.keys.addresses import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,8 +91,6 @@ def _is_ours(headers: Headers) -> bool:
     # send it.
     if site := headers.get("sec-fetch-site"):
         return site == "same-origin"
-    try:
-        origin = urlsplit(headers.get("origin", "")).netloc
-    except ValueError:
-        return False
-    return origin != "" and origin == headers.get("host")
+    # The value is a scheme and an authority, and nothing else (RFC 6454, 6.1).
+    scheme, _, authority = headers.get("origin", "").partition("://")
+    return scheme in ("http", "https") and host_of(authority) is not None and authority == headers.get("host")

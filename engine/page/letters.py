@@ -24,6 +24,7 @@ from engine.kafka.topics import exists, identity
 from engine.message import Message
 from engine.page import forms
 from engine.page.render import rendered
+from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.times import milliseconds, read_moment
@@ -127,7 +128,7 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
                 "entry": entry,
                 "body": record.value,
                 "body_type": Message.from_record(record).body_type,
-                "headers": record.headers,
+                "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
             }
         except UsageError as error:
             fault, status = str(error), 404

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import UnreachableError, UsageError
 from engine.explain import Ending, explain
 from engine.explain.explanation import result, rows
+from engine.limits import MOST_HEADERS
 from engine.message import BodyType, Message
 from engine.page import forms
 from engine.page.forms import Form
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["tryout"]
 
-_MOST_LINES = 1000
 _SECONDS = 5.0
 _BUSY = "other messages are being tried at this moment; try again"
 _LATE = f"this message took longer than {_SECONDS:g} s; make it smaller, or use jms-bridge explain"
@@ -88,8 +88,8 @@ def _message(form: Form) -> Message:
         fields["JMSDestination"] = address
     properties: dict[str, Property] = {}
     lines = form.text("properties").splitlines()
-    if len(lines) > _MOST_LINES:
-        msg = f"these are {len(lines):,} headers; at most {_MOST_LINES:,} are taken here"
+    if len(lines) > MOST_HEADERS:
+        msg = f"these are {len(lines):,} headers; at most {MOST_HEADERS:,} are taken here"
         raise UsageError(msg)
     for number, line in enumerate(lines, start=1):
         if not line.strip():

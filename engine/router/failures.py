@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from engine.errors import SoftFailureError
 from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
+from engine.printable import LONGEST_REASON
 from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
@@ -109,7 +110,8 @@ def _body(settings: RouteSettings) -> FailureCheck:
         return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
     def says(row: Row) -> Column:
-        return F.concat(F.lit("the body is of type "), row.header(BODY), F.lit(", neither text nor bytes"))
+        kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
+        return F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
 
     return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
 
@@ -286,8 +288,8 @@ def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:
 
 
 def _sentence(row: Row, made: tuple[FailureCheck, ...]) -> Column:
-    destination = F.coalesce(F.make_valid_utf8(field_text(row.header_view, "JMSDestination")), F.lit("no destination"))
-    text = F.concat(F.lit("no route wants a message to "), destination)
+    given = F.substring(F.make_valid_utf8(field_text(row.header_view, "JMSDestination")), 1, LONGEST_REASON)
+    text = F.concat(F.lit("no route wants a message to "), F.coalesce(given, F.lit("no destination")))
     for index, check in enumerate(made):
         text = F.when(row.branch(CHECKS) == index, check.says(row)).otherwise(text)
     return F.coalesce(text, _reason(row, made))

@@ -12,13 +12,12 @@ from base64 import b64encode
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from routes.keys.addresses import is_loopback
+from routes.keys.addresses import host_of, is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -174,7 +173,4 @@ def _address(scope: Scope) -> str:
 
 def _is_here(host: str) -> bool:
     """True if a `Host` header names this machine, by a loopback name or address."""
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
+    return is_loopback(host_of(host) or "")

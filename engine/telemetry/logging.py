@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UsageError
-from engine.printable import json_text, printable
+from engine.printable import LONGEST_LINE, json_text, printable, shortened
 from engine.telemetry.log_limit import Limiter
 from routes.config.jaas import read_jaas
 from routes.keys.secrets import MASK, Secret, is_secret_key, java_secrets, mask
@@ -75,6 +75,7 @@ def setup(config: Config | None = None, component: str = "") -> None:
         structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S" if sys.stderr.isatty() else "iso", utc=False),
         structlog.processors.format_exc_info,
         redactor.processor,
+        _bounded,
         *([] if is_json() else [_safe]),
     ]
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -139,6 +140,17 @@ def _renderer() -> Processor:
         colors=sys.stderr.isatty(),
         exception_formatter=structlog.dev.plain_traceback,
     )
+
+
+def _bounded(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Cuts the texts of an event, which may be those of a sender or of a broker; stacks of exceptions are whole."""
+    return {key: value if key == "exception" else _cut(value) for key, value in event.items()}
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str):
+        return shortened(value, LONGEST_LINE)
+    return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
 def _safe(_logger: object, _method: str, event: EventDict) -> EventDict:

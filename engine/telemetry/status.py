@@ -27,6 +27,7 @@ import structlog
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from engine.printable import LONGEST_LINE, shortened
 from engine.telemetry.families import ADDED_UP, joined, text_of
 from routes.errors import BridgeError
 
@@ -264,10 +265,14 @@ class StatusBoard:
 
     def put(self, status: Status) -> None:
         """Stores the status of a component."""
-        error = status.error and self._clean(status.error)
+        error = status.error and self._said(status.error)
         with self._changed:
-            self._statuses[status.component] = replace(status, detail=self._clean(status.detail), error=error)
+            self._statuses[status.component] = replace(status, detail=self._said(status.detail), error=error)
             self._changed.notify_all()
+
+    def _said(self, text: str) -> str:
+        # A text of a broker may be long. It is cut only behind `clean`, which does not know half a secret.
+        return shortened(self._clean(text), LONGEST_LINE)
 
     def down(self, component: str, detail: str) -> None:
         """Marks a component as DOWN; its metrics and the reason it ended are kept."""

@@ -5,6 +5,7 @@ An entry that cannot be bound or parsed becomes a fault; the rest goes on, so th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -30,6 +31,7 @@ __all__ = ["bind"]
 _MOST_SUGGESTIONS = 100
 """Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file that is no configuration
 may have any number."""
+_BLANKS = re.compile(r"\s+")
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -67,11 +69,24 @@ def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[s
 def _unknown(entry: Entry, *, suggest: bool) -> Fault:
     if not entry.key:
         return entry.key_fault("there is no key before the separator", "write key=value")
+    if blank := _with_blank(entry):
+        return entry.key_fault(f"the name in '{blank}' has a blank", f"write '{_BLANKS.sub('-', blank)}'")
     near = FIELDS.nearest(entry.key) if suggest else ""
     hint = f"did you mean '{near}'?" if near else "`jms-bridge config docs` lists all keys"
     if undotted := FIELDS.without_dots(entry.key):
         hint = f"a name has no dots in it: '{undotted}'"
     return entry.key_fault(f"unknown key '{entry.key}'", hint)
+
+
+def _with_blank(entry: Entry) -> str:
+    """Returns the key that an entry would have if a blank could stand in its NAME; empty if it is none even then."""
+    if re.search(r"\s", entry.key):
+        meant = entry.key
+    else:
+        # A blank ends the key, so the rest of it is the beginning of the value.
+        rest = re.match(r"[^=:]*(?=[=:])", entry.value)
+        meant = f"{entry.key} {rest[0].rstrip()}" if rest else ""
+    return meant if FIELDS.find(_BLANKS.sub("-", meant)) else ""
 
 
 def _value(match: Match, entry: Entry, env: Mapping[str, str], settings: Settings) -> tuple[str, Any]:

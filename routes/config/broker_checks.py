@@ -157,6 +157,10 @@ def _which_sink(target: Destination, found: list[str], types: dict[str, System |
     if found:
         named = one_of([f"{name}:{target.address}" for name in found])
         return f"there are {len(found)} sinks of type {target.scheme}", f"name one of them: {named}"
+    if target.scheme in ("queue", "topic"):
+        brokers = [name for name, system in types.items() if system and system.is_jms]
+        named = one_of([f"{name}:{target.scheme}/{target.address}" for name in brokers or ["SINK"]])
+        return f"'{target.scheme}:{target.address}' names no sink", f"write {named}"
     if target.scheme in SYSTEMS and system_named(target.scheme).sink:
         return f"there is no sink of type {target.scheme}", f"add sink.{target.scheme}.type={target.scheme}"
     near = get_close_matches(target.scheme, [*types, *SYSTEMS, KAFKA], n=1)

@@ -38,6 +38,7 @@ RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
 }
 """Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""
 
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _HEAP = re.compile(r"[0-9]{1,12}[kmgt]", re.IGNORECASE)
 _LEAST_HEAP_KIB = 450 << 10
 """Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
@@ -103,6 +104,15 @@ def unique_route_names(settings: Settings) -> None:
             entry = settings.entry("routes.NAME.name", name) or settings.first_entry("routes", name)
             settings.faults.append(entry.fault(message, f"give routes.{name}.name another value"))
         taken.setdefault(shown, name)
+
+
+def names_of_topics(settings: Settings) -> None:
+    """Checks the names of sinks, which routes and topics have, and of topologies, which files have."""
+    for section in ("sink", "topologies"):
+        for name in settings.names(section):
+            if not _TOPIC_NAME.fullmatch(name):
+                message, hint = f"'{name}' is no name of a {_what(section)}", "a-z, A-Z, 0-9, '_' and '-', 100 at most"
+                settings.faults.append(settings.first_entry(section, name).key_fault(message, hint))
 
 
 def reachable_routes(settings: Settings) -> None:
@@ -465,6 +475,7 @@ def http_peers(settings: Settings) -> None:
 _CHECKS = (
     something_configured,
     required_keys,
+    names_of_topics,
     unique_route_names,
     reachable_routes,
     dead_letter_topic_for_policy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from routes.keys.language import parse_header
@@ -30,8 +30,10 @@ __all__ = [
     "TOPIC",
     "Destination",
     "Peer",
+    "host_of",
     "is_loopback",
     "is_unspecified",
+    "plainly",
     "url",
 ]
 
@@ -39,6 +41,11 @@ KAFKA = "kafka"
 """The scheme of destinations that are Kafka topics; usually left out."""
 
 _KIND = re.compile("(?:queue|topic):")
+_OPENWIRE = re.compile(r"(?:temp-)?(queue|topic)://+(.*)", re.DOTALL)
+"""A destination as clients of ActiveMQ write it."""
+_CLIENT_URL = re.compile(r"(?:tcp|ssl|nio|nio\+ssl|auto|auto\+ssl|failover|discovery|fanout|static|vm|peer):")
+"""Beginning of a URL as JMS clients of ActiveMQ and Artemis take it."""
+_HOST = re.compile(r"\[([0-9A-Fa-f:.%]+)\]|[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
 
 
@@ -59,6 +66,19 @@ class Peer(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def host_of(authority: str) -> str | None:
+    """Returns the host of `name` or `name:port` in lower case, an IPv6 address without its brackets (RFC 3986, 3.2.2).
+
+    None for any other text: a user name, a path or a fragment would let one program read another host than the next.
+    """
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        host = authority
+    elif not re.fullmatch("[0-9]{0,5}", port):
+        return None
+    return host.strip("[]").lower() if _is_host(host) and "%" not in host else None
 
 
 def is_loopback(host: str) -> bool:
@@ -84,6 +104,8 @@ def url(ports: Mapping[str, int]) -> ValueKind:
 
     def parse(text: str) -> str:
         scheme, found, rest = text.partition("://")
+        if _CLIENT_URL.match(text) and scheme not in schemes:
+            raise BadValueError(*_client_url(text))
         if not found or scheme not in schemes:
             near = get_close_matches(scheme, schemes, n=1)
             raise BadValueError(
@@ -102,6 +124,25 @@ def url(ports: Mapping[str, int]) -> ValueKind:
         return f"{scheme}://{host_port}"
 
     return ValueKind("URL", listed, parse)
+
+
+def _client_url(text: str) -> tuple[str, str]:
+    """Returns message and hint for the URL of a JMS client."""
+    # Behind the question mark such a URL may hold a password.
+    shown = _without_login(text.partition("?")[0])
+    found = re.search(r"//([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?=[:/,?)]|$)", shown)
+    host = found[1] if found else "host"
+    return (
+        f"'{shown}' is the URL of a JMS client (OpenWire or Artemis)",
+        f"with type=jms it is connection-factory.brokerURL={shown}; "
+        f"type=stomp wants stomp://{host}:61613, type=amqp amqp://{host}:5672",
+    )
+
+
+def plainly(text: str) -> str | None:
+    """Returns a destination that is spelt `queue://NAME` as `queue:NAME`; None if it is spelt otherwise."""
+    found = _OPENWIRE.fullmatch(text)
+    return f"{found[1]}:{found[2]}" if found else None
 
 
 def _parse_endpoint(text: str) -> str:
@@ -154,6 +195,12 @@ def _parse_target(text: str) -> Destination:
     parse_text(text)
     scheme, found, rest = text.partition(":") if re.match(r"[A-Za-z0-9_-]+:", text) else (KAFKA, "", text)
     offset = len(scheme) + 1 if found else 0
+    if plain := plainly(text):
+        spelt = plain.replace(":", "/", 1)
+        raise BadValueError(f"'{text}' names no sink", f"write SINK:{spelt}, as in stomp:{spelt}")
+    if plain := plainly(rest):
+        address = plain.partition(":")[2] if scheme in ("nats", KAFKA) else plain.replace(":", "/", 1)
+        raise BadValueError(f"'{rest}' has a // that is not part of an address", f"write {scheme}:{address}", offset)
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
     try:
@@ -169,6 +216,8 @@ def _parse_from(text: str) -> Template:
     """Parses the address that messages of a topic get: a topic, unless it begins with `queue:`."""
     parse_text(text)
     found = _KIND.match(text)
+    if plain := plainly(text):
+        raise BadValueError(f"'{text}' has a // that is not part of an address", f"write {plain}")
     if found and found.end() == len(text):
         raise BadValueError(f"'{text}' has no name", "as in topic:kafka.${topic}")
     offset = 0 if found else len("topic:")
@@ -211,10 +260,19 @@ def _parse_list(text: str) -> tuple[str, ...]:
         destination = part.strip()
         if not destination:
             raise BadValueError("a destination is missing between commas", "as in queue:orders, topic:prices", at)
+        if plain := plainly(destination):
+            hint = f"write {plain}; for NATS and Kafka the name alone"
+            raise BadValueError(f"'{destination}' has a // that is not part of a destination", hint, at)
         if destination in found:
             raise BadValueError(f"'{destination}' is listed twice", "name each destination once", at)
         found.append(destination)
     return tuple(found)
+
+
+def _parse_reply_to(text: str) -> str:
+    if plain := plainly(parse_text(text)):
+        raise BadValueError(f"'{text}' has a // that is not part of a destination", f"write {plain}")
+    return text
 
 
 def _parse_host_ports(text: str) -> str:
@@ -250,13 +308,24 @@ def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, 
     host, colon, port = text.rpartition(":")
     if not colon or not host:
         raise BadValueError(f"'{_without_login(text)}' is not a host and a port", "as in 127.0.0.1:9092", offset)
-    if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+", host):
+    if not _is_host(host):
         raise BadValueError(
             f"'{_without_login(host)}' is not a host name", "an IPv6 address goes in brackets: [::1]:9092", offset
         )
     if not re.fullmatch(r"[0-9]{1,5}", port) or not lowest <= int(port) < 65536:
         raise BadValueError(f"'{port}' is not a port", f"a number from {lowest} to 65535", offset + len(host) + 1)
     return host.strip("[]"), int(port)
+
+
+def _is_host(text: str) -> bool:
+    """True for a name or an IPv4 address, or an IPv6 address in brackets."""
+    found = _HOST.fullmatch(text)
+    try:
+        if found and found[1]:
+            IPv6Address(found[1])
+    except AddressValueError:
+        return False
+    return found is not None
 
 
 def _without_login(text: str) -> str:
@@ -270,7 +339,7 @@ HOST_PORT = ValueKind("host:port", "a host and a port", lambda text: _split_host
 HOST_PORTS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_host_ports)
 PEERS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_peers)
 REGISTRY_URLS = ValueKind("list of URLs", "one http://host:port or several, separated by commas", _parse_registry_urls)
-REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", parse_text)
+REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", _parse_reply_to)
 TARGET = ValueKind(
     "destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target
 )

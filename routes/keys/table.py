@@ -208,7 +208,10 @@ class KeyTable:
         return None
 
     def nearest(self, key: str) -> str:
-        """Returns the known key most like an unknown one, with the user's own names in it; empty if none is close."""
+        """Returns the known key most like an unknown one, with the user's own names in it; empty if none is close.
+
+        A key in which only the user's names are wrong is not its own correction.
+        """
         segments = key.split(".")
         best, best_ratio = "", _NEAR
         for field in self.fields:
@@ -216,7 +219,7 @@ class KeyTable:
                 candidate = _with_names_of(spelling, segments)
                 # Lengths and letters bound the ratio, and cost less.
                 shorter, longer = sorted((len(key), len(candidate)))
-                if field.open or 2 * shorter / (shorter + longer) <= best_ratio:
+                if field.open or candidate == key or 2 * shorter / (shorter + longer) <= best_ratio:
                     continue
                 matcher = SequenceMatcher(None, key, candidate)
                 if matcher.quick_ratio() > best_ratio and (ratio := matcher.ratio()) > best_ratio:

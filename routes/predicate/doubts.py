@@ -5,11 +5,12 @@ Properties may hold anything; the standard fields and the types of their values 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from routes.predicate import faults
+from routes.predicate import faults, slips
 from routes.predicate.nodes import (
     ADDRESS,
     Between,
@@ -70,8 +71,10 @@ def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
 def unknown_field(name: str) -> tuple[str, str] | None:
     """Returns message and hint for a name that JMS keeps for its fields, and that is none of them; else None.
 
-    `JMSX…` and `JMS_vendor…` are properties of providers.
+    `JMSX…` and `JMS_vendor…` are properties of providers. A name such as `body.price` is hardly that of a property.
     """
+    if slips.BODY_PATH.match(name):
+        return f"'{name}' is a property here: {slips.HEADERS_ONLY}", slips.BODY_HINT
     if not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")) or name in HEADER_FIELDS:
         return None
     same = [field for field in HEADER_FIELDS if field.lower() == name.lower()]
@@ -101,8 +104,21 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
                 yield from (doubt for text in node.values for doubt in _text(field, text, node))
             elif isinstance(node, Like) and field.name == ADDRESS and node.pattern.startswith(_KINDS):
                 yield from _text(field, node.pattern, node)
+        case Comparison(left=Identifier() as field, right=Identifier() as other):
+            yield from _two_properties(predicate, field, node.operator, other)
         case Identifier(name=name) if is_condition and _sort(name) not in ("", _SORTS[JmsType.BOOLEAN]):
             yield Doubt(node, f"{predicate.source(node)} is {_sort(name)}, and never TRUE", "compare it")
+
+
+def _two_properties(predicate: Predicate, field: Identifier, operator: Operator, other: Identifier) -> Iterator[Doubt]:
+    """Yields the doubt about `region = emea`; `msg.header.emea` and names of fields are meant."""
+    word = predicate.source(other)
+    if _sort(field.name) not in ("", _SORTS[JmsType.STRING]):
+        return
+    if operator in (Operator.EQ, Operator.NE) and re.fullmatch(r"[\w$]+", word) and other.name not in _FIELD_TYPES:
+        sign, name = "=" if operator is Operator.EQ else "<>", predicate.source(field)
+        hint = f"for a text write {name} {sign} '{word}', for a property {name} {sign} msg.header.{word}"
+        yield Doubt(other, f"this compares two properties, {name} and {word}", hint)
 
 
 def _compared(predicate: Predicate, field: Identifier, operator: Operator, constant: Literal) -> Iterator[Doubt]:
@@ -123,7 +139,7 @@ def _compared(predicate: Predicate, field: Identifier, operator: Operator, const
 def _text(field: Identifier, text: str, node: PredicateNode) -> Iterator[Doubt]:
     """Yields the doubt about a text that a field is compared with, if there is one."""
     if field.name == ADDRESS and text.startswith(_KINDS):
-        name = text.partition(":")[2]
+        name = text.partition(":")[2].removeprefix("//")
         yield Doubt(node, f"'{text}' is no address: msg.address is the name alone", f"write '{name}'")
     elif field.name == "JMSDeliveryMode" and text not in _MODES:
         near = get_close_matches(text.upper(), _MODES, n=1)

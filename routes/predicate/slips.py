@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
-__all__ = ["Slip", "find"]
+__all__ = ["BODY_HINT", "BODY_PATH", "HEADERS_ONLY", "Slip", "find"]
+
+BODY_PATH = re.compile(r"(?:msg\.)?(?:body|payload)\.", re.IGNORECASE)
+"""Beginning of a name that is meant for a field of the body."""
+HEADERS_ONLY = "a route sees headers and properties, not the body"
+BODY_HINT = "have the sender set a property, or read the body in a topology"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ def _broken_name(place: _Place) -> Slip | None:
     if name is None or not place.found or place.found[0] not in ".:@#%~" or "$END" not in place.expected:
         return None
     whole = name[0] + place.found
+    if BODY_PATH.match(whole):
+        return place.slip(f"{whole} is not a header: {HEADERS_ONLY}", BODY_HINT, name.start())
     if whole.lower().startswith("msg."):
         header = whole.removeprefix("msg.header.")
         known = "there are msg.address and msg.header.NAME, in small letters"

@@ -1,7 +1,8 @@
-"""Every port that the router's JVM listens on refuses who does not know its secret."""
+"""Every port that the router listens on, in its JVM and in Python, and what a program without its secret gets there."""
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-REQUEST, RESPONSE, FAILURE = 3, 4, 5
+CHUNK, NO_CHUNK, REQUEST, RESPONSE, FAILURE, STREAM, NO_STREAM = 0, 2, 3, 4, 5, 6, 8
 """Messages of Spark's network layer by their first byte: `org.apache.spark.network.protocol.Message.Type`."""
 
 
@@ -38,11 +39,19 @@ def ports(spark: SparkSession) -> tuple[int, int, int]:
 
 def answer(port: int, body: bytes) -> int | None:
     """The type of what a port answers to a request without any login; None if it ends the connection."""
+    kind, _ = whole_answer(port, struct.pack(">bqi", REQUEST, 1, len(body)) + body)
+    return kind
+
+
+def whole_answer(port: int, message: bytes) -> tuple[int | None, bytes]:
+    """The type of what a port answers to a message without any login, and the rest; None if it ends the connection."""
     with socket.create_connection(("127.0.0.1", port), 10) as stranger:
-        message = struct.pack(">bqi", REQUEST, 1, len(body)) + body
         stranger.sendall(struct.pack(">q", len(message) + 8) + message)
         head = stranger.recv(9, socket.MSG_WAITALL)
-    return head[8] if len(head) == 9 else None
+        if len(head) < 9:
+            return None, b""
+        size, kind = struct.unpack(">qb", head)
+        return kind, stranger.recv(size - 9, socket.MSG_WAITALL)
 
 
 def is_there(spark: SparkSession, port: int) -> bytes:
@@ -72,6 +81,30 @@ def test_a_stranger_is_refused_at_every_port(spark: SparkSession) -> None:
     with socket.create_connection(("127.0.0.1", python), 10) as stranger:
         stranger.sendall(b"c\nz:java.lang.System\ncurrentTimeMillis\ne\n")
         assert not stranger.recv(100).startswith(b"!y")
+
+
+def test_streams_and_chunks_are_refused_though_without_a_login(spark: SparkSession) -> None:
+    # Spark looks at the login of requests only. docs/security.md says what a stranger learns.
+    driver, blocks, _ = ports(spark)
+    context: Any = spark.sparkContext
+    assert (context._jsc.sc().listJars().size(), context._jsc.sc().listFiles().size()) == (0, 0)
+    for port in (driver, blocks):
+        for name in (b"/files/a", b"/jars/a.jar", b"/classes/A.class", b"rdd_0_0", b"0_0"):
+            kind, _ = whole_answer(port, struct.pack(">bi", STREAM, len(name)) + name)
+            assert kind in (NO_STREAM, None)
+        for number in (0, 1 << 40):
+            kind, _ = whole_answer(port, struct.pack(">bqi", CHUNK, number, 0))
+            assert kind in (NO_CHUNK, None)
+
+
+def test_python_listens_on_one_port_which_wants_a_token(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    server = context._accumulatorServer
+    assert server.server_address[0] == "127.0.0.1"
+    assert listening(os.getpid()) == {server.server_address[1]}
+    with socket.create_connection(server.server_address, 10) as stranger:
+        stranger.sendall(b"\0" * 1000)
+        assert stranger.recv(100) == b""
 
 
 def test_the_secret_is_in_no_setting_and_no_log(spark: SparkSession) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.message import BODY, BODY_TYPES, LARGE_BYTES, SIZE, TYPES, BodyType, Message, Record
+from engine.record import LONGEST_KEY
 from routes.properties import JmsType, Property
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -24,10 +26,23 @@ def test_a_body_that_says_everything_has_no_such_header() -> None:
 
 
 def test_a_record_that_only_its_key_makes_large_tells_its_size() -> None:
-    record = Message(headers={"JMSCorrelationID": "x" * (LARGE_BYTES // 2)}).to_record()
-    size = sum(len(name) + len(value or b"") for name, value in record.headers if name != SIZE) + LARGE_BYTES // 2
-    assert size > LARGE_BYTES
+    body = b"x" * (LARGE_BYTES - 2 * LONGEST_KEY)
+    record = Message(body, headers={"JMSCorrelationID": "x" * LONGEST_KEY}).to_record()
+    others = sum(len(name) + len(value or b"") for name, value in record.headers if name != SIZE) + len(body)
+    size = others + LONGEST_KEY
+    assert others < LARGE_BYTES < size
     assert record.header(SIZE) == str(size)
+
+
+@pytest.mark.parametrize("field", ["JMSXGroupID", "JMSCorrelationID", "JMSMessageID"])
+def test_a_long_id_is_not_repeated_as_the_key(field: str) -> None:
+    one, same, other = (Message(headers={field: "x" * 900_000 + last}) for last in ("1", "1", "2"))
+    assert one.to_record().size < 900_000 + 1000
+    assert Message.from_record(one.to_record()).headers[field] == one.headers[field]
+    assert one.key == same.key != other.key
+    assert one.key is not None
+    assert len(one.key) < 100
+    assert Message(headers={field: "x" * LONGEST_KEY}).key == "x" * LONGEST_KEY
 
 
 def test_each_text_without_utf_8_becomes_a_question_mark() -> None:

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from engine.errors import HardFailureError
+from engine.printable import LONGEST_LINE
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter, State, Status, StatusBoard, component_name
 
@@ -96,6 +97,16 @@ def test_secrets_do_not_get_onto_the_board() -> None:
     board = StatusBoard(["router"], clean=lambda text: text.replace("hunter2", "******"))
     board.put(Status("router", State.DOWN, "login with hunter2", error="hunter2 refused"))
     assert board.get("router") == Status("router", State.DOWN, "login with ******", error="****** refused")
+
+
+def test_a_long_text_on_the_board_is_cut_behind_the_masks() -> None:
+    board = StatusBoard(["router"], lambda text: text.replace("secret", "***"))
+    text = "x" * (LONGEST_LINE - 5) + "secret" * 100_000
+    board.put(Status("router", State.DOWN, detail=text, error=text))
+    found = board.get("router")
+    for shown in (found.detail, found.error or ""):
+        assert "sec" not in shown
+        assert len(shown) < LONGEST_LINE + 100
 
 
 def test_half_a_line_of_a_killed_process_is_left_out() -> None:

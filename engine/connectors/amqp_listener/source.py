@@ -24,6 +24,7 @@ from engine.connectors.amqp_listener.server import OFFERED, STOPPING, Server
 from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.base import Delivery
 from engine.kafka.transactions import TransactionalJournal
+from engine.limits import excess
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ class AmqpListenerSource:
         destination = message.headers["JMSDestination"]
         if destination not in self._addresses:
             return _not_found(destination)
+        if (why := excess(message)) is not None:
+            return Condition(server_performatives.RESOURCE_LIMIT, why)
         may_be_too_large = len(message.body) + _EXPANSION * len(incoming.encoded) > self.max_bytes
         if may_be_too_large and (size := self._size(message)) > self.max_bytes:
             return self._too_large(size)

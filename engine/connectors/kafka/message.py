@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.connectors.kafka.settings import MessageType
+from engine.limits import MOST_HEADERS, too_many_headers
 from engine.message import TYPES, BodyType, Message, Record
+from engine.record import key_text
 from engine.trace_context import TRACEPARENT, of_headers, with_context
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property, encode_types
 from routes.targets import KAFKA_TOPIC
@@ -77,7 +79,8 @@ class RecordConverter:
         """Returns the canonical message and a fault, None if there is none.
 
         A fault is the reason why the record cannot be read as configured: its value is not UTF-8 although
-        `message.type` is TEXT (the body is then of type bytes), or it lacks a header that the address needs.
+        `message.type` is TEXT (the body is then of type bytes), it has more headers than MOST_HEADERS, or it lacks a
+        header that the address needs.
         """
         record = as_text(found.record)
         plain = Message.from_record(record)
@@ -95,6 +98,7 @@ class RecordConverter:
         if hops:
             properties[HOPS] = Property(str(hops), JmsType.INT)
         body_type, fault = _body_type(plain, self._source.message_type)
+        fault = fault or _excess(record)
         address = self._address(found.topic, plain)
         if address is None:
             fault = fault or f"it has not all headers of its address, {self._source.address}"
@@ -131,7 +135,7 @@ class RecordConverter:
 def _complete(fields: dict[str, str], found: SourceRecord) -> None:
     """Adds the JMS fields that every message has, from key, topic, partition, offset and timestamp of the record."""
     if "JMSCorrelationID" not in fields and found.record.key and (key := _text(found.record.key)):
-        fields["JMSCorrelationID"] = key
+        fields["JMSCorrelationID"] = key_text(key)
     # An empty id says nothing, and a message is recognised by its id.
     fields["JMSMessageID"] = fields.get("JMSMessageID") or f"ID:{found.topic}:{found.partition}:{found.offset}"
     fields.setdefault("JMSDeliveryMode", "PERSISTENT")
@@ -162,6 +166,20 @@ def _foreign(record: Record) -> dict[str, Property]:
         if value is not None and not name.startswith((_JMS, _BRIDGE)):
             found.setdefault(_identifier(name), _property(value))
     return found
+
+
+def _excess(record: Record) -> str | None:
+    """Returns the reason why a record has too many headers, repeated ones included; None if it has not.
+
+    JMS fields and headers of bridges do not count, so that a message with MOST_HEADERS properties may come back.
+    """
+    if len(record.headers) <= MOST_HEADERS:
+        return None
+    return too_many_headers(sum(not _is_own(name) for name, _ in record.headers))
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_BRIDGE) or (name.startswith(_JMS) and name.removeprefix(_JMS) in HEADER_FIELDS)
 
 
 def _identifier(name: str) -> str:

@@ -10,8 +10,19 @@ from pathlib import Path
 import pytest
 
 import engine.cli
-from engine.cli.output import BodyFormat, complain, json_bytes, show_bytes
-from engine.printable import json_text, printable
+from engine.cli.output import BodyFormat, complain, json_bytes, record_lines, show_bytes
+from engine.printable import json_text, printable, shortened
+from engine.record import Record
+
+
+def test_a_long_text_is_cut_and_tells_its_length() -> None:
+    assert shortened("abc", 3) == "abc"
+    assert shortened("abcd" * 1000, 3) == "abc … (4,000 characters in all)"
+
+
+def test_long_names_and_values_of_headers_are_cut() -> None:
+    record = Record(b"k" * 900_000, b"v" * 900_000, ((900_000 * "n", b"w" * 900_000),))
+    assert sum(map(len, record_lines(record))) < 20_000
 
 
 def test_text_keeps_lines_and_tabs_but_no_character_that_steers_a_terminal() -> None:

@@ -108,6 +108,13 @@ def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
             4,
         ),
         (
+            addresses.PEERS,
+            "a:1,[::1::]:2",
+            "'[::1::]' is not a host name",
+            "an IPv6 address goes in brackets: [::1]:9092",
+            4,
+        ),
+        (
             addresses.DESTINATIONS,
             "queue:a,,",
             "a destination is missing between commas",

@@ -6,24 +6,25 @@ import time
 import tracemalloc
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from engine.connectors.amqp import performatives
+from engine.connectors.amqp.codec.sections import VALUE, Sections, encode_sections
+from engine.connectors.amqp.codec.values import AmqpMap
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, AmqpFrameParser, frame
+from engine.connectors.amqp.links import IncomingTransfer
 from engine.connectors.amqp.performatives import Code, Condition, Role, Terminus, condition_of
 from engine.connectors.amqp.server_performatives import FRAMING_ERROR, INVALID_FIELD, RESOURCE_LIMIT
 from engine.connectors.amqp_listener.limits import ListenerLimits, Pool
 from engine.connectors.amqp_listener.server import _Slice
 from engine.connectors.amqp_listener.source import AmqpListenerSource, Arrivals
 from engine.connectors.amqp_listener.turns import ClientTurns, Owner
+from engine.limits import MOST_HEADERS
 from routes.config import loads
 from tests.unit.connectors.amqp_listener_house import Client, House, attach, message, said
 from tests.unit.connectors.test_amqp_listener_attackers import OPEN, QUEUE, Listening, heard, limited
-
-if TYPE_CHECKING:
-    from engine.connectors.amqp.links import IncomingTransfer
 
 LIMITS = ListenerLimits()
 ECHO = said(performatives.performative(Code.FLOW, 0, 1, 0, 1, None, None, None, None, None, True))
@@ -287,6 +288,18 @@ def source() -> AmqpListenerSource:
     text = "bridge.id=b1\nsource.l.type=amqp\nsource.l.destinations=queue:a\nsource.l.listen=amqp://127.0.0.1:5673\n"
     config = loads(text + "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n", Path())
     return AmqpListenerSource(config, config.sources[0], 1)
+
+
+def test_a_message_with_too_many_properties_is_rejected_alone_or_in_a_transaction(source: AmqpListenerSource) -> None:
+    class Receiver:
+        terminus = Terminus("a", "queue")
+
+    for count in (MOST_HEADERS, 60_000):
+        pairs = AmqpMap([(f"p{number}", True) for number in range(count)])
+        encoded = encode_sections(Sections(application_properties=pairs, body=VALUE, content=""))
+        found = source._message(IncomingTransfer(cast("Any", Receiver()), 0, 0, encoded, len(encoded), False, None))
+        assert isinstance(found, Condition) == (count > MOST_HEADERS)
+    assert str(found) == f"it has 60,002 headers; a message may have 1,000 ({RESOURCE_LIMIT})"
 
 
 def test_a_client_whose_messages_wait_is_not_read_and_others_are(source: AmqpListenerSource) -> None:

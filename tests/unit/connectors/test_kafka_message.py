@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,11 @@ from engine.connectors.kafka.message import HOPS, RecordConverter, SourceRecord,
 from engine.connectors.kafka.settings import KafkaSourceConfig, MessageType
 from engine.connectors.kafka.system import SYSTEM
 from engine.explain.explanation import published_headers
+from engine.limits import MOST_HEADERS, excess
 from engine.message import BodyType, Message, Record
+from engine.record import LONGEST_KEY, key_text
 from engine.trace_context import of_properties
+from routes.keys.pattern import DEFAULT_KEY_PATTERN
 from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
 from routes.targets import KAFKA_TOPIC, Reference, Template
@@ -61,6 +65,38 @@ def test_a_key_that_is_no_text_is_no_correlation_id(key: bytes | None) -> None:
 
 def test_a_binary_key_is_a_property_of_type_bytes() -> None:
     assert read(plain(key=b"\xff"))[0].properties["JMS_Kafka_Key"] == Property("/w==", JmsType.BYTES)
+
+
+def test_a_long_key_is_kept_once_and_orders_its_records_by_its_digest() -> None:
+    key = "k" * 900_000
+    message, fault = read(plain(key=key.encode()))
+    record = message.to_record()
+    assert fault is None
+    assert record.size < len(key) + 2000
+    assert message.properties["JMS_Kafka_Key"] == Property(key, JmsType.STRING)
+    assert message.headers["JMSCorrelationID"] == message.key == key_text(key)
+    assert re.fullmatch(DEFAULT_KEY_PATTERN, key_text(key))
+    other, _ = read(plain(("jms.JMSCorrelationID", b"c"), key=key.encode()))
+    assert other.headers["JMSCorrelationID"] == "c"
+    assert read(plain(key=b"k" * LONGEST_KEY))[0].headers["JMSCorrelationID"] == "k" * LONGEST_KEY
+
+
+@pytest.mark.parametrize("name", ["h{}", "jms.p{}", "jms.int.p{}", "same"])
+def test_a_record_with_too_many_headers_is_unreadable(name: str) -> None:
+    fits, faulty = (
+        read(plain(*[(name.format(number), b"1") for number in range(count)])) for count in (MOST_HEADERS, 60_000)
+    )
+    assert fits[1] is None
+    assert excess(fits[0]) is None
+    assert faulty[1] == "it has 60,000 headers; a message may have 1,000"
+
+
+def test_headers_of_a_bridge_do_not_count() -> None:
+    before = Message(b"x", properties={f"p{number}": Property("1", JmsType.INT) for number in range(MOST_HEADERS)})
+    once, _ = read(before.to_record())
+    message, fault = read(once.to_record())
+    assert (fault, excess(message)) == (None, None)
+    assert before.properties.items() <= message.properties.items()
 
 
 def test_without_a_time_there_is_no_timestamp() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
+from engine.cli.dlt_output import letter_json, letter_table
 from engine.dead_letters.letter import DeadLetter, original
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Message
+from engine.printable import LONGEST_REASON
 from tests.unit.dead_letters.letters import letter
 
 
@@ -34,6 +38,20 @@ def test_a_number_of_replays_that_is_none_counts_as_0(text: bytes | None) -> Non
 def test_the_bridges_own_headers_are_the_last_of_their_name() -> None:
     dead = letter(("jmsbridge.reason", b"unmatched"), ("jmsbridge.reason", None))
     assert dead.reason == "unmatched"
+
+
+def test_what_is_shown_of_long_texts_is_cut_and_says_so() -> None:
+    long = b"x" * 900_000
+    names = ("reason", "route", "time", "position", "truncated")
+    dead = letter(*((f"jmsbridge.{name}", long) for name in names), ("__connect.errors.exception.message", long))
+    cut = "x" * LONGEST_REASON + " … (900,000 characters in all)"
+    texts = (dead.reason, dead.route, dead.time, dead.journal_position, dead.truncated, dead.detail)
+    assert texts == (cut,) * 6
+    console = Console(file=StringIO(), width=200)
+    console.print(letter_table([dead]))
+    assert len(console.file.getvalue()) < 20_000  # type: ignore[attr-defined]
+    assert letter_json(dead)["reason"] == cut
+    assert len(dead.origin) < 3 * LONGEST_REASON
 
 
 def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:

@@ -10,13 +10,17 @@ from prometheus_client import CollectorRegistry
 from engine.connectors.base import Delivery
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.kafka.retry import StoppedError
+from engine.limits import MOST_HEADERS
 from engine.message import Message
 from engine.telemetry.meters import SourceMetrics
 from routes import config as configuration
+from routes.properties import Property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from engine.message import Record
 
 CONFIGURATION = """\
 bridge.id=b1
@@ -116,3 +120,46 @@ def test_messages_without_an_id_are_counted_where_they_may_be_delivered_again(
     flow.settle()
     assert source.acknowledged == [1, 2, 3]
     assert registry.get_sample_value("jmsbridge_source_unidentified_messages_total", {"source": "s"}) == counted
+
+
+class Letters(Journal):
+    """A journal that keeps the dead letters written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.letters: list[Record] = []
+
+    def write(self, topic: str, record: Record, done: Callable[[Exception | None], None]) -> bool:
+        self.letters.append(record)
+        self._open.append(done)
+        return True
+
+
+@pytest.mark.parametrize("kind", ["properties", "origins"])
+def test_a_message_with_too_many_headers_is_a_dead_letter(tmp_path: Path, kind: str) -> None:
+    names = [f"n{number}" for number in range(60_000)]
+    faulty = (
+        Message(b"2", properties={name: Property("x") for name in names})
+        if kind == "properties"
+        else Message(b"2", origins=tuple(names))
+    )
+    file = tmp_path / "b.properties"
+    file.write_text(CONFIGURATION)
+    registry, source, journal = CollectorRegistry(), Three(), Letters()
+    source._deliveries[1] = Delivery(faulty, 2)
+    flow = IngressPipeline(
+        configuration.load(file),
+        source,
+        journal,
+        None,
+        SourceMetrics(registry, "s", "source:s"),  # type: ignore[arg-type]
+    )
+    flow.step()
+    flow.settle()
+    assert source.acknowledged == [1, 2, 3]
+    (letter,) = journal.letters
+    assert letter.header("jmsbridge.reason") == "unreadable"
+    assert letter.header("__connect.errors.exception.message") == "it has 60,000 headers; a message may have 1,000"
+    assert len(letter.headers) < MOST_HEADERS + 20
+    rejected = {"source": "s", "reason": "unreadable"}
+    assert registry.get_sample_value("jmsbridge_source_rejected_messages_total", rejected) == 1

@@ -212,6 +212,10 @@ def test_from_the_quarantine_a_replay_is_forced(page: Page, kafka: Kafka) -> Non
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "http://127.0.0.1:81"}, 403),
         ({"Origin": "http://["}, 403),
+        ({"Origin": "http://127.0.0.1/"}, 403),
+        ({"Origin": "http://127.0.0.1#evil.example"}, 403),
+        ({"Origin": "http://evil.example@127.0.0.1"}, 403),
+        ({"Origin": "evil://127.0.0.1"}, 403),
         ({"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1"}, 403),
         ({"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1"}, 403),
         ({"Sec-Fetch-Site": "none"}, 403),
@@ -221,6 +225,13 @@ def test_only_a_page_of_ours_may_change_anything(page: Page, kafka: Kafka, heade
     chosen = {"seal": sealed(page), "action": "discard", "position": "0:7", "confirmed": "yes"}
     assert page.client.post(PLACE, data=chosen, headers={**LOGIN, **headers}).status_code == code
     assert len(kafka.settled) == (code == 200)
+
+
+def test_an_origin_with_more_than_a_host_is_refused_though_the_host_header_repeats_it(page: Page, kafka: Kafka) -> None:
+    chosen = {"seal": sealed(page), "action": "discard", "position": "0:7", "confirmed": "yes"}
+    headers = {**LOGIN, "Origin": "http://evil.example@127.0.0.1", "Host": "evil.example@127.0.0.1"}
+    assert page.client.post(PLACE, data=chosen, headers=headers).status_code == 403
+    assert kafka.settled == []
 
 
 def test_a_form_without_our_signature_changes_nothing(page: Page, kafka: Kafka, tmp_path: Path) -> None:

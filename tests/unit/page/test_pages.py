@@ -367,7 +367,37 @@ def test_everything_is_behind_the_login(tmp_path: Path, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "code"),
-    [("127.0.0.1:8480", 200), ("localhost", 200), ("[::1]:1", 200), ("evil.example", 421), ("", 421), ("[", 421)],
+    [
+        ("127.0.0.1:8480", 200),
+        ("127.0.0.1", 200),
+        ("localhost", 200),
+        ("LocalHost:8480", 200),
+        ("localhost:", 200),
+        ("[::1]:1", 200),
+        ("[::1]", 200),
+        ("[0:0:0:0:0:0:0:1]:8480", 200),
+        ("evil.example", 421),
+        ("", 421),
+        ("[", 421),
+        ("::1", 421),
+        ("[127.0.0.1]", 421),
+        ("[::1]x", 421),
+        ("[[::1]]", 421),
+        ("[::1%25lo]", 421),
+        ("evil.example@127.0.0.1", 421),
+        ("evil.example:80@127.0.0.1:8480", 421),
+        ("127.0.0.1#evil.example", 421),
+        ("127.0.0.1:8480#evil.example", 421),
+        ("127.0.0.1?evil.example", 421),
+        ("127.0.0.1/evil.example", 421),
+        ("127.0.0.1\\evil.example", 421),
+        ("127.0.0.1 evil.example", 421),
+        ("127.0.0.1,evil.example", 421),
+        ("127.0.0.1:x", 421),
+        ("127.0.0.1:1:2", 421),
+        ("127.0.0.1:-1", 421),
+        ("localhost.evil.example", 421),
+    ],
 )
 def test_without_a_login_no_other_name_leads_to_the_page(page: Page, host: str, code: int) -> None:
     assert page.client.get("/", headers={"Host": host}).status_code == code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from routes.errors import PredicateError
 from routes.predicate import evaluate, parse
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import walk
@@ -61,6 +62,39 @@ def test_what_is_doubted_is_true_for_no_message(text: str, message: str, hint: s
 
 
 @pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "region = emea",
+            "this compares two properties, region and emea",
+            "for a text write region = 'emea', for a property region = msg.header.emea",
+        ),
+        (
+            "amount > 5 AND NOT JMSType <> order",
+            "this compares two properties, JMSType and order",
+            "for a text write JMSType <> 'order', for a property JMSType <> msg.header.order",
+        ),
+        (
+            '"body.price" > 100',
+            "'body.price' is a property here: a route sees headers and properties, not the body",
+            "have the sender set a property, or read the body in a topology",
+        ),
+    ],
+)
+def test_what_is_legal_and_most_likely_meant_otherwise_is_doubted(text: str, message: str, hint: str) -> None:
+    (doubt,) = doubts(parse(text))
+    assert (doubt.message, doubt.hint) == (message, hint)
+
+
+@pytest.mark.parametrize("text", ["body.price > 100", "a = 1 AND msg.body.price = 5", "payload.id IS NULL"])
+def test_a_field_of_the_body_is_not_told_to_be_quoted(text: str) -> None:
+    with pytest.raises(PredicateError) as caught:
+        parse(text)
+    assert "is not a header: a route sees headers and properties, not the body" in str(caught.value)
+    assert '"' not in caught.value.fault.hint
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "JMSPriority = 4 AND JMSRedelivered AND NOT JMSRedelivered = FALSE",
@@ -70,7 +104,7 @@ def test_what_is_doubted_is_true_for_no_message(text: str, message: str, hint: s
         "msg.header.CorrelationId=='4711' AND JMSType LIKE '4%' AND JMSCorrelationID IS NULL",
         "amount = '4' AND amount = 4 AND amount AND msg.header.CorelationId==x AND region > 5",
         "JMSXFoo = 1 AND JMS_IBM_Format = 'x' AND jmsPriorty = 1 AND JMSXGroupId = 'x'",
-        "JMSType = region AND JMSPriority = amount",
+        "JMSType = msg.header.region AND JMSPriority = amount AND region = JMSType AND region==emea",
         "TRUE",
     ],
 )
