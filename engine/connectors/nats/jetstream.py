@@ -131,9 +131,9 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
     An existing consumer is used as it is.
 
     Raises:
-        HardFailureError: there is no JetStream or no such stream, the stream lacks a subject of the source, or the
-            consumer cannot be used by a source.
-        NotConnectedError: JetStream is not ready, or the connection is lost.
+        HardFailureError: there is no JetStream, the stream lacks a subject of the source, or the consumer cannot be
+            used by a source.
+        NotConnectedError: there is no such stream so far, JetStream is not ready, or the connection is lost.
     """
     name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
     key = f"source.{source.name}.stream"
@@ -210,7 +210,7 @@ def _translated(error: ApiError, source: NatsSourceConfig, where: str, key: str)
         return HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}")
     if error.err_code == _NO_STREAM:
         made = f'nats stream add {source.stream} --subjects "{",".join(source.destinations)}"'
-        return HardFailureError(f"{where} does not exist; make it, such as with: {made}")
+        return NotConnectedError(f"{where} does not exist; make it, such as with: {made}")
     if error.code >= _LATER:
         return NotConnectedError(f"JetStream says: {error}")
     return HardFailureError(f"{where}: JetStream says: {error}")
