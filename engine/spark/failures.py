@@ -5,13 +5,14 @@ The class of an error tells whether the query should be tried again.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from engine.errors import HardFailureError, ServerEndedError, UnreachableError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.router.failures import stopped_by_policy
 from engine.spark.hadoop_path import StorageUnavailableError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from engine.spark.row_counters import SendFailure
 
-__all__ = ["Cause", "failure_of", "query_failure", "send_failure", "spark_failure"]
+__all__ = ["Cause", "RecordRefusedError", "failure_of", "query_failure", "send_failure", "spark_failure"]
 
 Cause = tuple[str, str]
 """Java class name and message of a throwable."""
@@ -41,6 +42,7 @@ _FINAL = {
     "UnsupportedVersionException": "the Kafka broker is too old",
     "PolicyViolationException": "a policy of the Kafka cluster forbids a record",
     "InvalidRecordException": "Kafka rejects a record",
+    "UnknownTopicOrPartitionException": "Kafka does not have a topic",
 }
 _PASSING = {
     "TimeoutException",
@@ -58,16 +60,17 @@ _PASSING = {
     "NotEnoughReplicasAfterAppendException",
     "KafkaStorageException",
     "OffsetOutOfRangeException",
-    "UnknownTopicOrPartitionException",
     "UnknownServerException",
     "OutOfOrderSequenceException",
     "InterruptException",
 }
 _FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
-_REGISTRY = {
+_OWN: dict[str, type[Exception]] = {
+    "jmsbridge.kafka.UnusableTopicException": UnusableTopicError,
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
 }
+_REFUSED_RECORD = "jmsbridge.kafka.RefusedRecordException"
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _STORAGE, _STORAGE_PAGE = "org.apache.hadoop.", "wiki.apache.org/hadoop/"
@@ -80,6 +83,18 @@ _LOST_EXECUTOR = (
 )
 """Parts of Spark's messages about an executor or a cluster that has ended; a new start waits for another one."""
 _CAUSES_AT_MOST = 20
+
+
+class RecordRefusedError(Exception):
+    """Kafka has refused a record for its own sake: the next run does without it.
+
+    `refusal` is the message of `jmsbridge.kafka.RefusedRecordException`, a JSON object.
+    """
+
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
+        found = json.loads(refusal)
+        super().__init__(f"topic {found['topic']!r} does not take a record: {found['error']}")
 
 
 def query_failure(query: StreamingQuery) -> Exception | None:
@@ -108,7 +123,8 @@ def send_failure(failure: SendFailure) -> Exception:
 def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     """The error that a chain of Java exceptions, outermost first, stands for.
 
-    StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
+    StoppedByPolicyError for the policy `stop`; RecordRefusedError for a record that Kafka refuses, UnusableTopicError
+    for a topic that takes none; HardFailureError if Kafka or a schema registry refuses for good;
     KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
     long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost
     or that Kafka refuses in favour of its successor; RuntimeError for any other exception.
@@ -117,10 +133,13 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
         if stopped := stopped_by_policy(message):
             return stopped
     where = f" (topic {topic!r})" if topic else ""
+    for name, message in causes:
+        if name == _REFUSED_RECORD:
+            return RecordRefusedError(message)
     for name, message in reversed(causes):
         kind = name.rpartition(".")[2]
-        if name in _REGISTRY:
-            return _REGISTRY[name](message)
+        if name in _OWN:
+            return _OWN[name](message)
         if name.startswith(_KAFKA) and kind in _FINAL:
             return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):

@@ -11,14 +11,15 @@ import structlog
 from py4j.protocol import Py4JNetworkError
 
 from engine.errors import SetupError, UsageError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.delivery.back_off import BackOff
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
-from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
+from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import check_executors, task_slots, wait_for_slots
-from engine.spark.failures import query_failure, spark_failure
+from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.streams.nodes import GlobalTableNode
@@ -31,7 +32,7 @@ from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -124,6 +125,8 @@ def run_topology(
     """Runs a topology until `stop` is set.
 
     If Kafka or the file system of the state is away, the query is started again until `router.outage-timeout` is over.
+    A record that Kafka refuses is set aside: the query is started again and treats it as `on_failure` says. With
+    `degraded`, a topic that the topology lacks is waited for, without a limit.
 
     Args:
         config: the configuration, for Kafka's address and login, Spark's settings and the data folder.
@@ -136,7 +139,8 @@ def run_topology(
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
         TopologyError: the topology has faults.
-        HardFailureError: a topic is missing, or Kafka refuses something.
+        UnusableTopicError: without `degraded`, a topic is missing.
+        HardFailureError: Kafka refuses something.
         SetupError: the state is of another topology, or another process works with it.
         UnreachableError: Kafka, the file system of the state or the schema registry has been away for too long.
         ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
@@ -149,6 +153,8 @@ def run_topology(
     with session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
         outage, has_begun = Outage(config), False
+        refused: list[str] = []
+        lacking = BackOff()
 
         def begin_once(state: StateReader) -> None:
             nonlocal has_begun
@@ -159,8 +165,20 @@ def run_topology(
 
         while not stop.is_set():
             try:
-                _run(config, settings, spark, topology, stop, report, begin_once)
+                _run(config, settings, spark, topology, stop, report, begin_once, refused)
                 return
+            except RecordRefusedError as error:
+                refused.append(error.refusal)
+                _log.warning("query starts again without a record", topology=topology.name, reason=str(error))
+            except UnusableTopicError as error:
+                if degraded is None:
+                    raise
+                # Kafka is usable: it has answered.
+                outage.over()
+                seconds = lacking.next()
+                _log.warning("waiting for a topic", topology=topology.name, why=str(error), seconds=round(seconds, 1))
+                degraded(f"waiting for a topic: {error}")
+                stop.wait(seconds)
             except (KafkaUnavailableError, StorageUnavailableError) as error:
                 is_final = isinstance(error, StorageUnavailableError) and outage.is_too_long
                 if is_final or not (has_begun or degraded):
@@ -180,8 +198,12 @@ def _run(
     stop: Event,
     report: Callable[[TopologyFigures], None] | None,
     begin: Callable[[StateReader], None],
+    refused: Sequence[str],
 ) -> None:
-    """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away."""
+    """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away.
+
+    Raises RecordRefusedError for a record that Kafka refuses; `refused` holds the earlier ones.
+    """
     program = planned(config.schema, topology, spark, settings.on_failure)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
@@ -190,6 +212,7 @@ def _run(
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return
     ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
+    check_topology_outputs(config, topology.name, topology.outputs)
     folder = state_folder(config, spark, topology.name)
     lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
     try:
@@ -197,7 +220,7 @@ def _run(
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        _Query(config, settings, spark, program, kept, mode, lock).follow(stop, report)
+        _Query(config, settings, spark, program, kept, mode, lock, refused).follow(stop, report)
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:
@@ -227,6 +250,7 @@ class _Query:
         kept: KeptState,
         mode: Mode,
         lock: CheckpointLock,
+        refused: Sequence[str],
     ) -> None:
         self._spark = spark
         self._program = program
@@ -251,6 +275,7 @@ class _Query:
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
                 list(kept.dropped),
+                list(refused),
             ),
         )
 
