@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import structlog
 from py4j.protocol import Py4JNetworkError
 
-from engine.errors import SetupError, UsageError
 from engine.delivery.back_off import BackOff
+from engine.errors import SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
