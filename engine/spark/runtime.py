@@ -25,6 +25,7 @@ from engine.kafka.topics import (
     check_topics,
     create_missing,
     ensure_journal,
+    ensure_sink_topics,
     ensure_state_topic,
     limits,
     resolved,
@@ -331,13 +332,14 @@ class _Router:
             run.measure()
 
     def _refusals(self, config: Config, positions: Offsets) -> Refusals:
-        """Topics and messages that Kafka does not take at present; HardFailureError for a topic missing at the start."""
+        """Topics and messages that Kafka does not take now; HardFailureError for a topic that is missing at the start."""
         self._refused = {place: why for place, why in self._refused.items() if place[1] >= positions.get(place[0], 0)}
         if not self._has_checked:
             check_topics(config, ANSWER_SECONDS)
             self._has_checked = True
             return NO_REFUSALS
-        create_missing(config, ANSWER_SECONDS)
+        for step in (ensure_sink_topics, create_missing):
+            step(config, ANSWER_SECONDS)
         refusals = Refusals(unwritable(config, ANSWER_SECONDS), dict(self._refused))
         for why in refusals.topics.values():
             _log.error("messages become dead letters until their topic can be written", why=why)

@@ -58,6 +58,8 @@ _MOST_SHARES = 60
 _MOST_RECORDS = 500_000
 """Most records of a partition in one batch: a batch is one transaction, and what a restart repeats."""
 _COMMIT_MS = 100
+_MOST_REFUSED = 1000
+"""Most records that a run remembers as refused by Kafka."""
 _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
 _MAINTENANCE_SECONDS = 30.0
@@ -152,42 +154,72 @@ def run_topology(
     )
     with session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
-        outage, has_begun = Outage(config), False
-        refused: list[str] = []
-        lacking = BackOff()
+        attempts = _Attempts(config, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
-            nonlocal has_begun
-            outage.over()
-            if not has_begun:
+            is_first = not attempts.has_begun
+            attempts.begun()
+            if is_first:
                 begin(topology, state)
-            has_begun = True
 
         while not stop.is_set():
             try:
-                _run(config, settings, spark, topology, stop, report, begin_once, refused)
+                _run(config, settings, spark, topology, stop, report, begin_once, attempts.refused)
                 return
-            except RecordRefusedError as error:
-                refused.append(error.refusal)
-                _log.warning("query starts again without a record", topology=topology.name, reason=str(error))
-            except UnusableTopicError as error:
-                if degraded is None:
-                    raise
-                # Kafka is usable: it has answered.
-                outage.over()
-                seconds = lacking.next()
-                _log.warning("waiting for a topic", topology=topology.name, why=str(error), seconds=round(seconds, 1))
-                degraded(f"waiting for a topic: {error}")
-                stop.wait(seconds)
-            except (KafkaUnavailableError, StorageUnavailableError) as error:
-                is_final = isinstance(error, StorageUnavailableError) and outage.is_too_long
-                if is_final or not (has_begun or degraded):
-                    raise
-                seconds = outage.goes_on(error)
-                _log.warning("query starts again", topology=topology.name, reason=str(error), after_seconds=seconds)
-                if degraded is not None:
-                    degraded(f"trying again: {error}")
-                stop.wait(seconds)
+            except (RecordRefusedError, UnusableTopicError, KafkaUnavailableError, StorageUnavailableError) as error:
+                stop.wait(attempts.pause(error))
+
+
+class _Attempts:
+    """Attempts of one run: which errors another attempt may cure, and the pauses between them."""
+
+    def __init__(self, config: Config, name: str, degraded: Callable[[str], None] | None) -> None:
+        """Creates it before the first attempt; `degraded` is that of `run_topology`."""
+        self._name = name
+        self._degraded = degraded
+        self._outage = Outage(config)
+        self._lacking = BackOff()
+        self._lacks = 0
+        self.has_begun = False
+        """True once a query was about to start."""
+        self.refused: list[str] = []
+        """The records that Kafka has refused, see `RecordRefusedError.refusal`."""
+
+    def begun(self) -> None:
+        """Takes note that Kafka has all that the topology needs."""
+        self._outage.over()
+        self._lacks, self.has_begun = 0, True
+
+    def pause(self, error: Exception) -> float:
+        """The seconds to wait before the next attempt; raises the error if that is useless or nobody waits for it."""
+        if isinstance(error, RecordRefusedError):
+            self.refused[:] = [*self.refused, error.refusal][-_MOST_REFUSED:]
+            _log.warning("query starts again without a record", topology=self._name, reason=str(error))
+            return 0.0
+        if isinstance(error, UnusableTopicError):
+            self._lacks += 1
+            # Kafka may have missed for a moment only what it had at the start.
+            is_final = self._degraded is None and (self._lacks > 1 or not self.has_begun)
+        else:
+            is_final = isinstance(error, StorageUnavailableError) and self._outage.is_too_long
+            is_final = is_final or not (self.has_begun or self._degraded)
+        if is_final:
+            raise error
+        seconds = self._seconds(error)
+        _log.warning("query starts again", topology=self._name, reason=str(error), after_seconds=round(seconds, 1))
+        return seconds
+
+    def _seconds(self, error: Exception) -> float:
+        """The pause after an error, which is reported; UnreachableError after `router.outage-timeout`."""
+        if isinstance(error, UnusableTopicError):
+            # Kafka is usable: it has answered.
+            self._outage.over()
+            seconds, what = self._lacking.next(), "waiting for a topic"
+        else:
+            seconds, what = self._outage.goes_on(error), "trying again"
+        if self._degraded is not None:
+            self._degraded(f"{what}: {error}")
+        return seconds
 
 
 def _run(
