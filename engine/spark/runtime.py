@@ -332,7 +332,7 @@ class _Router:
             run.measure()
 
     def _refusals(self, config: Config, positions: Offsets) -> Refusals:
-        """Topics and messages that Kafka does not take now; HardFailureError for a topic that is missing at the start."""
+        """Topics and messages that Kafka does not take now; HardFailureError if a topic is missing at the start."""
         self._refused = {place: why for place, why in self._refused.items() if place[1] >= positions.get(place[0], 0)}
         if not self._has_checked:
             check_topics(config, ANSWER_SECONDS)
