@@ -41,13 +41,16 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
 def _lacking(config: Config, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
     wanted = list(dict.fromkeys((*topics.read, *topics.written)))
     described = Cluster(config, timeout_seconds).describe(wanted)
-    troubles: list[Finding] = []
+    missing, closed = [], []
     for topic in wanted:
         verb, right = ("reads", "READ") if topic in topics.read else ("writes", "WRITE")
         if is_missing(described[topic]):
-            what = f"it {verb} topic '{topic}', which does not exist"
-            troubles.append(warning(name, what, "create it: the topology waits for it"))
-            continue
-        problems = problems_of_access(topic, name, described[topic], (right,))
-        troubles += (warning(name, f"topic '{topic}' {each.what}", each.remedy) for each in problems)
-    yield from troubles or [ok(name, f"its topics are there: {listed(wanted)}")]
+            missing.append(f"it {verb} topic '{topic}', which does not exist")
+        else:
+            closed += problems_of_access(topic, name, described[topic], (right,))
+    if missing:
+        yield warning(name, "; ".join(missing), "create each: the topology waits for it")
+    for problem in closed:
+        yield warning(name, f"topic '{problem.topic}' {problem.what}", problem.remedy)
+    if not missing and not closed:
+        yield ok(name, f"its topics are there: {listed(wanted)}")
