@@ -25,7 +25,7 @@ import structlog
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
-from engine.kafka.topics import limits, unwritable
+from engine.kafka.topics import exists, limits, unwritable
 from engine.router import route
 from engine.router.refusals import Refusals
 from engine.spark.cluster import lease_seconds
@@ -171,6 +171,10 @@ class Recovery:
         routes = replace(
             self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
         )
+        if not exists(self.config, routes.letter_topic, ANSWER_SECONDS):
+            # Dead letters go to the present topic; what the former one held is gone with it.
+            present = self.config.routing.dead_letter_topic
+            routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
         return self.resolved(routes)
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:

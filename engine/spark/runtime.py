@@ -338,7 +338,7 @@ class _Router:
             check_topics(config, ANSWER_SECONDS)
             self._has_checked = True
             return NO_REFUSALS
-        for step in (ensure_sink_topics, create_missing):
+        for step in (ensure_journal, ensure_sink_topics, create_missing):
             step(config, ANSWER_SECONDS)
         refusals = Refusals(unwritable(config, ANSWER_SECONDS), dict(self._refused))
         for why in refusals.topics.values():
