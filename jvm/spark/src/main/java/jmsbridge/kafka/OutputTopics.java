@@ -132,6 +132,10 @@ public final class OutputTopics {
   public Known topic(String name) {
     isUsed = true;
     Known known = all.get(name);
+    if (known == null && !Topic.isValid(name)) {
+      // Not kept: such names come from records, and may be long and many.
+      return new Known(name);
+    }
     if (known == null) {
       if (all.size() >= MOST_TOPICS) {
         all.clear();

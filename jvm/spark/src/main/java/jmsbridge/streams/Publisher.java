@@ -134,11 +134,12 @@ final class Publisher implements Output, AutoCloseable {
         new ProducerRecord<>(topic, null, Math.max(time, 0), key, value, new RecordHeaders(headers));
     int size = AbstractRecords.estimateSizeInBytesUpperBound(
         RecordBatch.CURRENT_MAGIC_VALUE, compression, key, value, headers);
-    Way way = way(topic);
-    String why = whyNot(way.topic, record, size);
+    OutputTopics.Known known = topics.topic(topic);
+    String why = whyNot(known, record, size);
     if (why != null) {
       throw new UnpublishableException(why, record);
     }
+    Way way = way(topic, known);
     if (way.topic.limit() < batchBytes) {
       // The producer would split a batch that is larger than the topic's limit into batches of the same size.
       if (way.bytes + size > way.topic.limit()) {
@@ -149,8 +150,7 @@ final class Publisher implements Output, AutoCloseable {
     send(record, size, way);
   }
 
-  private Way way(String topic) {
-    OutputTopics.Known known = topics.topic(topic);
+  private Way way(String topic, OutputTopics.Known known) {
     Way way = ways.get(topic);
     if (way == null || way.topic != known) {
       way = new Way(known);
