@@ -12,6 +12,7 @@ import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -108,7 +109,13 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     ProducerRecord<byte[], byte[]> record =
         new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read));
-    producer.send(record, new Ending(failure, topic, partition, offset));
+    try {
+      producer.send(record, new Ending(failure, topic, partition, offset));
+    } catch (KafkaException thrown) {
+      // Interrupted while it waited for the topic, for example.
+      RowCounters.failed(partition, offset);
+      throw thrown;
+    }
   }
 
   /** Takes note of a send that has failed, in the producer's thread. */
