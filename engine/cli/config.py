@@ -16,13 +16,14 @@ from engine.cli.output import console, note, version
 from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
 from engine.private import create_file
-from routes.errors import ConfigurationError, Level
+from routes.errors import ConfigurationError, Fault, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from engine.doctor import Finding
     from routes.config import Change
-    from routes.errors import Fault
+    from routes.config.load import Linted
     from routes.model import Config
 
 __all__ = ["config", "diff", "init", "validate"]
@@ -30,6 +31,7 @@ __all__ = ["config", "diff", "init", "validate"]
 _TESTS = "routes.test.yaml"
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_CONNECT_SECONDS = 5.0
 _DIFFERENT = 1
 """Exit code when there is a difference."""
 
@@ -125,6 +127,7 @@ def _write(path: Path, text: str) -> None:
     "jms-bridge validate --json",
     "jms-bridge validate --format github test.properties production.properties",
     "jms-bridge validate --format sarif > faults.sarif",
+    "jms-bridge validate --connect",
 )
 def validate(
     files: Annotated[
@@ -141,10 +144,19 @@ def validate(
             help="Text; a JSON value for each fault; annotations for GitHub Actions; SARIF 2.1.0.",
         ),
     ] = FaultFormat.TEXT,
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect",
+            help="Also look, for five seconds at most, whether Kafka, the topics of routes and topologies, and the "
+            "system of each source and sink are there. Changes nothing.",
+        ),
+    ] = False,
 ) -> None:
-    """Check configurations and show every fault, with its line, column and remedy. Needs no server.
+    """Check configurations and show every fault, with its line, column and remedy. Without --connect, needs no server.
 
-    The exit code is 0 if the bridge would start with each of them (warnings are shown), else 2.
+    The exit code is 0 if the bridge would start with each of them (warnings are shown), else 2; with --connect that of
+    the first failure, as of `jms-bridge doctor`.
     """
     from routes.config import lint
 
@@ -153,6 +165,10 @@ def validate(
         raise UsageError(msg)
     form = FaultFormat.JSON if json_output else form
     linted = {file: lint(file) for file in files or [config]}
+    code = ConfigurationError.exit_code if any(found.config is None for found in linted.values()) else 0
+    if connect:
+        linted, found_code = _connected(linted)
+        code = code or found_code
     if form is FaultFormat.TEXT:
         for found in linted.values():
             for fault in found.faults:
@@ -161,8 +177,31 @@ def validate(
     else:
         for line in _for_programs([fault for found in linted.values() for fault in found.faults], form):
             typer.echo(line)
-    if any(found.config is None for found in linted.values()):
-        raise typer.Exit(ConfigurationError.exit_code)
+    if code:
+        raise typer.Exit(code)
+
+
+def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
+    """The results with what the servers lack as further faults, and the exit code of the first failure."""
+    from engine.doctor import Severity, examine_connections, exit_code
+
+    looked: dict[Path, Linted] = {}
+    findings: list[Finding] = []
+    for file, found in linted.items():
+        here = [] if found.config is None else examine_connections(found.config, _CONNECT_SECONDS)
+        findings += here
+        faults = (
+            Fault(
+                f"{each.name}: {each.found}",
+                each.remedy,
+                str(file),
+                level=Level.ERROR if each.state is Severity.FAILED else Level.WARNING,
+            )
+            for each in here
+            if each.state is not Severity.OK
+        )
+        looked[file] = dataclasses.replace(found, faults=(*found.faults, *faults))
+    return looked, exit_code(findings)
 
 
 def _summary(config: Config | None, faults: Sequence[Fault]) -> str:

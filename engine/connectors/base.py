@@ -24,6 +24,7 @@ __all__ = [
     "Delivery",
     "Exclusive",
     "Holding",
+    "MissingError",
     "NotConnectedError",
     "Outcome",
     "Outgoing",
@@ -123,6 +124,10 @@ class NotConnectedError(Exception):
         """`back_off_seconds` is the shortest wait where an early retry would be wrong, as after a refused login."""
         super().__init__(reason)
         self.back_off_seconds = back_off_seconds
+
+
+class MissingError(NotConnectedError):
+    """The system answers, and lacks what a source or sink needs of it, so far."""
 
 
 class RefusedError(Exception):

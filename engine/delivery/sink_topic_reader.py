@@ -15,7 +15,7 @@ import structlog
 from engine.delivery.open_offsets import CommittedPosition, OpenOffsets
 from engine.errors import ClientEndedError
 from engine.kafka.clients import HEARTBEAT_MS, SESSION_MS, consumer, member, sink_group
-from engine.kafka.errors import UNREACHABLE, is_fatal, is_text_too_long, refusal
+from engine.kafka.errors import MISSING, UNREACHABLE, is_fatal, is_text_too_long, refusal
 from engine.kafka.journal import JournalError
 from engine.kafka.offsets import committed_positions
 from engine.kafka.retry import Outage
@@ -77,7 +77,7 @@ class SinkTopicReader:
         self._asked = 0.0
         self._refusal: HardFailureError | None = None
         self._fatal: str | None = None
-        """Reason why Kafka's client has failed for good; None while it works."""
+        """What has ended the reader, with Kafka as its subject; None while the reader works."""
         self._rests = False
         self._took_at = 0.0
         self._early: list[TakenRecord] = []
@@ -103,7 +103,7 @@ class SinkTopicReader:
 
         Raises:
             HardFailureError: Kafka refuses the bridge.
-            ClientEndedError: Kafka's client has failed for good; a new reader has to be made.
+            ClientEndedError: Kafka's client has failed for good, or the topic is gone; a new reader has to be made.
             UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
         """
         self._took_at = time.monotonic()
@@ -294,7 +294,10 @@ class SinkTopicReader:
 
     def _on_error(self, error: KafkaError) -> None:
         if is_fatal(error):
-            self._fatal = self._fatal or error.str()
+            self._fatal = self._fatal or f"has shut out the reader of '{self._topic}': {error.str()}"
+        elif error.code() in MISSING:
+            # The next process makes the topic again.
+            self._fatal = self._fatal or f"does not have topic '{self._topic}' any more"
         elif refused := refusal(error, self._servers, f"topic '{self._topic}'"):
             self._refusal = refused
         elif error.code() in UNREACHABLE and self._outage is None:
@@ -304,7 +307,7 @@ class SinkTopicReader:
         if self._refusal:
             raise self._refusal
         if self._fatal:
-            msg = f"Kafka at {self._servers} has shut out the reader of '{self._topic}': {self._fatal}"
+            msg = f"Kafka at {self._servers} {self._fatal}"
             raise ClientEndedError(msg)
         if self._outage is None or time.monotonic() - self._asked < _ASK_SECONDS:
             return

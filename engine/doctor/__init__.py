@@ -4,6 +4,6 @@
 """
 
 from engine.doctor.checks import Finding, Severity, exit_code
-from engine.doctor.examination import examine
+from engine.doctor.examination import examine, examine_connections
 
-__all__ = ["Finding", "Severity", "examine", "exit_code"]
+__all__ = ["Finding", "Severity", "examine", "examine_connections", "exit_code"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import MissingError, NotConnectedError
 from engine.connectors.system import connector
-from engine.doctor.checks import Check, Finding, failed, ok
+from engine.doctor.checks import Check, Finding, failed, ok, warning
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
 from engine.doctor.kafka import check_kafka_source
 from engine.doctor.machine import check_port, listening
@@ -58,6 +58,9 @@ def _connection_finding(config: Config, broker: BrokerConfig, name: str, key: st
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
         found = connector(broker.type).check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
+    except MissingError as error:
+        found, _, remedy = str(error).rpartition("; ")
+        return warning(name, found, f"{remedy}; the {key.partition('.')[0]} waits for it")
     except NotConnectedError as error:
         return not_connected(name, key, config.url(broker), broker, error)
     return ok(name, found)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from routes.errors import Fault
     from routes.model import Config
 
-__all__ = ["examine"]
+__all__ = ["examine", "examine_connections"]
 
 _CONFIGURATION = "configuration"
 _HTTP_SECONDS = 1.0
@@ -63,6 +63,20 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
         checks += _brokers(config, seconds, running=running)
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
     return [_cleaned(finding, clean) for finding in (*findings, *looked)]
+
+
+def examine_connections(config: Config, timeout_seconds: float) -> list[Finding]:
+    """Returns the findings on Kafka, its topics, the topologies, and the system of each source and sink.
+
+    They are free of secrets. Takes `timeout_seconds` and some tenths at most.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    answer = ask_bridge(config, min(_HTTP_SECONDS, timeout_seconds / 2))
+    seconds = round(max(deadline - time.monotonic() - _LAST_WORDS_SECONDS, timeout_seconds / 4), 1)
+    running = answer is not None and answer.bridge == config.bridge_id
+    clean = Redactor(secrets_of(config))
+    looked = run(_brokers(config, seconds, running=running), deadline + _LAST_WORDS_SECONDS, lambda _: None)
+    return [_cleaned(finding, clean) for finding in looked]
 
 
 def _read(path: Path) -> tuple[Snapshot | None, Config | None, list[Finding]]:
@@ -129,11 +143,21 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     master = config.spark.get("spark.master")
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
+    if config.topologies and (running or not config.embedded_kafka):
+        look = partial(_topologies, config, seconds)
+        brokers.append(Check("topologies", look, REMEDY, UnreachableError))
     if uris_of(config):
         brokers.append(Check("file systems", partial(check_file_systems, config, seconds)))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]
+
+
+def _topologies(config: Config, seconds: float) -> Iterator[Finding]:
+    # Imported for topologies alone, since they take Spark's Python library with them.
+    from engine.doctor.topologies import check_topologies
+
+    yield from check_topologies(config, seconds)
 
 
 def _cleaned(finding: Finding, clean: Redactor) -> Finding:

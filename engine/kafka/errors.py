@@ -27,6 +27,7 @@ __all__ = [
     "UNKNOWN_MEMBER",
     "UNREACHABLE",
     "KafkaUnavailableError",
+    "UnusableTopicError",
     "is_fatal",
     "is_invalid_name",
     "is_of_unused_group",
@@ -89,6 +90,10 @@ _REMEDIES: Mapping[int, str] = {
 
 class KafkaUnavailableError(UnreachableError):
     """Kafka does not answer at present; a later attempt may succeed, and only a command ends."""
+
+
+class UnusableTopicError(HardFailureError):
+    """A part lacks a topic of its own, or the right to use it. A part of a bridge waits until it has it."""
 
 
 def is_fatal(error: KafkaError) -> bool:

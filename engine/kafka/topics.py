@@ -48,6 +48,7 @@ __all__ = [
     "limits",
     "resolved",
     "survey",
+    "unwritable",
 ]
 
 _GROWTH_BYTES = 64 * 1024
@@ -247,15 +248,32 @@ def check_topics(config: Config, timeout_seconds: float = 30.0) -> None:
         HardFailureError: a check failed; the text has a line for each topic.
         UnreachableError: no broker answers in time.
     """
+    if problems := _write_problems(config, timeout_seconds):
+        raise refused(config.bootstrap_servers, problems)
+
+
+def unwritable(config: Config, timeout_seconds: float = 30.0) -> dict[str, str]:
+    """The destinations that `check_topics` would refuse, each with the reason in one line that names it.
+
+    Raises:
+        HardFailureError: the dead-letter topic is one of them.
+        UnreachableError: no broker answers in time.
+    """
+    problems = _write_problems(config, timeout_seconds)
+    if letters := [problem for problem in problems if problem.topic == config.letter_topic]:
+        raise refused(config.bootstrap_servers, letters)
+    return {problem.topic: f"topic '{problem.topic}' {problem.what}" for problem in problems}
+
+
+def _write_problems(config: Config, timeout_seconds: float) -> list[Problem]:
+    """Problems of the topics that the router writes."""
     users = _written(config)
     described = Cluster(config, timeout_seconds).describe(users, PROPAGATION_SECONDS)
-    problems = [
+    return [
         problem
         for topic, found in described.items()
         for problem in problems_of_access(topic, users[topic], found, ("WRITE",))
     ]
-    if problems:
-        raise refused(config.bootstrap_servers, problems)
 
 
 def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:

@@ -9,7 +9,8 @@ from confluent_kafka.admin import NewTopic
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import admin
-from engine.kafka.cluster import Cluster, is_missing
+from engine.kafka.cluster import PROPAGATION_SECONDS, Cluster, is_missing, problems_of_access, refused
+from engine.kafka.errors import UnusableTopicError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["delete_topology_topics", "ensure_topology_topics", "partition_counts"]
+__all__ = ["check_topology_outputs", "delete_topology_topics", "ensure_topology_topics", "partition_counts"]
 
 _SECONDS = 30.0
 _HEADERS_BYTES = 1 << 20
@@ -28,21 +29,35 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
     """Number of partitions of each topic that the topology `name` reads.
 
     Raises:
-        HardFailureError: topics are missing, or Kafka does not let this user see them.
+        UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(config, _SECONDS).describe(topics)
+    found = Cluster(config, _SECONDS).describe(topics, PROPAGATION_SECONDS)
     missing = [f"'{topic}'" for topic, each in found.items() if is_missing(each)]
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or mend the name"
-        raise HardFailureError(msg)
+        raise UnusableTopicError(msg)
     counts = {}
     for topic, each in found.items():
         if isinstance(each, KafkaError):
             msg = f"topology '{name}': Kafka refuses its topic '{topic}': {each.str()}"
-            raise HardFailureError(msg)
+            raise UnusableTopicError(msg)
         counts[topic] = len(each.partitions)
     return counts
+
+
+def check_topology_outputs(config: Config, name: str, topics: Sequence[str]) -> None:
+    """Checks that the topics which the topology `name` always writes to exist, and that the bridge may write them.
+
+    Raises:
+        UnusableTopicError: a check failed; the text has a line for each topic.
+        UnreachableError: no broker answers in time.
+    """
+    found = Cluster(config, _SECONDS).describe(topics, PROPAGATION_SECONDS)
+    user = f"topology '{name}' writes it"
+    problems = [problem for topic in topics for problem in problems_of_access(topic, user, found[topic], ("WRITE",))]
+    if problems:
+        raise UnusableTopicError(str(refused(config.bootstrap_servers, problems)))
 
 
 def ensure_topology_topics(

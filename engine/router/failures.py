@@ -7,7 +7,7 @@ names of Kafka Connect where it defines one, so that tools for Kafka Connect can
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -18,6 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.headers import header, position
 from engine.router.language import declared_type, field_text
+from engine.router.refusals import NO_REFUSALS, Refusals
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.casts import INT, STRING, STRINGS, cast, from_json, try_cast
 from engine.streams.row import JvmFunctions, Row
@@ -26,6 +27,7 @@ from routes.model import Route
 
 __all__ = [
     "CHECKS",
+    "NOT_PUBLISHED",
     "UNMATCHED",
     "FailureCheck",
     "StoppedByPolicyError",
@@ -41,6 +43,9 @@ CHECKS = "checks"
 
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
+
+NOT_PUBLISHED = "not-published"
+"""Reason of a message that Kafka does not take while the router runs. It stops no router, whatever the policy."""
 
 _STOP = "jms-bridge:stop:"
 """Prefix of the text of the error that ends a query by policy `stop`."""
@@ -83,7 +88,7 @@ class FailureCheck:
     """The sentence for the error that stops the query: made from the route alone, without details of the message."""
 
 
-def checks(settings: RouteSettings) -> tuple[FailureCheck, ...]:
+def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[FailureCheck, ...]:
     """The checks that these routes need, in the order in which they are made.
 
     Without a limit that a journal record could exceed, no size is checked.
@@ -95,6 +100,8 @@ def checks(settings: RouteSettings) -> tuple[FailureCheck, ...]:
         made.append(_destination(settings))
     if any(limit < settings.max_message_bytes + FRAMING_BYTES for limit in settings.limits.values()):
         made.append(_size(settings))
+    if refusals:
+        made.append(_not_published(settings, refusals))
     return tuple(made)
 
 
@@ -195,6 +202,28 @@ def _size(settings: RouteSettings) -> FailureCheck:
         return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
 
     return FailureCheck("too-large", "publish", fails, says, stops)
+
+
+def _not_published(settings: RouteSettings, refusals: Refusals) -> FailureCheck:
+    places = {f"{partition}:{offset}": why for (partition, offset), why in refusals.messages.items()}
+
+    def why(row: Row) -> Column:
+        """The reason; NULL for a message that Kafka takes, as far as is known."""
+        place = F.concat(cast(row.partition, STRING), F.lit(":"), cast(row.offset, STRING))
+        return F.coalesce(_looked_up(refusals.topics, settings.topics(row)), _looked_up(places, place))
+
+    def fails(row: Row) -> Column:
+        return why(row).isNotNull()
+
+    return FailureCheck(NOT_PUBLISHED, "publish", fails, why, lambda _: "Kafka does not take the record")
+
+
+def _looked_up(texts: Mapping[str, str], key: Column) -> Column:
+    """The text of a key; NULL for any other key."""
+    found = cast(F.lit(None), STRING)
+    for text in dict.fromkeys(texts.values()):
+        found = F.when(key.isin(*(each for each, its in texts.items() if its == text)), F.lit(text)).otherwise(found)
+    return found
 
 
 def _declared_size(row: Row) -> Column:

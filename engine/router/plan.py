@@ -8,7 +8,7 @@ policy decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from engine.message import DESTINATION, ORIGIN, ROUTE
 from engine.router.failures import (
     CHECKS,
+    NOT_PUBLISHED,
     UNMATCHED,
     FailureCheck,
     checks,
@@ -24,9 +25,10 @@ from engine.router.failures import (
 )
 from engine.router.headers import header, styled
 from engine.router.language import MessageCondition, RoutingLanguage, field_text
-from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
+from engine.router.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
 from engine.streams.casts import BIGINT, BINARY, STRING, cast, try_cast
 from engine.streams.dsl import Stream, StreamsBuilder
+from engine.streams.nodes import RowFunction
 from engine.streams.row import Row
 from engine.streams.topology import Topology
 from routes.model import Config, NonDurable, Policy, Unmatched
@@ -143,21 +145,31 @@ def _with_headers(row: Row, settings: RouteSettings) -> Row:
 
 def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple[FailureCheck, ...]) -> list[Stream]:
     """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
-    policies = settings.policies
-    used = set(policies.values.values())
+    used = set(settings.policies.values.values())
+    never_stops = next((index for index, check in enumerate(made) if check.reason == NOT_PUBLISHED), None)
+    if never_stops is not None and Policy.STOP in used:
+        used.add(Policy.DEAD_LETTER)
+
+    def applied(row: Row) -> Column:
+        chosen = settings.policies(row)
+        if never_stops is None:
+            return chosen
+        stops = (row.branch(CHECKS) == never_stops) & (chosen == Policy.STOP.value)
+        return F.when(stops, F.lit(Policy.DEAD_LETTER.value)).otherwise(chosen)
+
     branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}
     split = failed[0].merge(*failed[1:], name="failed").split("policy")
     for policy, name in branches.items():
         if policy in used:
-            split.branch(_same(policies, policy) if len(used) > 1 else _ALWAYS, name=name)
+            split.branch(_is(applied, policy) if len(used) > 1 else _ALWAYS, name=name)
     streams = {stream.name: stream for stream in split.no_default_branch()}
     if "stopped" in streams:
         streams["stopped"].fail(lambda row: stop_message(row, settings, made), name="stop")
     return [stream for name, stream in streams.items() if name == "dead-lettered"]
 
 
-def _same(values: ByBranch, value: str) -> Callable[[Row], Column]:
-    return lambda row: values(row) == value
+def _is(value: RowFunction, expected: str) -> RowFunction:
+    return lambda row: value(row) == expected
 
 
 def _milliseconds(now: Column | None) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from engine.router.failures import CHECKS, UNMATCHED, checks
 from engine.router.language import field_text
 from engine.router.plan import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
+from engine.router.refusals import NO_REFUSALS, Refusals
 from engine.router.route_settings import ROUTES, RouteSettings
 from engine.streams.compile import Compiled, compile_topology
 from routes.model import Config, Policy
@@ -46,7 +47,11 @@ class Routed:
 
 
 def route(
-    frame: DataFrame, config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None
+    frame: DataFrame,
+    config: Config,
+    limits: Mapping[str, int] | None = None,
+    now: Column | None = None,
+    refusals: Refusals = NO_REFUSALS,
 ) -> Routed:
     """Routes every message of a frame; needs a Spark session, which may be local, and no broker.
 
@@ -56,11 +61,12 @@ def route(
         config: configuration with the routes and their policies.
         limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.
         now: milliseconds since 1970; see `engine.router.plan.topology`.
+        refusals: what Kafka does not take.
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
     settings = RouteSettings.of(config, limits or {})
-    made = checks(settings)
+    made = checks(settings, refusals)
     reasons = tuple(check.reason for check in made)
     compiled = compile_topology(build(config, settings, made, now), frame)
     outcomes = (

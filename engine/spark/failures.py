@@ -5,13 +5,14 @@ The class of an error tells whether the query should be tried again.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from engine.errors import HardFailureError, ServerEndedError, UnreachableError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.router.failures import stopped_by_policy
 from engine.spark.hadoop_path import StorageUnavailableError
 
@@ -20,14 +21,22 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.spark.row_counters import SendFailure
+    from engine.spark.row_counters import RefusedMessage, SendFailure
 
-__all__ = ["Cause", "failure_of", "query_failure", "send_failure", "spark_failure"]
+__all__ = [
+    "Cause",
+    "MessagesRefusedError",
+    "RecordRefusedError",
+    "failure_of",
+    "query_failure",
+    "send_failure",
+    "spark_failure",
+]
 
 Cause = tuple[str, str]
 """Java class name and message of a throwable."""
 
-_KAFKA = "org.apache.kafka.common.errors.", "org.apache.kafka.clients.consumer."
+_KAFKA = "org.apache.kafka.common.errors.", "org.apache.kafka.common.Invalid", "org.apache.kafka.clients.consumer."
 _FINAL = {
     "InvalidTopicException": "Kafka takes the name of a topic for invalid",
     "TopicAuthorizationException": "not authorised to use a topic",
@@ -41,7 +50,9 @@ _FINAL = {
     "UnsupportedVersionException": "the Kafka broker is too old",
     "PolicyViolationException": "a policy of the Kafka cluster forbids a record",
     "InvalidRecordException": "Kafka rejects a record",
+    "InvalidTimestampException": "Kafka does not take a record because of its time",
 }
+_MISSING = "UnknownTopicOrPartitionException"
 _PASSING = {
     "TimeoutException",
     "DisconnectException",
@@ -58,16 +69,17 @@ _PASSING = {
     "NotEnoughReplicasAfterAppendException",
     "KafkaStorageException",
     "OffsetOutOfRangeException",
-    "UnknownTopicOrPartitionException",
     "UnknownServerException",
     "OutOfOrderSequenceException",
     "InterruptException",
 }
 _FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
-_REGISTRY = {
+_OWN: dict[str, type[Exception]] = {
+    "jmsbridge.kafka.UnusableTopicException": UnusableTopicError,
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
 }
+_REFUSED_RECORD = "jmsbridge.kafka.RefusedRecordException"
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _STORAGE, _STORAGE_PAGE = "org.apache.hadoop.", "wiki.apache.org/hadoop/"
@@ -80,6 +92,34 @@ _LOST_EXECUTOR = (
 )
 """Parts of Spark's messages about an executor or a cluster that has ended; a new start waits for another one."""
 _CAUSES_AT_MOST = 20
+
+
+class RecordRefusedError(Exception):
+    """Kafka has refused a record for its own sake: the next run does without it.
+
+    `refusal` is the message of `jmsbridge.kafka.RefusedRecordException`, a JSON object.
+    """
+
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
+        found = json.loads(refusal)
+        super().__init__(f"topic {found['topic']!r} does not take a record: {found['error']}")
+
+
+class MessagesRefusedError(Exception):
+    """Kafka has refused records of the router for their own sakes: the next query makes dead letters of them.
+
+    `messages` holds the reasons by journal partition and offset.
+    """
+
+    def __init__(self, refused: Sequence[RefusedMessage]) -> None:
+        self.messages = {(each.partition, each.offset): _refusal(each.failure) for each in refused}
+        super().__init__(next(iter(self.messages.values())))
+
+
+def _refusal(failure: SendFailure) -> str:
+    kind = failure.kind.rpartition(".")[2]
+    return f"topic '{failure.topic}' does not take the record: {_FINAL.get(kind, kind)}: {failure.detail}"
 
 
 def query_failure(query: StreamingQuery) -> Exception | None:
@@ -108,23 +148,21 @@ def send_failure(failure: SendFailure) -> Exception:
 def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     """The error that a chain of Java exceptions, outermost first, stands for.
 
-    StoppedByPolicyError for the policy `stop`; HardFailureError if Kafka or a schema registry refuses for good;
+    StoppedByPolicyError for the policy `stop`; RecordRefusedError for a record that Kafka refuses, UnusableTopicError
+    for a topic that takes none; HardFailureError if Kafka or a schema registry refuses for good;
     KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
     long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost
     or that Kafka refuses in favour of its successor; RuntimeError for any other exception.
     """
-    for _, message in causes:
+    for name, message in causes:
         if stopped := stopped_by_policy(message):
             return stopped
+        if name == _REFUSED_RECORD:
+            return RecordRefusedError(message)
     where = f" (topic {topic!r})" if topic else ""
     for name, message in reversed(causes):
-        kind = name.rpartition(".")[2]
-        if name in _REGISTRY:
-            return _REGISTRY[name](message)
-        if name.startswith(_KAFKA) and kind in _FINAL:
-            return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
-        if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
-            return KafkaUnavailableError(f"{kind}{where}: {message}")
+        if found := _known(name, message, where):
+            return found
     for name, message in causes:
         if name.startswith(_STORAGE) or _STORAGE_PAGE in message:
             return StorageUnavailableError(f"the file system of the checkpoint fails: {message.partition(chr(10))[0]}")
@@ -132,6 +170,20 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
         return ServerEndedError(lost)
     name, message = causes[-1]
     return RuntimeError(f"Spark's query ended: {name.rpartition('.')[2]}: {message.partition(chr(10))[0]}")
+
+
+def _known(name: str, message: str, where: str) -> Exception | None:
+    """The error for one of the bridge's own Java exceptions, or of Kafka's; None for any other."""
+    kind = name.rpartition(".")[2]
+    if name in _OWN:
+        return _OWN[name](message)
+    if name.startswith(_KAFKA) and kind in _FINAL:
+        return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
+    if name.startswith(_KAFKA) and kind == _MISSING:
+        return UnusableTopicError(f"Kafka does not have a topic{where}: {message}")
+    if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):
+        return KafkaUnavailableError(f"{kind}{where}: {message}")
+    return None
 
 
 def _lost(causes: Sequence[Cause]) -> str | None:

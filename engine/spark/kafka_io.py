@@ -141,6 +141,13 @@ class KafkaIO:
         """Closes the sink's producers, in the background; to be called when no query runs."""
         self._jvm.Producers.close()
 
+    def give_up(self, seconds: float) -> None:
+        """Closes the sink's producers, which give up what they cannot deliver in this time.
+
+        That is right for records of a topic that is gone. To be called when no query runs.
+        """
+        self._jvm.Producers.close(round(seconds * 1000))
+
     @property
     def _jvm(self) -> Any:
         """The Java package `jmsbridge.kafka`."""

@@ -25,8 +25,9 @@ import structlog
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
-from engine.kafka.topics import limits, resolved
+from engine.kafka.topics import exists, limits, unwritable
 from engine.router import route
+from engine.router.refusals import Refusals
 from engine.spark.cluster import lease_seconds
 from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
@@ -38,7 +39,7 @@ from routes.errors import ConfigurationError
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -80,6 +81,10 @@ class Recovery:
     """Time of `time.monotonic` from which on no other driver works with the checkpoint."""
     report: Callable[[str], None]
     """Called with a line for users about the progress of the recovery."""
+    refused: Mapping[tuple[int, int], str]
+    """Messages that Kafka has refused, see `Refusals.messages`."""
+    resolved: Callable[[Config], Config]
+    """Resolves templates of topics, see `engine.kafka.topics.resolved`."""
 
     def run(self, last: RouterProgress | None) -> Generation:
         """Makes the next generation; `last` is the progress of the last one, None before the first start.
@@ -166,14 +171,18 @@ class Recovery:
         routes = replace(
             self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
         )
-        return resolved(routes, ANSWER_SECONDS)
+        if not exists(self.config, routes.letter_topic, ANSWER_SECONDS):
+            # Dead letters go to the present topic; what the former one held is gone with it.
+            present = self.config.routing.dead_letter_topic
+            routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
+        return self.resolved(routes)
 
     def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """Starts and ends of the parts of existing outputs that the last run may have written."""
         topics = outputs(routes)
         after = self._settled_ends(topics)
         if vanished := sorted(set(topics) - set(after)):
-            _log.warning("topics of the last run are gone; records not yet sent to them are not sent", topics=vanished)
+            _log.warning("topics of the last run are gone; messages for them become dead letters", topics=vanished)
         before, after = in_both(self.kafka.starts(after), after)
         for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
             for topic, offsets in before.items():
@@ -219,7 +228,8 @@ class Recovery:
             time.sleep(_STILL_SECONDS)
 
     def _publish(self, routes: Config, frame: DataFrame, topics: Topics) -> None:
-        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now())
+        refusals = Refusals(unwritable(routes, ANSWER_SECONDS), self.refused)
+        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now(), refusals)
         self.counters.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
         self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())))
@@ -249,10 +259,7 @@ def in_both(starts: Topics, ends: Topics) -> tuple[Topics, Topics]:
 
 def outputs(config: Config) -> list[str]:
     """The topics to which the router of a configuration publishes, dead letters included."""
-    topics = {topic for route in config.routes for topic in route.target.topics}
-    if config.router_dead_letters:
-        topics.add(config.letter_topic)
-    return sorted(topics)
+    return sorted({topic for route in config.routes for topic in route.target.topics} | {config.letter_topic})
 
 
 def routes_text(config: Config) -> str:

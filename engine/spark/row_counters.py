@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engine.router import RoutingOutcome
 
-__all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "RowCounters", "RowCounts", "SendFailure"]
+__all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "RefusedMessage", "RowCounters", "RowCounts", "SendFailure"]
 
 INTERCEPTOR = "jmsbridge.Sends"
 """Class for the `interceptor.classes` of the sink's producers; it counts `sent`, `acknowledged` and `failed`."""
@@ -78,6 +78,22 @@ class SendFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedMessage:
+    """Message whose record Kafka has refused for its own sake."""
+
+    partition: int
+    """Journal partition of the message, with `offset` its position."""
+    offset: int
+    failure: SendFailure
+
+    @classmethod
+    def of(cls, encoded: str) -> RefusedMessage:
+        """Reads what `jmsbridge.Sends` tells."""
+        partition, offset, *failure = base64.b64decode(encoded).decode().split("\n", 4)
+        return cls(int(partition), int(offset), SendFailure(*failure))
+
+
+@dataclass(frozen=True, slots=True)
 class RowCounts:
     """Reading of the JVM's figures since `begin`."""
 
@@ -107,6 +123,8 @@ class RowCounts:
     """Journal partitions that tasks of real-time mode wait on or read."""
     looked: bool = False
     """True once a task of batch mode has read all of its first batch, or there was nothing to read."""
+    refused: tuple[RefusedMessage, ...] = ()
+    """Messages that Kafka has refused since `begin`, a thousand of each process at most."""
 
     @classmethod
     def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
@@ -143,6 +161,7 @@ class RowCounts:
             unnoted=total("unnoted"),
             reading=frozenset(partition for figures in processes for partition in figures["reading"]),
             looked=any(figures["looked"] for figures in processes),
+            refused=tuple(RefusedMessage.of(each) for figures in processes for each in figures["refused"]),
         )
 
     @property

@@ -10,7 +10,7 @@ import structlog
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import offset_summary
 from engine.spark.cluster import check_executors
-from engine.spark.failures import query_failure, send_failure
+from engine.spark.failures import MessagesRefusedError, query_failure, send_failure
 from engine.spark.session import running_tasks
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ __all__ = ["Run"]
 
 _DRAIN_SECONDS, _FLUSH_SECONDS, _POLL_SECONDS = 5.0, 10.0, 0.1
 _NOTE_SECONDS = 3.0
+_REPORT_SECONDS = 3.0
+"""Time in which executors report what ended the query."""
 
 _log = structlog.get_logger(__name__)
 
@@ -75,7 +77,13 @@ class Run:
 
     def check(self, reading: RowCounts) -> None:
         """Raises the error for which the query cannot continue, if there is one."""
-        if failure := query_failure(self._query):
+        failure = query_failure(self._query)
+        if failure and not reading.refused:
+            _wait(self._counters.has_all_reports, _REPORT_SECONDS)
+            reading = self._counters.read()
+        if reading.refused:
+            raise MessagesRefusedError(reading.refused)
+        if failure:
             raise failure
         if not self._query.isActive:
             msg = "Spark's query ended by itself"

@@ -1,13 +1,16 @@
 """Main loop of the router: recovery, the query, figures every second, and the handling of failures.
 
-There are three kinds of failure. One that only the operator can repair ends the router with an error that states the
-remedy. One that may pass (Kafka gone, a partition without a leader) starts the query again through recovery, until it
-has lasted for `router.outage-timeout`. Any other failure ends the process; the supervisor starts it again.
+What Kafka does not take while the router runs, since its topic was deleted or for its own sake, becomes dead letters:
+the query starts again and sends it no more. There are three kinds of failure. One that only the operator can repair
+ends the router with an error that states the remedy. One that may pass (Kafka gone, a partition without a leader)
+starts the query again through recovery, until it has lasted for `router.outage-timeout`. Any other failure ends the
+process; the supervisor starts it again.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -15,17 +18,27 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from engine.errors import HardFailureError, ServerEndedError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topics import check_topics, ensure_journal, ensure_state_topic, limits, resolved
+from engine.kafka.topics import (
+    check_topics,
+    create_missing,
+    ensure_journal,
+    ensure_sink_topics,
+    ensure_state_topic,
+    limits,
+    resolved,
+    unwritable,
+)
 from engine.printable import listed
 from engine.router import route
 from engine.router.failures import StoppedByPolicyError
+from engine.router.refusals import NO_REFUSALS, Refusals
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots, wait_for_slots
-from engine.spark.failures import spark_failure
+from engine.spark.failures import MessagesRefusedError, spark_failure
 from engine.spark.generation import Generations
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.kafka_io import KafkaIO
@@ -54,7 +67,7 @@ if TYPE_CHECKING:
     from engine.router import Routed
     from engine.spark.generation import Generation
     from engine.telemetry.status import Reporter
-    from routes.model import Config
+    from routes.model import Config, Route
 
 __all__ = ["Revisions", "run_router"]
 
@@ -67,6 +80,10 @@ _UNANSWERED_SECONDS = 10.0
 """Time without a confirmation of sent records after which the router reports that it is degraded."""
 _HEALTHY_SECONDS = 15.0
 """Running time of a query after which an outage counts as over."""
+_GIVE_UP_SECONDS = 10.0
+"""Time that producers have for other records when a topic is gone."""
+_LOOK_SECONDS = 5.0
+"""Interval at which topics that take no records are looked at again."""
 _LOCK_SECONDS = 30.0
 """Greatest time to wait for the lock of the checkpoint."""
 
@@ -160,6 +177,11 @@ class _Router:
         self._store = PositionStore(config)
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
+        self._has_checked = False
+        """True once all topics could be written: what is missing later was deleted while the router runs."""
+        self._refused: dict[tuple[int, int], str] = {}
+        self._resolved_topics: dict[str, set[str]] = {}
+        """Topics that each template of topics has stood for so far."""
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
@@ -168,11 +190,14 @@ class _Router:
                 if not self._has_slots(stop):
                     return
                 self._status.state(State.STARTING, "finding out what the last run has published")
-                config = resolved(self._config, ANSWER_SECONDS)
+                config = self._resolved(self._config)
                 self._route(config, self._recovered(config), stop)
+            except MessagesRefusedError as error:
+                self._refused |= error.messages
+                _log.warning("query starts again without messages", messages=len(error.messages), reason=str(error))
             except (PySparkException, Py4JJavaError) as error:
                 self._retry(spark_failure(error), stop)
-            except (KafkaUnavailableError, StorageUnavailableError, StoppedByPolicyError) as error:
+            except (KafkaUnavailableError, StorageUnavailableError, StoppedByPolicyError, UnusableTopicError) as error:
                 self._retry(error, stop)
             self._began = time.monotonic()
 
@@ -211,12 +236,27 @@ class _Router:
             self._spark_metrics,
             self._alone_since,
             self._report_progress,
+            self._refused,
+            self._resolved,
         )
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)
         self._store.begin(generation)
         self._generations.remove_before(generation)
         return generation
+
+    def _resolved(self, config: Config) -> Config:
+        """The configuration with its templates of topics resolved, also to topics that were deleted meanwhile."""
+        now = resolved(config, ANSWER_SECONDS)
+        return replace(now, routes=tuple(map(self._known, now.routes)))
+
+    def _known(self, resolved_route: Route) -> Route:
+        target = resolved_route.target
+        if target.topic is not None:
+            return resolved_route
+        known = self._resolved_topics.setdefault(str(target), set())
+        known.update(target.topics)
+        return replace(resolved_route, target=replace(target, topics=tuple(sorted(known))))
 
     def _report_progress(self, what: str) -> None:
         self._status.state(State.STARTING, what)
@@ -230,7 +270,7 @@ class _Router:
         """Waits before the next attempt if that may succeed; otherwise raises the error."""
         if isinstance(error, StoppedByPolicyError):
             self._meter.stopped(error)
-        if not isinstance(error, (KafkaUnavailableError, StorageUnavailableError)):
+        if not isinstance(error, (KafkaUnavailableError, StorageUnavailableError, UnusableTopicError)):
             raise error from None
         if isinstance(error, StorageUnavailableError) and self._outage.is_too_long:
             raise error
@@ -243,11 +283,11 @@ class _Router:
 
     def _route(self, config: Config, generation: Generation, stop: Event) -> None:
         start = generation.start
-        check_topics(config, ANSWER_SECONDS)
+        refusals = self._refusals(config, start.positions)
         known = limits(config, ANSWER_SECONDS)
 
         def routed_by(frame: DataFrame) -> Routed:
-            return route(frame, config, known, self._counters.now())
+            return route(frame, config, known, self._counters.now(), refusals)
 
         routed = routed_by(self._kafka_io.follow(start.positions))
         self._counters.begin(routed.outcomes, len(config.routes))
@@ -263,7 +303,7 @@ class _Router:
             self._is_new = False
             self._revisions.in_force()
         try:
-            begun = time.monotonic()
+            begun = looked = time.monotonic()
             while not stop.wait(_READ_SECONDS if readiness.ready else _READY_SECONDS):
                 reading = run.measure()
                 run.check(reading)
@@ -271,9 +311,13 @@ class _Router:
                 readiness.update(reading)
                 run.note()
                 vitals.measure(generation.commits())
-                self._check(sampler)
-                self._report(sampler, run, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS)
-                if self._renew():
+                self._check(sampler, refusals)
+                self._report(
+                    sampler, run, refusals, ready=readiness.ready, settled=time.monotonic() - begun > _HEALTHY_SECONDS
+                )
+                is_due = bool(refusals.topics) and time.monotonic() - looked > _LOOK_SECONDS
+                looked = time.monotonic() if is_due else looked
+                if self._renew() or (is_due and self._has_changed(config, refusals)):
                     # No drain: messages keep coming, and those still in the journal are routed by the new routes.
                     run.stop(drain=False)
                     return
@@ -282,8 +326,32 @@ class _Router:
         finally:
             sampler.close()
             query.stop()
+            if sampler.missing:
+                self._kafka_io.give_up(_GIVE_UP_SECONDS)
             self._kafka_io.close()
             run.measure()
+
+    def _refusals(self, config: Config, positions: Offsets) -> Refusals:
+        """Topics and messages that Kafka does not take now; HardFailureError if a topic is missing at the start."""
+        self._refused = {place: why for place, why in self._refused.items() if place[1] >= positions.get(place[0], 0)}
+        if not self._has_checked:
+            check_topics(config, ANSWER_SECONDS)
+            self._has_checked = True
+            return NO_REFUSALS
+        for step in (ensure_journal, ensure_sink_topics, create_missing):
+            step(config, ANSWER_SECONDS)
+        refusals = Refusals(unwritable(config, ANSWER_SECONDS), dict(self._refused))
+        for why in refusals.topics.values():
+            _log.error("messages become dead letters until their topic can be written", why=why)
+        return refusals
+
+    def _has_changed(self, config: Config, refusals: Refusals) -> bool:
+        """True if other topics cannot be written than `refusals` says."""
+        try:
+            return unwritable(config, ANSWER_SECONDS) != refusals.topics
+        except KafkaUnavailableError as error:
+            _log.debug("topics are not looked at again", why=str(error))
+            return False
 
     def _has_records(self, positions: Offsets) -> bool:
         """True if the journal has records from `positions` on: the first batch compiles the routing, and soon."""
@@ -291,7 +359,7 @@ class _Router:
         ends = self._kafka.ends([journal]).get(journal, {})
         return any(end > positions.get(partition, 0) for partition, end in ends.items())
 
-    def _check(self, sampler: LagSampler) -> None:
+    def _check(self, sampler: LagSampler, refusals: Refusals) -> None:
         """Raises errors that the query itself would notice late or never."""
         journal = self._config.journal.topic
         if isinstance(sampler.error, HardFailureError):
@@ -299,8 +367,9 @@ class _Router:
         if journal in sampler.missing:
             msg = f"the journal {journal!r} was deleted while the router runs; restore it and start the bridge again"
             raise HardFailureError(msg)
-        if sampler.missing:
-            check_topics(self._config, ANSWER_SECONDS)
+        if missing := sorted(sampler.missing - refusals.topics.keys()):
+            msg = f"topics were deleted while the router runs: {listed(missing)}"
+            raise UnusableTopicError(msg)
         self._check_slots(sampler.partitions)
 
     def _check_slots(self, partitions: int) -> None:
@@ -314,7 +383,7 @@ class _Router:
         msg = f"the journal has {partitions} partitions now; a start with more task slots is needed"
         raise RuntimeError(msg)
 
-    def _report(self, sampler: LagSampler, run: Run, *, ready: bool, settled: bool) -> None:
+    def _report(self, sampler: LagSampler, run: Run, refusals: Refusals, *, ready: bool, settled: bool) -> None:
         """Reports the router's state, from Kafka's last answers; `settled`: the query has run for _HEALTHY_SECONDS."""
         up = time.monotonic() - sampler.contact < _SILENCE_SECONDS
         self._metrics.connection(up)
@@ -334,6 +403,10 @@ class _Router:
             return
         if not ready:
             self._status.state(State.STARTING, "waiting for Spark to read the journal")
+            return
+        if refusals.topics:
+            why = "; ".join(refusals.topics.values())
+            self._status.state(State.DEGRADED, f"{why}: messages for it become dead letters")
             return
         count = len(self._config.own_routes)
         self._status.state(State.READY, f"{count} route{'s' * (count != 1)}, {self._config.router.mode}")

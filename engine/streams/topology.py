@@ -61,6 +61,12 @@ class Topology:
         """The nodes that read topics."""
         return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The topics that it writes to, each once; without those that records choose, and the internal ones."""
+        sinks = (node for node in self.nodes if isinstance(node, SinkNode))
+        return tuple(dict.fromkeys(topic for sink in sinks for topic in _constant_topics(sink)))
+
     def internal_topics(self, node: Node) -> tuple[str, ...]:
         """The internal topics through which records pass in a node; the last one is that of its results."""
         parts: tuple[str, ...] = ()

@@ -4,7 +4,8 @@ A `ProcessSupervisor` starts one part, releases it, extends its lease, starts it
 `ProcessGroup` holds those of a bridge.
 
 A source or sink ends the bridge by what Kafka refuses, which concerns every part; by what its own system refuses, or
-its machine lacks, only in its first process and before it was ready. Else it is started again, however often.
+its machine lacks, only in its first process and before it was ready. Else it is started again, however often. A
+topology never ends the bridge: whatever it ends with, it is started again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
-__all__ = ["LONGEST_STOP_SECONDS", "EarlyDeathsError", "ProcessGroup", "ProcessSupervisor"]
+__all__ = ["LONGEST_STOP_SECONDS", "PartFailedError", "ProcessGroup", "ProcessSupervisor"]
 
 _log = structlog.get_logger(__name__)
 
@@ -42,6 +43,8 @@ LONGEST_STOP_SECONDS = {
 """Time that the parts of each stage may take to stop before they are killed."""
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_LONGEST_TOPOLOGY_PAUSE_SECONDS = 120.0
+"""Longest pause of a topology, each of whose processes starts Spark."""
 _READY_PAUSE_SECONDS = 4.0
 """Longest pause after the death of a part that was ready; what it died of, such as a lost host, may be over."""
 _KILLED_SECONDS = 0.01
@@ -57,8 +60,12 @@ _OF_EVERY_PART = (HardFailureError, SoftFailureError, UnreachableError)
 """Errors of Kafka and of the routes, which no part of the bridge can work with."""
 
 
-class EarlyDeathsError(BridgeError):
-    """A source or sink has died too often before it was ready. It is tried again: the other parts can go on."""
+class PartFailedError(BridgeError):
+    """A part cannot work as it is configured. It is tried again: the other parts can go on.
+
+    Raised for a source or sink that has died too often before it was ready, and for a topology that its first process
+    has refused.
+    """
 
 
 class ProcessSupervisor:
@@ -88,7 +95,7 @@ class ProcessSupervisor:
 
         Raises:
             BridgeError: the part ended with an error that no restart helps, or died too often before it was ready.
-            EarlyDeathsError: a source or sink did the latter; it is tended further.
+            PartFailedError: a part that no other part needs did one of these; it is tended further.
         """
         now = time.monotonic()
         if self.child.running and self.child.released and now >= until:
@@ -166,7 +173,7 @@ class ProcessSupervisor:
         self._metrics.component(name, up=False)
         failure = None if status.exit_code is None else _KNOWN.get(status.exit_code, BridgeError)
         is_passing = self._is_passing(failure)
-        if failure is not None and not is_passing:
+        if failure is not None and not is_passing and not self._is_topology:
             self._board.down(name, status.error or "")
             raise failure(status.error)
         if self._is_deposed:
@@ -175,35 +182,48 @@ class ProcessSupervisor:
             return
         why = status.error or (f"killed by signal {-code}" if code < 0 else f"ended with exit status {code}")
         self._died(why, now, is_passing=is_passing)
+        if failure is not None and not is_passing:
+            # A reload that has brought this topology is revoked.
+            raise PartFailedError(status.error)
 
     @property
     def _is_connector(self) -> bool:
         return self.child.part.stage in {Stage.SOURCE, Stage.SINK}
 
+    @property
+    def _is_topology(self) -> bool:
+        return self.child.part.stage is Stage.TOPOLOGY
+
     def _is_passing(self, failure: type[BridgeError] | None) -> bool:
         """True for an error that may go away by itself, and for the sake of which no other part has to end."""
         if failure is None:
             return False
+        if self._is_topology:
+            return self._was_ready or not self.child.is_first
         if self._is_connector:
             return (self._was_ready or not self.child.is_first) and failure not in _OF_EVERY_PART
         # The machine had what it lacks now when the part was ready: a disk is full for a while, not for ever.
         return self._was_ready and failure is SetupError
 
     def _died(self, why: str, now: float, *, is_passing: bool) -> None:
-        """Schedules a restart after a pause; raises BridgeError if restarts have never helped."""
+        """Schedules a restart after a pause; raises as `tend` if restarts have never helped."""
         name = self.child.name
         self._deaths += 1
         longest = _READY_PAUSE_SECONDS if self._has_been_ready else _LONGEST_PAUSE_SECONDS
+        if self._is_topology:
+            # A record that ends it may do so each time soon after it was ready.
+            longest = _LONGEST_TOPOLOGY_PAUSE_SECONDS
         self._early_deaths += not self._has_been_ready and not is_passing
         message = f"{name} ended {self._early_deaths} times before it was ready; the last time: {why}"
-        if self._early_deaths >= _HOPELESS and not self._is_connector:
+        stands_alone = self._is_connector or self._is_topology
+        if self._early_deaths >= _HOPELESS and not stands_alone:
             raise BridgeError(message)
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), longest)
         self._start_at = now + pause
         self._board.down(name, f"{why}; starting again in {pause:g} s")
         _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
         if self._early_deaths == _HOPELESS:
-            raise EarlyDeathsError(message)
+            raise PartFailedError(message)
 
 
 class ProcessGroup:

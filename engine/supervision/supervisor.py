@@ -4,7 +4,7 @@ Of several bridges with one id only one is at work. The others stand by: their p
 A part that dies is started again after a pause that doubles each time. Embedded brokers are no exception, since their
 data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
 and exit code; so does a router or embedded broker that dies again and again before it was ever ready. Trouble of one
-source or sink with its system ends nothing else (`process_group`).
+source or sink with its system, and of one topology with anything, ends nothing else (`process_group`).
 
 Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running
 (`process_group`), changed configurations (`reload`), and the output for the user (`progress`).
@@ -31,7 +31,7 @@ from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election, topology_part
-from engine.supervision.process_group import EarlyDeathsError, ProcessGroup
+from engine.supervision.process_group import PartFailedError, ProcessGroup
 from engine.supervision.revision import Revision
 from engine.telemetry import logging
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
@@ -144,7 +144,7 @@ class Supervisor:
             except BridgeError as error:
                 if self._reload is not None and self._reload.undo(member.child.name, error):
                     break
-                if not isinstance(error, EarlyDeathsError):
+                if not isinstance(error, PartFailedError):
                     raise
         self._group.forget(self._group.see_off(self._may_work_until))
 

@@ -211,6 +211,9 @@ class RouterMetrics:
             self._figures.add(metrics.ROUTED, 0, route.name, route.target.topic or str(route.target.address))
             for reason in metrics.FAILURE_REASONS:
                 self._figures.add(metrics.FAILED, 0, route.name, reason, route.on_soft_failure)
+            for reason in metrics.PUBLISH_REASONS:
+                policy = Policy.SKIP if route.on_soft_failure is Policy.SKIP else Policy.DEAD_LETTER
+                self._figures.add(metrics.FAILED, 0, route.name, reason, policy)
         if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
             self._figures.add(metrics.FAILED, 0, metrics.NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER)
 

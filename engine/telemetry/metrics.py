@@ -44,6 +44,7 @@ __all__ = [
     "PROCESS_MEMORY",
     "PROCESS_START",
     "PROCESS_THREADS",
+    "PUBLISH_REASONS",
     "QUARANTINED",
     "RECEIVED",
     "RECONNECTS",
@@ -103,6 +104,11 @@ class Metric:
 
 FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
 """Reasons for which a message fails in a route."""
+PUBLISH_REASONS = ("not-published",)
+"""Reasons for which Kafka does not take a message while the router runs.
+
+With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
+"""
 UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
 """Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
@@ -115,7 +121,9 @@ REJECTION_REASONS = ("too-large", "unreadable")
 
 With `routing.on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
 """
-DEAD_LETTER_REASONS = tuple(dict.fromkeys((*FAILURE_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS)))
+DEAD_LETTER_REASONS = tuple(
+    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS))
+)
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
 """Value of the label `route`, and name in filters, for a message that no route wanted or that failed before routing."""

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import structlog
 from py4j.protocol import Py4JNetworkError
 
+from engine.delivery.back_off import BackOff
 from engine.errors import SetupError, UsageError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
-from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
+from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import check_executors, task_slots, wait_for_slots
-from engine.spark.failures import query_failure, spark_failure
+from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.streams.nodes import GlobalTableNode
@@ -31,7 +32,7 @@ from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -57,6 +58,8 @@ _MOST_SHARES = 60
 _MOST_RECORDS = 500_000
 """Most records of a partition in one batch: a batch is one transaction, and what a restart repeats."""
 _COMMIT_MS = 100
+_MOST_REFUSED = 1000
+"""Most records that a run remembers as refused by Kafka."""
 _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
 _MAINTENANCE_SECONDS = 30.0
@@ -124,6 +127,8 @@ def run_topology(
     """Runs a topology until `stop` is set.
 
     If Kafka or the file system of the state is away, the query is started again until `router.outage-timeout` is over.
+    A record that Kafka refuses is set aside: the query is started again and treats it as `on_failure` says. With
+    `degraded`, a topic that the topology lacks is waited for, without a limit.
 
     Args:
         config: the configuration, for Kafka's address and login, Spark's settings and the data folder.
@@ -136,7 +141,8 @@ def run_topology(
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
         TopologyError: the topology has faults.
-        HardFailureError: a topic is missing, or Kafka refuses something.
+        UnusableTopicError: without `degraded`, a topic is missing.
+        HardFailureError: Kafka refuses something.
         SetupError: the state is of another topology, or another process works with it.
         UnreachableError: Kafka, the file system of the state or the schema registry has been away for too long.
         ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
@@ -148,28 +154,72 @@ def run_topology(
     )
     with session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
-        outage, has_begun = Outage(config), False
+        attempts = _Attempts(config, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
-            nonlocal has_begun
-            outage.over()
-            if not has_begun:
+            is_first = not attempts.has_begun
+            attempts.begun()
+            if is_first:
                 begin(topology, state)
-            has_begun = True
 
         while not stop.is_set():
             try:
-                _run(config, settings, spark, topology, stop, report, begin_once)
+                _run(config, settings, spark, topology, stop, report, begin_once, attempts.refused)
                 return
-            except (KafkaUnavailableError, StorageUnavailableError) as error:
-                is_final = isinstance(error, StorageUnavailableError) and outage.is_too_long
-                if is_final or not (has_begun or degraded):
-                    raise
-                seconds = outage.goes_on(error)
-                _log.warning("query starts again", topology=topology.name, reason=str(error), after_seconds=seconds)
-                if degraded is not None:
-                    degraded(f"trying again: {error}")
-                stop.wait(seconds)
+            except (RecordRefusedError, UnusableTopicError, KafkaUnavailableError, StorageUnavailableError) as error:
+                stop.wait(attempts.pause(error))
+
+
+class _Attempts:
+    """Attempts of one run: which errors another attempt may cure, and the pauses between them."""
+
+    def __init__(self, config: Config, name: str, degraded: Callable[[str], None] | None) -> None:
+        """Creates it before the first attempt; `degraded` is that of `run_topology`."""
+        self._name = name
+        self._degraded = degraded
+        self._outage = Outage(config)
+        self._lacking = BackOff()
+        self._lacks = 0
+        self.has_begun = False
+        """True once a query was about to start."""
+        self.refused: list[str] = []
+        """The records that Kafka has refused, see `RecordRefusedError.refusal`."""
+
+    def begun(self) -> None:
+        """Takes note that Kafka has all that the topology needs."""
+        self._outage.over()
+        self._lacks, self.has_begun = 0, True
+
+    def pause(self, error: Exception) -> float:
+        """The seconds to wait before the next attempt; raises the error if that is useless or nobody waits for it."""
+        if isinstance(error, RecordRefusedError):
+            self.refused[:] = [*self.refused, error.refusal][-_MOST_REFUSED:]
+            _log.warning("query starts again without a record", topology=self._name, reason=str(error))
+            return 0.0
+        if isinstance(error, UnusableTopicError):
+            self._lacks += 1
+            # Kafka may have missed for a moment only what it had at the start.
+            is_final = self._degraded is None and (self._lacks > 1 or not self.has_begun)
+        else:
+            is_final = isinstance(error, StorageUnavailableError) and self._outage.is_too_long
+            is_final = is_final or not (self.has_begun or self._degraded)
+        if is_final:
+            raise error
+        seconds = self._seconds(error)
+        _log.warning("query starts again", topology=self._name, reason=str(error), after_seconds=round(seconds, 1))
+        return seconds
+
+    def _seconds(self, error: Exception) -> float:
+        """The pause after an error, which is reported; UnreachableError after `router.outage-timeout`."""
+        if isinstance(error, UnusableTopicError):
+            # Kafka is usable: it has answered.
+            self._outage.over()
+            seconds, what = self._lacking.next(), "waiting for a topic"
+        else:
+            seconds, what = self._outage.goes_on(error), "trying again"
+        if self._degraded is not None:
+            self._degraded(f"{what}: {error}")
+        return seconds
 
 
 def _run(
@@ -180,8 +230,12 @@ def _run(
     stop: Event,
     report: Callable[[TopologyFigures], None] | None,
     begin: Callable[[StateReader], None],
+    refused: Sequence[str],
 ) -> None:
-    """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away."""
+    """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away.
+
+    Raises RecordRefusedError for a record that Kafka refuses; `refused` holds the earlier ones.
+    """
     program = planned(config.schema, topology, spark, settings.on_failure)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
@@ -190,6 +244,7 @@ def _run(
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return
     ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
+    check_topology_outputs(config, topology.name, topology.outputs)
     folder = state_folder(config, spark, topology.name)
     lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
     try:
@@ -197,7 +252,7 @@ def _run(
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        _Query(config, settings, spark, program, kept, mode, lock).follow(stop, report)
+        _Query(config, settings, spark, program, kept, mode, lock, refused).follow(stop, report)
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:
@@ -227,6 +282,7 @@ class _Query:
         kept: KeptState,
         mode: Mode,
         lock: CheckpointLock,
+        refused: Sequence[str],
     ) -> None:
         self._spark = spark
         self._program = program
@@ -251,6 +307,7 @@ class _Query:
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
                 list(kept.dropped),
+                list(refused),
             ),
         )
 

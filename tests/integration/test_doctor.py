@@ -16,6 +16,7 @@ from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, free_p
 from tests.conftest import JARS, TopicFactory
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
 from tests.integration.doctor import Doctor
+from tests.integration.topologies import definitions
 
 ELSEWHERE = """\
 bridge.id=b1
@@ -135,6 +136,46 @@ def test_a_destination_that_is_missing_is_told_and_one_that_would_be_made_is_wel
     assert told.failed == set()
     assert missing in told.findings["topics"]["found"].partition("the bridge makes")[2]
     assert missing not in topics(kafka)
+
+
+def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_start(
+    doctor: Doctor,
+    settings: dict[str, object],
+    nats: EmbeddedNats,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prefix = f"p{uuid.uuid4().hex[:8]}"
+    monkeypatch.setattr(definitions, "PREFIX", prefix)
+    module = definitions.__name__
+    stream = f"s{uuid.uuid4().hex[:8]}"
+    more = (
+        f"topologies.copied.build={module}:copied\ntopologies.chosen.build={module}:chosen\n"
+        f"topologies.none.build={module}:no_such\n"
+        f"source.n.type=nats\nsource.n.url={nats.url}\nsource.n.destinations={stream}.a\nsource.n.stream={stream}\n"
+    )
+    told = doctor(written(settings, more))
+    assert (told.code, told.failed) == (0, set())
+    found = {name: (finding["state"], finding["found"]) for name, finding in told.findings.items()}
+    reads, writes = (f"it {verb} topic '{prefix}-{name}'" for verb, name in (("reads", "late"), ("writes", "late-out")))
+    lacks = f"{reads}, which does not exist; {writes}, which does not exist"
+    assert found["topology copied"] == ("warning", lacks)
+    state, what = found["topology none"]
+    assert state == "warning"
+    assert "has no function no_such" in what
+    state, what = found["source:n"]
+    assert (state, what) == ("warning", f"source 'n': stream '{stream}' at {nats.url} does not exist")
+    assert told.findings["source:n"]["remedy"].startswith(f"make it, such as with: nats stream add {stream} ")
+
+    file, said = written(settings, more), ""
+    for more_options in ([], ["--connect"]):
+        assert "late-out" not in said
+        with pytest.raises(SystemExit) as ended:
+            main(["validate", *more_options, "-c", str(file)])
+        said = capsys.readouterr().out
+        assert not ended.value.code, said
+    assert f"{file}: warning: topology copied: {lacks} (create each: the topology waits for it)" in said
+    assert f"{file}: warning: source:n: source 'n': stream '{stream}'" in said
 
 
 def test_a_journal_that_cannot_be_made_as_configured_is_reported(

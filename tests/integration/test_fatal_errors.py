@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.kafka import source
@@ -21,7 +22,7 @@ from engine.errors import ClientEndedError
 from engine.kafka import clients
 from engine.kafka.errors import is_fatal
 from engine.kafka.journal import JournalError
-from engine.kafka.topics import ensure_state_topic
+from engine.kafka.topics import ensure_sink_topics, ensure_state_topic
 from engine.spark.generation import Committed
 from engine.spark.position_store import PositionStore
 from routes.config import loads
@@ -139,6 +140,21 @@ def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
     with pytest.raises(ClientEndedError, match="has shut out the reader of"):
         until(lambda: reader.take(1, 0.1))
     reader.close()
+
+
+def test_a_reader_of_a_sink_whose_topic_is_deleted_ends_for_one_that_makes_it_again(
+    config: Config, kafka: EmbeddedKafka
+) -> None:
+    own = config.sinks[0]
+    reader = SinkTopicReader(config, own, 0, lambda _: None)
+    until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    admin.delete_topics([own.topic])[own.topic].result(30)
+    with pytest.raises(ClientEndedError, match=f"does not have topic '{own.topic}' any more"):
+        until(lambda: reader.take(1, 0.1), 60)
+    reader.close()
+    ensure_sink_topics(config)
+    assert own.topic in admin.list_topics(timeout=10).topics
 
 
 def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:

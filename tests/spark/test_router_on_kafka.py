@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from engine.errors import HardFailureError
 from engine.spark import runtime, session
@@ -14,7 +14,7 @@ from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.last_progress import check_progress
 from engine.spark.row_counters import RowCounters
 from routes.config import load
-from tests.integration.spark.bench import Bench, RouterThread, wait_for
+from tests.integration.spark.bench import ROUTES, Bench, RouterThread, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,13 +79,81 @@ def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: 
     assert bench.numbers(bench.dead) == {20: 1}
 
 
-def test_a_topic_that_vanishes_while_the_router_runs_ends_it_with_a_clear_error(bench: Bench) -> None:
-    router = bench.start().wait_ready()
+BY_TEMPLATE = """\
+routes.red.in.include=color='red'
+routes.red.out.topic={red}
+routes.other.in.include=color IS NOT NULL
+routes.other.out.topic=${{msg.header.where}}
+"""
+
+
+def lives(admin: AdminClient, topic: str) -> bool:
+    return topic in admin.list_topics(timeout=10).topics
+
+
+@pytest.mark.parametrize("routes", [ROUTES, BY_TEMPLATE], ids=["fixed", "template"])
+@pytest.mark.parametrize("mode", ["realtime", "batch"])
+def test_messages_for_a_topic_that_vanishes_while_the_router_runs_become_dead_letters(
+    bench: Bench, mode: str, routes: str
+) -> None:
+    properties = {"where": bench.blue}
+    router = bench.start(mode, routes, "1s" if mode == "batch" else "5s").wait_ready()
+    bench.send(10, **properties)
+    bench.wait_numbers(10)
     admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
     admin.delete_topics([bench.blue])[bench.blue].result(30)
+    wait_for(lambda: not lives(admin, bench.blue), 30)
+    bench.send(10, **properties)
+    wait_for(lambda: bench.numbers(bench.dead).total() == 5, 90)
+    assert bench.numbers(bench.dead) == dict.fromkeys(range(10, 20, 2), 1)
+    assert bench.numbers(bench.red) == dict.fromkeys(range(1, 20, 2), 1)
+    letter = next(iter(bench.records(bench.dead).values()))
+    headers = {name: bytes(value or b"").decode() for name, value in letter.headers}
+    assert headers["jmsbridge.reason"] == "not-published"
+    assert headers["__connect.errors.exception.message"] == f"topic '{bench.blue}' does not exist"
+    # The policy of the routes is `stop`, which is for faults of routes.
+    labels = {"route": headers["jmsbridge.route"], "reason": "not-published", "policy": "dead-letter"}
+    wait_for(lambda: router.metric("jmsbridge_failed_messages_total", **labels) == 5, 30)
+    wait_for(lambda: router.state == "degraded", 30)
+    assert f"topic '{bench.blue}' does not exist" in router.lines[-1]["detail"]
+
+    admin.create_topics([NewTopic(bench.blue, 1, 1)])[bench.blue].result(30)
+    wait_for(lambda: router.state == "ready", 60)
+    bench.send(10, **properties)
+    wait_for(lambda: bench.numbers(bench.blue).total() == 5, 60)
+    assert bench.numbers(bench.blue) == dict.fromkeys(range(20, 30, 2), 1)
+    wait_for(lambda: bench.numbers(bench.red).total() == 15, 60)
+    assert bench.numbers(bench.red) == dict.fromkeys(range(1, 30, 2), 1)
+    assert router.stop() == 0
+    assert bench.numbers(bench.dead).total() == 5
+
+
+def test_a_record_that_kafka_refuses_for_its_own_sake_is_its_own_dead_letter(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A limit that the bridge may not read.
+    monkeypatch.setattr(runtime, "limits", lambda *_: {})
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    resource = ConfigResource(ResourceType.TOPIC, bench.blue)
+    resource.add_incremental_config(
+        ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
+    )
+    for changed in admin.incremental_alter_configs([resource]).values():
+        changed.result(30)
+    router = bench.start().wait_ready()
     bench.send(10)
-    assert router.wait_end() == 4
-    assert bench.blue in router.error
+    bench.send(2, filling="x" * 5_000)
+    bench.send(10)
+    wait_for(lambda: bench.numbers(bench.dead).total() == 1, 90)
+    assert bench.wait_numbers(22) == dict.fromkeys(range(22), 1)
+    assert bench.numbers(bench.dead) == {10: 1}
+    (letter,) = bench.records(bench.dead).values()
+    headers = {name: bytes(value or b"").decode() for name, value in letter.headers}
+    assert headers["jmsbridge.reason"] == "not-published"
+    why = f"topic '{bench.blue}' does not take the record: Kafka does not take a record because of its size: "
+    assert headers["__connect.errors.exception.message"].startswith(why)
+    wait_for(lambda: router.state == "ready", 30)
+    assert router.stop() == 0
 
 
 def test_a_tail_of_transaction_markers_is_no_lag_and_a_journal_that_was_made_anew_is_refused(

@@ -92,6 +92,7 @@ def test_figures_of_several_processes_are_added_up() -> None:
             "failure": failure,
             "reading": [],
             "looked": looked,
+            "refused": [],
             **more,
         }
 

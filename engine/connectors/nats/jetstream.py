@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from nats.errors import NoRespondersError
 
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import MissingError, NotConnectedError
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from engine.connectors.nats.connection import Connection
     from engine.connectors.nats.settings import NatsSourceConfig
 
-__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consumer", "ensure_stream"]
+__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "check_stream", "ensure_consumer", "ensure_stream"]
 
 API = "$JS.API"
 
@@ -131,20 +132,15 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
     An existing consumer is used as it is.
 
     Raises:
-        HardFailureError: there is no JetStream or no such stream, the stream lacks a subject of the source, or the
-            consumer cannot be used by a source.
+        HardFailureError: there is no JetStream, the stream lacks a subject of the source, or the consumer cannot be
+            used by a source.
+        MissingError: there is no such stream so far.
         NotConnectedError: JetStream is not ready, or the connection is lost.
     """
     name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
-    key = f"source.{source.name}.stream"
-    where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
-    try:
+    with _refusals(connection, source) as where:
         _check_subjects(connection, source, where)
         found = _find(connection, source, name) or _make(connection, source, name)
-    except NoRespondersError as error:
-        raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
-    except ApiError as error:
-        raise _translated(error, source, where, key) from error
     config = _object(connection, found, "config")
     _check_consumer(config, source, name, where)
     return Consumer(
@@ -155,6 +151,25 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
         _number(config, "max_bytes") or None,
         _number(config, "max_expires") / _NANOSECONDS or None,
     )
+
+
+def check_stream(connection: Connection, source: NatsSourceConfig) -> None:
+    """Checks that there is the stream of a source, with its subjects. Raises as `ensure_consumer`."""
+    with _refusals(connection, source) as where:
+        _check_subjects(connection, source, where)
+
+
+@contextmanager
+def _refusals(connection: Connection, source: NatsSourceConfig) -> Iterator[str]:
+    """Translates what JetStream answers about the stream of a source; yields the stream's name in words."""
+    key = f"source.{source.name}.stream"
+    where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
+    try:
+        yield where
+    except NoRespondersError as error:
+        raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
+    except ApiError as error:
+        raise _translated(error, source, where, key) from error
 
 
 def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
@@ -210,7 +225,7 @@ def _translated(error: ApiError, source: NatsSourceConfig, where: str, key: str)
         return HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}")
     if error.err_code == _NO_STREAM:
         made = f'nats stream add {source.stream} --subjects "{",".join(source.destinations)}"'
-        return HardFailureError(f"{where} does not exist; make it, such as with: {made}")
+        return MissingError(f"{where} does not exist; make it, such as with: {made}")
     if error.code >= _LATER:
         return NotConnectedError(f"JetStream says: {error}")
     return HardFailureError(f"{where}: JetStream says: {error}")

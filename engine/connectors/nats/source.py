@@ -80,8 +80,8 @@ class NatsSource:
         """Connects, subscribes, and finds or creates the consumer of a stream.
 
         Raises:
-            NotConnectedError: connecting failed.
-            HardFailureError: the stream or its consumer is missing or unsuitable.
+            NotConnectedError: connecting failed, or there is no such stream so far.
+            HardFailureError: the stream or its consumer is unsuitable.
         """
         self.close()
         self._run, self._count = uuid.uuid4().hex[:16], 0

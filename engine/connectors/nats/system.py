@@ -52,10 +52,14 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     def check_connection(self, config: Config, broker: NatsConfig, client_id: str) -> str:
         """See `Connector`."""
         from engine.connectors.nats.connection import Connection
+        from engine.connectors.nats.jetstream import check_stream
 
         connection = Connection(config, replace(broker, client_id=client_id))
         try:
             connection.open()
+            if isinstance(broker, NatsSourceConfig) and broker.stream:
+                check_stream(connection, broker)
+                return f"{connection.url} takes the login, and has the stream '{broker.stream}'"
             return f"{connection.url} takes the login"
         finally:
             connection.close()

@@ -239,7 +239,6 @@ def test_a_consumer_that_is_deleted_is_made_again(jetstream: NatsHarness, connec
 @pytest.mark.parametrize(
     ("subjects", "consumer", "says"),
     [
-        ((), {}, 'does not exist; make it, such as with: nats stream add {q} --subjects "{q}.a"'),
         (("{q}.b", "{q}.c.>"), {}, "has no subject '{q}.a': it has {q}.b, {q}.c.>; change one of them"),
         (("{q}.*",), {"ack_policy": AckPolicy.NONE}, "its consumer 'b1-src' has ack policy none, not explicit"),
         (
@@ -249,7 +248,7 @@ def test_a_consumer_that_is_deleted_is_made_again(jetstream: NatsHarness, connec
         ),
         (("{q}.*",), {"deliver_subject": "push"}, "its consumer 'b1-src' is a push consumer; name another one in"),
     ],
-    ids=["no stream", "no subject", "no acknowledgement", "not durable", "push"],
+    ids=["no subject", "no acknowledgement", "not durable", "push"],
 )
 def test_what_is_wrong_with_a_stream_ends_it_in_one_line(
     jetstream: NatsHarness,
@@ -259,8 +258,7 @@ def test_what_is_wrong_with_a_stream_ends_it_in_one_line(
     consumer: dict[str, object],
     says: str,
 ) -> None:
-    if subjects:
-        add_stream(jetstream, queue, *(subject.format(q=queue) for subject in subjects))
+    add_stream(jetstream, queue, *(subject.format(q=queue) for subject in subjects))
     if consumer:
         add_consumer(jetstream, queue, **consumer)
     source = connectors.source(jetstream.url, f"{queue}.a", stream=queue)
@@ -272,6 +270,27 @@ def test_what_is_wrong_with_a_stream_ends_it_in_one_line(
     assert str(error.value).startswith(f"source 'src': stream '{queue}' at {jetstream.url}")
     assert says.format(q=queue) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_source_waits_for_its_stream_and_reads_it_when_it_is_there(
+    jetstream: NatsHarness, connectors: Connectors, queue: str
+) -> None:
+    source = connectors.source(jetstream.url, f"{queue}.a", stream=queue)
+
+    for _ in range(2):
+        with pytest.raises(NotConnectedError) as error:
+            source.connect()
+        assert str(error.value) == (
+            f"source 'src': stream '{queue}' at {jetstream.url} does not exist; "
+            f'make it, such as with: nats stream add {queue} --subjects "{queue}.a"'
+        )
+        assert error.value.back_off_seconds is None, "pauses begin short and grow"
+    add_stream(jetstream, queue, f"{queue}.*")
+    publish(jetstream, [(f"{queue}.a", b"1")])
+    source.connect()
+
+    assert bodies(receive(source, 1)) == [1]
+    source.close()
 
 
 def test_other_subjects_of_a_consumer_are_told_and_kept(

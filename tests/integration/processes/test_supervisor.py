@@ -44,7 +44,7 @@ class Bridge:
         self.thread = Thread(target=self.run)
 
     def child(self, name: str, behaviour: str) -> Child:
-        stage = {"kafka": Stage.BROKER, "router": Stage.ROUTER}.get(name, Stage.SOURCE)
+        stage = {"kafka": Stage.BROKER, "router": Stage.ROUTER, "totals": Stage.TOPOLOGY}.get(name, Stage.SOURCE)
         needs = () if stage is Stage.BROKER or "kafka" not in self.board_names() else ("kafka",)
         command = [sys.executable, str(SCRIPT), behaviour, str(self.folder / name)]
         return Child(Part(name, name, stage, needs=needs), command, self.board, self.lock)
@@ -174,6 +174,25 @@ def test_a_source_that_never_gets_ready_is_started_again_for_ever(
         for name in ("router", "prices"):
             assert running.board.wait(lambda name=name: running.board.get(name).state is State.READY, SECONDS)
     assert running.events().count("prices works") == 1
+    assert running.outcome == 0
+
+
+@pytest.mark.parametrize("behaviour", ["refuses", "crashes-early", "fails-later"])
+def test_no_topology_ends_the_bridge_whatever_it_ends_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_LONGEST_TOPOLOGY_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(process_group, "_HOPELESS", 2)
+    why = "topic 'orders' does not exist; create it" if behaviour == "refuses" else "RuntimeError: no luck"
+    with bridge(tmp_path, router="steady", prices="steady", totals=behaviour) as running:
+        until(lambda: running.events().count("totals works") >= 4)
+        assert running.board.wait(
+            lambda: running.board.get("totals").detail == f"{why}; starting again in 0.01 s", SECONDS
+        )
+        for name in ("router", "prices"):
+            assert running.board.wait(lambda name=name: running.board.get(name).state is State.READY, SECONDS)
+    assert [running.events().count(f"{name} works") for name in ("router", "prices")] == [1, 1]
     assert running.outcome == 0
 
 

@@ -223,6 +223,15 @@ class TopologyBench:
             text: str = page.read().decode()
         return text
 
+    def ready(self) -> dict[str, str]:
+        """State and detail of each part of the bridge that runs, by name."""
+        try:
+            answer = self.page("/ready")
+        except urllib.error.HTTPError as error:
+            answer = error.read().decode()
+        parts = json.loads(answer)["components"]
+        return {name: f"{part['state']} {part['detail']}" for name, part in parts.items()}
+
     def commits(self, name: str) -> None:
         """Waits until the state has been committed with all that was published so far."""
         folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark" / "commits"

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from engine.streams import (
     InputRecord,
     ProcessorContext,
@@ -124,4 +126,19 @@ def schemas() -> Topology:
     builder.stream(pages, value=protobuf()).filter("views > 1").to(f"{PREFIX}-joined-out", value=same)
     visits = builder.stream(f"{PREFIX}-visits", value=text(), key=avro(VISITOR)).group_by_key().count(name="visits")
     visits.to(f"{PREFIX}-visits-out", key=avro(VISITOR))
+    return builder.build()
+
+
+def chosen() -> Topology:
+    """Clicks to the topics that they name as their pages."""
+    builder = StreamsBuilder(f"{PREFIX}-chosen")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int, note string"))
+    clicks.to(F.col("page"), name="out")
+    return builder.build()
+
+
+def copied() -> Topology:
+    """Clicks, from a topic that may be missing to one that may be missing."""
+    builder = StreamsBuilder(f"{PREFIX}-copied")
+    builder.stream(f"{PREFIX}-late", value=json("page string, n int")).to(f"{PREFIX}-late-out", name="out")
     return builder.build()

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from engine.message import Message, Record
 from engine.router import route
+from engine.router.refusals import NO_REFUSALS, Refusals
 from engine.streams.driver import records_frame
 from routes.config import loads
 from routes.model import Config, Route
@@ -47,7 +48,7 @@ NOW_MS = 1_700_000_000_000
 
 @pytest.fixture(scope="session")
 def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Router:
-    """`router(configuration, messages, limits=…, now_ms=…)`: the results in the order of the messages."""
+    """`router(configuration, messages, limits=…, now_ms=…, refusals=…)`: the results in the order of the messages."""
     folder = tmp_path_factory.mktemp("router")
 
     def run(
@@ -55,12 +56,13 @@ def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rou
         messages: Sequence[Message | Record],
         limits: Mapping[str, int] | None = None,
         now_ms: int = NOW_MS,
+        refusals: Refusals = NO_REFUSALS,
     ) -> list[Result]:
         config = known(loads(HEAD + text, base=folder))
         records = [message.to_record() if isinstance(message, Message) else message for message in messages]
         journaled = F.timestamp_millis(F.lit(NOW_MS))
         frame = records_frame(spark, {"journal": records}).withColumn("timestamp", journaled)
-        routed = route(frame, config, limits, F.lit(now_ms))
+        routed = route(frame, config, limits, F.lit(now_ms), refusals)
         rows = sorted(routed.frame.collect(), key=lambda row: int(row.journal_offset))
         return [
             Result(

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from engine.message import BodyType, Message, Record
+from engine.router.refusals import Refusals
 from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
 from tests.spark.router.harness import Result, Router
@@ -250,6 +251,27 @@ def test_policy_stop_ends_the_query_and_names_the_message(router: Router) -> Non
         router(text, [message(customer="1"), message()])
     for part in ('"route": "a"', '"reason": "key-not-found"', '"position": "journal:0:1"', "no value under 'customer'"):
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize("policy", ["stop", "dead-letter", "skip"])
+def test_what_kafka_does_not_take_stops_no_router_whatever_the_policy(router: Router, policy: str) -> None:
+    text = (
+        f"routing.on-soft-failure={policy}\n{ORDERS}"
+        "routes.b.in.include=msg.address==prices\nroutes.b.out.topic=gone\n"
+        "routes.c.in.include=TRUE\nroutes.c.out.topic=${msg.header.where}\n"
+    )
+    sent = [message(), message(to="queue:prices"), message(to="queue:x", where="chosen.emea"), message()]
+    gone = {name: f"topic '{name}' does not exist" for name in ("gone", "chosen.emea")}
+    refusals = Refusals(gone, {(0, 3): "topic 'out' does not take the record: no"})
+    results = router(text, sent, refusals=refusals)
+    applied = "skip" if policy == "skip" else "dead-letter"
+    assert [result.outcome for result in results] == ["routed", *[f"{applied}.not-published"] * 3]
+    assert [result.topic for result in results] == ["out", *[None if policy == "skip" else "dlt"] * 3]
+    if policy != "skip":
+        said = [result.header("__connect.errors.exception.message") for result in results[1:]]
+        assert said == [gone["gone"], gone["chosen.emea"], "topic 'out' does not take the record: no"]
+        assert {result.header("jmsbridge.reason") for result in results[1:]} == {"not-published"}
+        assert [result.record.value for result in results[1:]] == [b"hello"] * 3
 
 
 def test_unmatched_messages_become_dead_letters_if_configured(router: Router) -> None:

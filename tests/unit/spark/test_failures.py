@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import HardFailureError, ServerEndedError
-from engine.kafka.errors import KafkaUnavailableError
+from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.retry import Outage
 from engine.router.failures import StoppedByPolicyError
-from engine.spark.failures import failure_of
+from engine.spark.failures import RecordRefusedError, failure_of
 from engine.spark.hadoop_path import StorageUnavailableError
 from routes.config import loads
 from routes.errors import BridgeError
@@ -65,7 +65,7 @@ def test_a_file_system_that_is_away_may_come_back() -> None:
         ("TimeoutException", KafkaUnavailableError),
         ("DisconnectException", KafkaUnavailableError),
         ("UnknownLeaderEpochException", KafkaUnavailableError),
-        ("UnknownTopicOrPartitionException", KafkaUnavailableError),
+        ("UnknownTopicOrPartitionException", UnusableTopicError),
         ("SomethingNew", RuntimeError),
     ],
 )
@@ -74,6 +74,23 @@ def test_kafkas_errors_are_final_or_pass(kind: str, expected: type[Exception]) -
     error = failure_of(causes, "orders")
     assert type(error) is expected
     assert "because" in str(error)
+
+
+def test_a_record_that_kafka_refuses_is_no_matter_of_other_records() -> None:
+    refusal = '{"topic": "orders", "kind": "PolicyViolationException", "error": "no key"}'
+    causes = [("org.apache.spark.SparkException", "Job aborted"), ("jmsbridge.kafka.RefusedRecordException", refusal)]
+    error = failure_of([*causes, (KAFKA + "PolicyViolationException", "no key")])
+    assert isinstance(error, RecordRefusedError)
+    assert (error.refusal, str(error)) == (refusal, "topic 'orders' does not take a record: no key")
+    # A message of a record that looks like one has another class.
+    assert not isinstance(failure_of([("java.lang.IllegalStateException", refusal)]), RecordRefusedError)
+
+
+def test_a_topic_that_a_topology_lacks_is_named() -> None:
+    cause = "jmsbridge.kafka.UnusableTopicException", "topic 'orders' does not exist"
+    error = failure_of([("org.apache.spark.SparkException", "Job aborted"), cause])
+    assert type(error) is UnusableTopicError
+    assert str(error) == "topic 'orders' does not exist"
 
 
 def test_a_journal_that_lost_records_is_a_matter_for_recovery() -> None:

@@ -6,7 +6,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
@@ -44,6 +46,7 @@ public final class RowCounters {
   };
 
   private static final int NOTES = 256;
+  private static final int MOST_FAILED = 100_000;
   private static final int LONGEST_ID = 200;
   private static final long EXAMPLE_MS = 1000;
 
@@ -125,6 +128,8 @@ public final class RowCounters {
     final AtomicLong counted = new AtomicLong(-1);
     final AtomicLong processed = new AtomicLong(-1);
     final AtomicLong time = new AtomicLong(-1);
+    /** Offsets of counted rows that Kafka has not taken, and that are routed again. */
+    final Set<Long> failed = ConcurrentHashMap.newKeySet();
   }
 
   /**
@@ -205,9 +210,20 @@ public final class RowCounters {
     if (offset > mark.counted.getPlain()) {
       now.add(outcome, route, partition, offset, time, message);
       mark.counted.setRelease(offset);
+    } else if (!mark.failed.isEmpty() && mark.failed.remove(offset) && (now.kinds[outcome] & TIMED) == 0) {
+      // Routed, not taken by Kafka, and now a failure of its own.
+      now.add(outcome, route, partition, offset, time, message);
     }
     mark.time.setRelease(time / 1000);
     mark.processed.setRelease(offset);
+  }
+
+  /** Notes that Kafka has not taken the record of a counted row: if it fails when it is routed again, that counts. */
+  public static void failed(int partition, long offset) {
+    Mark[] at = marks;
+    if (partition < at.length && at[partition].failed.size() < MOST_FAILED) {
+      at[partition].failed.add(offset);
+    }
   }
 
   /** The figures of this process and of each executor since {@link #begin}, as a JSON array; each note comes once. */

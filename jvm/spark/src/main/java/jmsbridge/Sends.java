@@ -3,8 +3,11 @@ package jmsbridge;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -29,6 +32,8 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   private static final LongAdder ACKNOWLEDGED = new LongAdder();
   private static final LongAdder FAILED = new LongAdder();
   private static final AtomicReference<String> FAILURE = new AtomicReference<>();
+  private static final int MOST_REFUSED = 1000;
+  private static final Queue<String> REFUSED = new ArrayBlockingQueue<>(MOST_REFUSED);
 
   private static volatile long[] base = new long[3];
   private static volatile Long end = null;
@@ -81,6 +86,11 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
     }
   }
 
+  /** Notes a record that Kafka has refused for its own sake, by the journal position of its message. */
+  public static void refused(String topic, int partition, long offset, Exception why) {
+    REFUSED.offer(partition + "\n" + offset + "\n" + topic + "\n" + why.getClass().getName() + "\n" + why.getMessage());
+  }
+
   /** True in the network thread of a producer. A record that a producer never accepted fails in its sender's thread. */
   private static boolean isProducersOwnThread() {
     return Thread.currentThread().getName().startsWith(PRODUCERS_OWN_THREAD);
@@ -106,6 +116,7 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   static void begin() {
     base = new long[] {SENT.sum(), ACKNOWLEDGED.sum(), FAILED.sum()};
     FAILURE.set(null);
+    REFUSED.clear();
   }
 
   /** Number of records that producers of this JVM have neither confirmed nor given up. */
@@ -114,14 +125,23 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
     return SENT.sum() - finished;
   }
 
-  /** The figures since {@link #begin} as JSON members; `failure` is the first failure: topic, class, message. */
+  /**
+   * The figures since {@link #begin} as JSON members; `failure` is the first failure: topic, class, message; `refused`
+   * has the records that Kafka refused for their own sake: journal partition and offset, topic, class, message.
+   */
   static String read() {
     long[] from = base;
     String failure = FAILURE.get();
-    String text = failure == null ? "" : Base64.getEncoder().encodeToString(failure.getBytes(StandardCharsets.UTF_8));
+    String text = failure == null ? "" : encoded(failure);
+    String refused = REFUSED.stream().map(each -> "\"" + encoded(each) + "\"").collect(Collectors.joining(","));
     return "\"acknowledged\":" + (ACKNOWLEDGED.sum() - from[1])
         + ",\"failed\":" + (FAILED.sum() - from[2])
         + ",\"sent\":" + (SENT.sum() - from[0])
-        + ",\"failure\":\"" + text + "\"";
+        + ",\"failure\":\"" + text + "\""
+        + ",\"refused\":[" + refused + "]";
+  }
+
+  private static String encoded(String text) {
+    return Base64.getEncoder().encodeToString(text.getBytes(StandardCharsets.UTF_8));
   }
 }

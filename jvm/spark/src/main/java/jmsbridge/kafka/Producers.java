@@ -1,7 +1,9 @@
 package jmsbridge.kafka;
 
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -20,8 +22,20 @@ public final class Producers {
    * it up in its time. To be called when no query runs.
    */
   public static synchronized void close() {
+    close(KafkaProducer::close);
+  }
+
+  /**
+   * Closes all producers, in the background, since a topic is gone whose records they would keep for minutes: what is not
+   * delivered in this time is given up. To be called when no query runs.
+   */
+  public static synchronized void close(long milliseconds) {
+    close(producer -> producer.close(Duration.ofMillis(milliseconds)));
+  }
+
+  private static void close(Consumer<KafkaProducer<byte[], byte[]>> way) {
     OPEN.values().forEach(producer -> {
-      Thread thread = new Thread(producer::close, "closing a producer");
+      Thread thread = new Thread(() -> way.accept(producer), "closing a producer");
       thread.setDaemon(true);
       thread.start();
     });

@@ -7,9 +7,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import jmsbridge.RowCounters;
+import jmsbridge.Sends;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -28,7 +31,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * record that the task has just read, uncopied; the columns value and headers count otherwise. The headers of a
  * published record are: the record's or the column's; if kept, origin and position; those of the trail.
  *
- * <p>A failed send ends the task at its next row or at its end, with Kafka's exception.
+ * <p>A failed send ends the task at its next row or at its end, with Kafka's exception. A record that Kafka refuses for
+ * its own sake is noted with its journal position ({@link Sends#refused}).
  */
 final class RecordWriter extends ForeachWriter<InternalRow> {
   private static final long serialVersionUID = 1L;
@@ -64,7 +68,6 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private transient Header originHeader;
   private transient KafkaProducer<byte[], byte[]> producer;
   private transient AtomicReference<Exception> failure;
-  private transient Callback onEnd;
   private transient UTF8String topicBytes;
   private transient String topic;
   private transient String place;
@@ -83,13 +86,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
     originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
-    AtomicReference<Exception> first = new AtomicReference<>();
-    failure = first;
-    onEnd = (metadata, thrown) -> {
-      if (thrown != null) {
-        first.compareAndSet(null, thrown);
-      }
-    };
+    failure = new AtomicReference<>();
     return true;
   }
 
@@ -110,7 +107,30 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if (producer == null) {
       producer = Producers.get(settings);
     }
-    producer.send(new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read)), onEnd);
+    ProducerRecord<byte[], byte[]> record =
+        new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read));
+    try {
+      producer.send(record, new Ending(failure, topic, partition, offset));
+    } catch (KafkaException thrown) {
+      // Interrupted while it waited for the topic, for example.
+      RowCounters.failed(partition, offset);
+      throw thrown;
+    }
+  }
+
+  /** Takes note of a send that has failed, in the producer's thread. */
+  private record Ending(AtomicReference<Exception> failure, String topic, int partition, long offset)
+      implements Callback {
+    @Override
+    public void onCompletion(RecordMetadata metadata, Exception thrown) {
+      if (thrown != null) {
+        RowCounters.failed(partition, offset);
+        if (RefusedRecordException.is(thrown)) {
+          Sends.refused(topic, partition, offset, thrown);
+        }
+        failure.compareAndSet(null, thrown);
+      }
+    }
   }
 
   /** Waits until Kafka has all records, unless the task has failed. */

@@ -1,7 +1,7 @@
 package jmsbridge.streams;
 
 /** An expression of a node failed for a record; the message is that of the first cause. */
-final class EvaluationException extends RuntimeException {
+class EvaluationException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /** Wraps what generated code throws: also checked exceptions, which it does not declare. */

@@ -119,6 +119,12 @@ public final class Program implements Serializable {
     shown.put(node, Expressions.projection(session, fields, key(node), List.of(json.cast("binary"))));
   }
 
+  /** True for a topic without which the program cannot work: one that it reads or always writes to. */
+  boolean needs(String topic) {
+    return topic.equals(deadLetters) || sources.containsKey(topic)
+        || nodes.values().stream().anyMatch(each -> each instanceof Steps.Sink sink && topic.equals(sink.topic()));
+  }
+
   /** Topics that the program reads, internal ones included. */
   public List<String> topics() {
     return List.copyOf(sources.keySet());

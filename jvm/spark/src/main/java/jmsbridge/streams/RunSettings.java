@@ -17,17 +17,26 @@ import java.util.Map;
  * @param mostRecords most records of a partition in one batch
  * @param commitMs milliseconds between two commits of outputs in real-time mode
  * @param dropped numbers under which former nodes kept state that is not needed any more
+ * @param refused messages of {@link jmsbridge.kafka.RefusedRecordException} that ended earlier runs
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
-    List<Integer> dropped) implements Serializable {
+    List<Integer> dropped, List<String> refused) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
     consumer = new HashMap<>(consumer);
     producer = new HashMap<>(producer);
     dropped = List.copyOf(dropped);
+    refused = List.copyOf(refused);
+  }
+
+  /** Settings of a first run. */
+  public RunSettings(
+      Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
+      Map<String, Object> producer, String folder, long mostRecords, long commitMs, List<Integer> dropped) {
+    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of());
   }
 
   int shares() {

@@ -201,6 +201,11 @@ final class Steps {
       this.keys = keys;
     }
 
+    /** The topic of all records; null if each record chooses its own. */
+    String topic() {
+      return topic;
+    }
+
     @Override
     void process(StreamRecord record, int port) {
       String to = topic == null ? choice(record) : topic;

@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -21,6 +22,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 final class Task {
   static final Header[] NO_HEADERS = {};
   private static final int MOST_TEXT = 500;
+  /** Bytes kept of the key and of the value of a dead letter that is too large for its topic. */
+  private static final int KEPT_BYTES = 64 << 10;
 
   private record Event(String node, String name) {}
 
@@ -136,6 +139,12 @@ final class Task {
 
   /** Treats a record for which an expression of a node failed by the topology's policy. */
   void reject(String node, StreamRecord record, EvaluationException failure) {
+    if (failure instanceof UnpublishableException unpublishable) {
+      // The result itself: what it was made of is still in the topics that the program reads.
+      var result = unpublishable.result;
+      reject(node, "publish", record, result.key(), result.value(), failure);
+      return;
+    }
     boolean isSource = current != null && record.topic() != null;
     reject(node, "function", record, isSource ? current.value() : null, failure);
   }
@@ -147,7 +156,12 @@ final class Task {
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
-    String where = record.topic() + ":" + record.partition() + ":" + record.offset();
+    reject(node, reason, record, current == null ? record.key() : current.key(), value, failure);
+  }
+
+  private void reject(
+      String node, String reason, StreamRecord record, byte[] key, byte[] value, EvaluationException failure) {
+    String where = place(record);
     count(node, "rejected_records");
     if (program.policy() == FailurePolicy.STOP) {
       String what = "node '%s' cannot process the record %s: %s";
@@ -162,10 +176,36 @@ final class Task {
       about.put("jmsbridge.error", text(failure));
       List<Header> headers = new ArrayList<>();
       Collections.addAll(headers, record.headers());
-      about.forEach((name, text) -> headers.add(new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8))));
-      byte[] key = current == null ? record.key() : current.key();
-      output.send(program.deadLetters(), key, value, record.time(), headers.toArray(NO_HEADERS));
+      about.forEach((name, text) -> headers.add(header(name, text)));
+      sendLetter(key, value, record.time(), headers, headers.size() - about.size());
     }
+  }
+
+  /** Position of a record, or of the one that was read last for a record that no single one has caused. */
+  private String place(StreamRecord record) {
+    return record.topic() == null && current != null
+        ? current.topic() + ":" + current.partition() + ":" + current.offset()
+        : record.topic() + ":" + record.partition() + ":" + record.offset();
+  }
+
+  /** Publishes a dead letter; of one that its topic does not take, the beginning and the last headers. */
+  private void sendLetter(byte[] key, byte[] value, long time, List<Header> headers, int from) {
+    try {
+      output.send(program.deadLetters(), key, value, time, headers.toArray(NO_HEADERS));
+    } catch (UnpublishableException tooLarge) {
+      List<Header> kept = new ArrayList<>(headers.subList(from, headers.size()));
+      int bytes = (key == null ? 0 : key.length) + (value == null ? 0 : value.length);
+      kept.add(header("jmsbridge.truncated", String.valueOf(bytes)));
+      output.send(program.deadLetters(), beginning(key), beginning(value), time, kept.toArray(NO_HEADERS));
+    }
+  }
+
+  private static byte[] beginning(byte[] part) {
+    return part == null || part.length <= KEPT_BYTES ? part : Arrays.copyOf(part, KEPT_BYTES);
+  }
+
+  private static Header header(String name, String text) {
+    return new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8));
   }
 
   private static String text(EvaluationException failure) {

@@ -1,0 +1,56 @@
+"""Checks of the topologies of a configuration: whether each can be built, and whether Kafka has its topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.doctor.checks import Finding, ok, warning
+from engine.kafka.cluster import Cluster, is_missing, problems_of_access
+from engine.printable import listed
+from engine.topologies.topics import topics_of
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.topologies.topics import TopologyTopics
+    from routes.model import Config
+
+__all__ = ["check_topologies"]
+
+
+def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding]:
+    """Checks that each topology can be built, and that the topics exist which it reads and always writes to.
+
+    What a topology lacks ends no bridge: the topology alone waits for it. So all findings are warnings.
+    """
+    for each in config.topologies:
+        name = f"topology {each.name}"
+        try:
+            topics = topics_of(config, each)
+        except BridgeError as error:
+            yield warning(name, " ".join(str(error).split()), f"correct it, or topologies.{each.name}.build")
+            continue
+        if topics is None:
+            what = "its topics are not known before it has run once: its function makes Columns, which need Spark"
+            yield warning(name, what, f"write them as text, or try it: jms-bridge topology run {each.build}")
+        else:
+            yield from _lacking(config, name, topics, timeout_seconds)
+
+
+def _lacking(config: Config, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
+    wanted = list(dict.fromkeys((*topics.read, *topics.written)))
+    described = Cluster(config, timeout_seconds).describe(wanted)
+    missing, closed = [], []
+    for topic in wanted:
+        verb, right = ("reads", "READ") if topic in topics.read else ("writes", "WRITE")
+        if is_missing(described[topic]):
+            missing.append(f"it {verb} topic '{topic}', which does not exist")
+        else:
+            closed += problems_of_access(topic, name, described[topic], (right,))
+    if missing:
+        yield warning(name, "; ".join(missing), "create each: the topology waits for it")
+    for problem in closed:
+        yield warning(name, f"topic '{problem.topic}' {problem.what}", problem.remedy)
+    if not missing and not closed:
+        yield ok(name, f"its topics are there: {listed(wanted)}")

@@ -1,0 +1,60 @@
+"""Topics that a topology of a configuration reads and always writes to, as far as they can be told without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import UsageError
+from engine.streams.nodes import SinkNode
+from engine.topologies.definition import read
+from engine.topologies.graph import read_graph
+
+if TYPE_CHECKING:
+    from engine.streams.topology import Topology
+    from routes.model import Config
+    from routes.sections import TopologyConfig
+
+__all__ = ["TopologyTopics", "topics_of"]
+
+_NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
+"""Parts of the message of a function that makes Columns before Spark runs."""
+
+
+_SINK = "sink"
+"""Operator of a sink in a kept graph, see `engine.streams.describe.records`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyTopics:
+    """Topics that others have to make before a topology runs."""
+
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+
+
+def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None:
+    """The topics of a topology; None if its function makes Columns and it has not run on this machine yet.
+
+    Raises:
+        UsageError: the function cannot be found, or fails.
+        TopologyError: the topology has faults.
+    """
+    try:
+        return _constant(read(topology.build))
+    except UsageError as error:
+        if not any(sign in str(error) for sign in _NEEDS_SPARK):
+            raise
+    graph = read_graph(config, topology.name)
+    if graph is None:
+        return None
+    return TopologyTopics(
+        tuple(topic for node in graph.nodes if not node.after for topic in node.topics),
+        tuple(topic for node in graph.nodes if node.operator == _SINK for topic in node.topics),
+    )
+
+
+def _constant(topology: Topology) -> TopologyTopics:
+    made = {node.topic for node in topology.nodes if isinstance(node, SinkNode) and node.is_compacted}
+    sources = tuple(source.topic for source in topology.sources)
+    return TopologyTopics(sources, tuple(topic for topic in topology.outputs if topic not in made))
