@@ -17,24 +17,44 @@ import java.util.Map;
  * @param mostRecords most records of a partition in one batch
  * @param commitMs milliseconds between two commits of outputs in real-time mode
  * @param dropped numbers under which former nodes kept state that is not needed any more
+ * @param firstBatches number of the first batch of each share that came after the first batch of all
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
-    List<Integer> dropped) implements Serializable {
+    List<Integer> dropped, Map<Integer, Integer> firstBatches) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
     consumer = new HashMap<>(consumer);
     producer = new HashMap<>(producer);
     dropped = List.copyOf(dropped);
+    firstBatches = Map.copyOf(firstBatches);
+  }
+
+  /** The settings of a run whose shares all begin with the first batch. */
+  public RunSettings(
+      Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
+      Map<String, Object> producer, String folder, long mostRecords, long commitMs, List<Integer> dropped) {
+    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, Map.of());
   }
 
   int shares() {
     return partitions.values().stream().mapToInt(Integer::intValue).max().orElse(0);
   }
 
+  int firstBatch(int share) {
+    return firstBatches.getOrDefault(share, 0);
+  }
+
   String group() {
     return program.name();
+  }
+
+  /** Settings of a consumer that knows the committed positions of the topology. */
+  Map<String, Object> groupConsumer() {
+    Map<String, Object> own = new HashMap<>(consumer);
+    own.put("group.id", group());
+    return own;
   }
 }
