@@ -80,8 +80,8 @@ def check_identity(name: str, folder: Folder, kept: Mapping[str, str], now: Mapp
         ids = ", ".join(f"'{topic}' (Kafka's id is {now[topic].id} and was {kept[topic]})" for topic in other)
         msg = (
             f"topology '{name}' reads topics that were deleted and created again: {ids}. Its positions and the state "
-            f"in {folder} are of the former topics. Three ways out: restore these; throw the state away with `jms-bridge "
-            f"topology reset {name}`, and read all topics from their beginning; or give StreamsBuilder a new name, "
+            f"in {folder} are of the former topics. Three ways out: restore these; throw the state away with `jms-"
+            f"bridge topology reset {name}`, and read all topics from their beginning; or give StreamsBuilder a new name, "
             "which begins with empty state"
         )
         raise SetupError(msg)

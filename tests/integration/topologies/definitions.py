@@ -125,3 +125,10 @@ def schemas() -> Topology:
     visits = builder.stream(f"{PREFIX}-visits", value=text(), key=avro(VISITOR)).group_by_key().count(name="visits")
     visits.to(f"{PREFIX}-visits-out", key=avro(VISITOR))
     return builder.build()
+
+
+def copied() -> Topology:
+    """Clicks as they are, without state."""
+    builder = StreamsBuilder(f"{PREFIX}-copied")
+    builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).to(f"{PREFIX}-counts-out")
+    return builder.build()
