@@ -7,12 +7,16 @@ A child process that inherits the descriptor holds the lock as well. The JVM's l
 from __future__ import annotations
 
 import fcntl
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from engine.private import make_folder
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["is_locked", "lock", "try_lock"]
+__all__ = ["held", "is_locked", "lock", "try_lock"]
 
 
 def lock(descriptor: int) -> None:
@@ -39,3 +43,16 @@ def is_locked(path: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Locks a file as a JVM does, with its folder made if need be, as long as the context lasts; False if a JVM has."""
+    make_folder(path.parent)
+    with path.open("a") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

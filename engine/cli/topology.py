@@ -134,15 +134,21 @@ def run(
     run_topology(loaded, settings, stop, progress.show)
 
 
-@command("jms-bridge topology reset word-count")
+@command("jms-bridge topology reset word-count", "jms-bridge topology reset examples.word_count:build")
 def reset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name given to StreamsBuilder.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The name given to StreamsBuilder, or MODULE:FUNCTION, which is needed where the state is gone.",
+        ),
+    ],
     config: ConfigFile = DEFAULT_CONFIG,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Throw the state of a topology away, so that its next run reads its topics from their beginning.
 
-    Deletes its internal topics and its positions in Kafka too. What it has published stays.
+    Deletes its internal topics, which its state notes, and its positions in Kafka too. What it has published stays.
     """
     from engine.topologies.reset import reset_topology
 

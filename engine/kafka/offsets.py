@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -28,6 +29,7 @@ __all__ = [
     "KafkaOffsets",
     "Offsets",
     "Place",
+    "TopicFacts",
     "Topics",
     "ask_offsets",
     "committed_positions",
@@ -55,6 +57,16 @@ def offset_summary(offsets: Offsets) -> dict[str, object]:
     return {"positions": first, "partitions": len(offsets), "records": sum(offsets.values())}
 
 
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What tells a topic from others of its name, and from itself with more partitions."""
+
+    partitions: int
+    """Number of partitions."""
+    id: str
+    """Kafka's id, which changes if the topic is deleted and created again; empty from brokers without ids."""
+
+
 class KafkaOffsets:
     """Client for questions to a Kafka cluster about its topics.
 
@@ -67,14 +79,21 @@ class KafkaOffsets:
         self._servers = config.bootstrap_servers
         self._admin = admin(config)
 
+    def topics(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
+        """Facts about each topic; missing topics are left out."""
+        return {
+            topic: TopicFacts(len(found.partitions), "" if found.topic_id is None else str(found.topic_id))
+            for topic, found in self._describe(topics).items()
+        }
+
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Number of partitions by topic; missing topics are left out."""
-        return {topic: len(found.partitions) for topic, found in self._describe(topics).items()}
+        return {topic: found.partitions for topic, found in self.topics(topics).items()}
 
     def identity(self, topic: str) -> str:
         """Kafka's id of the topic, which changes if it is deleted and created again; empty from brokers without ids."""
-        found = self._describe([topic]).get(topic)
-        return "" if found is None or found.topic_id is None else str(found.topic_id)
+        found = self.topics([topic]).get(topic)
+        return "" if found is None else found.id
 
     def starts(self, topics: Iterable[str]) -> Topics:
         """First offset still present in each partition; missing topics are left out."""

@@ -10,10 +10,10 @@ from confluent_kafka.admin import NewTopic
 from engine.errors import HardFailureError
 from engine.kafka.clients import admin
 from engine.kafka.cluster import PROPAGATION_SECONDS, Cluster, is_missing, problems_of_access, refused
-from engine.kafka.errors import UnusableTopicError
+from engine.kafka.errors import MISSING, UnusableTopicError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from routes.model import Config
@@ -97,37 +97,38 @@ def ensure_topology_topics(
             raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
 
 
-def delete_topology_topics(config: Config, name: str) -> Iterator[str]:
-    """Deletes the internal topics of a topology and its positions; gives the name of each as it is gone.
+def delete_topology_topics(config: Config, name: str, topics: Sequence[str]) -> Iterator[str]:
+    """Deletes internal topics of a topology, and its positions; gives the name of each as it is gone.
+
+    Topics and positions that are gone already are passed over.
 
     Raises:
         HardFailureError: Kafka refuses to delete something.
         UnreachableError: no broker answers in time.
     """
-    topics = [
-        each
-        for each in Cluster(config, _SECONDS).names()
-        if each.startswith(f"{name}-") and each.endswith("-repartition")
-    ]
+    Cluster(config, _SECONDS)
     client = admin(config)
     try:
-        for topic, deleted in client.delete_topics(topics, operation_timeout=_SECONDS).items() if topics else ():
-            deleted.result(_SECONDS)
-            yield f"internal topic {topic}"
+        for topic, deleted in client.delete_topics(list(topics), operation_timeout=_SECONDS).items() if topics else ():
+            if _is_removed(deleted, MISSING):
+                yield f"internal topic {topic}"
         for group, removed in client.delete_consumer_groups([name]).items():
-            if _is_removed(removed):
+            if _is_removed(removed, {KafkaError.GROUP_ID_NOT_FOUND}):
                 yield f"positions of the group {group}"
     except KafkaException as error:
         msg = f"Kafka at {config.bootstrap_servers} refuses to reset topology '{name}': {error.args[0].str()}"
         raise HardFailureError(msg) from error
 
 
-def _is_removed(removed: Future[None]) -> bool:
-    """True if a group existed and is gone; KafkaException if Kafka refuses."""
+def _is_removed(removed: Future[None], missing: Container[int]) -> bool:
+    """True if a topic or a group existed and is gone; KafkaException if Kafka refuses.
+
+    `missing` are the codes of errors that say that it did not exist.
+    """
     try:
         removed.result(_SECONDS)
     except KafkaException as error:
-        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+        if error.args[0].code() in missing:
             return False
         raise
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
@@ -38,6 +38,10 @@ class KeptState:
     """Number under which each node of the program keeps its entries in the store of a task."""
     dropped: Sequence[int]
     """Numbers under which former nodes kept entries. They are removed, and never used again."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's id of each topic that is read; those of global tables, which are read anew, are not among them."""
+    first_batches: Mapping[str, int] = field(default_factory=dict)
+    """Number of the first batch of each share that came later than others, when partitions were added."""
 
     @classmethod
     def of(cls, program: Program, partitions: Mapping[str, int], before: KeptState | None) -> KeptState:
@@ -49,6 +53,7 @@ class KeptState:
             stores[name] = known[name] if name in known else _unused(name, used)
             used.add(stores[name])
         topology = program.topology
+        later = ({}, {}) if before is None else (before.ids, before.first_batches)
         return cls(
             fingerprints(program),
             dict(partitions),
@@ -56,6 +61,7 @@ class KeptState:
             internal_inputs(topology),
             stores,
             sorted(used - set(stores.values())),
+            *later,
         )
 
     @classmethod
@@ -77,6 +83,11 @@ class KeptState:
             msg = f"{path} is damaged: restore it, or start anew with: jms-bridge topology reset {folder.name}"
             raise SetupError(msg) from error
 
+    @staticmethod
+    def is_in(folder: Folder) -> bool:
+        """True if a state is noted in a folder."""
+        return (folder / _FILE).exists()
+
     @classmethod
     def existing(cls, folder: Folder) -> KeptState:
         """The state that is noted in a folder; SetupError if there is none, or as `read`."""
@@ -95,13 +106,31 @@ class KeptState:
         for name, number in self.stores.items():
             program.java.keepUnder(name, number)
 
-    def misfits(self, now: KeptState) -> list[str]:
-        """Differences that keep another state from going on from this one, in words."""
+    def begun(self, ids: Mapping[str, str], before: KeptState | None, batch: int) -> KeptState:
+        """The same state with the ids of its topics, and `batch` as the first one of shares new to `before`."""
+        former = 0 if before is None else max(before.partitions.values())
+        later = {str(share): batch for share in range(former, max(self.partitions.values()))} if former else {}
+        return replace(self, ids=dict(ids), first_batches={**later, **self.first_batches})
+
+    @property
+    def shares_later(self) -> dict[int, int]:
+        """`first_batches` with numbers of shares."""
+        return {int(share): batch for share, batch in self.first_batches.items()}
+
+    def misfits(self, now: KeptState, fixed: Collection[str] | None = None) -> list[str]:
+        """Differences that keep another state from going on from this one, in words.
+
+        Topics that are not among `fixed` may have more partitions; None: all are among them.
+        """
         nodes = self.nodes.items()
         found = {
             "changed": [name for name, each in nodes if now.nodes.get(name, each) != each],
             "gone or renamed": [name for name in self.nodes if name not in now.nodes],
-            "other numbers of partitions": _differ(self.partitions, now.partitions),
+            "other numbers of partitions": [
+                topic
+                for topic in _differ(self.partitions, now.partitions)
+                if fixed is None or topic in fixed or now.partitions[topic] < self.partitions[topic]
+            ],
             "other fields in internal topics": _differ(self.topics, now.topics),
             "other internal topics are read by": _differ(self.inputs, now.inputs),
         }

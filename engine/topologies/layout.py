@@ -33,12 +33,12 @@ from engine.streams.serdes import KeyKind
 from engine.streams.topology import TopologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from engine.streams.program import Program
     from engine.streams.topology import Topology
 
-__all__ = ["Layout", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+__all__ = ["Layout", "fingerprints", "fixed_inputs", "internal_formats", "internal_inputs", "lay_out"]
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
@@ -64,21 +64,26 @@ class Layout:
         return max(self.partitions.values())
 
 
-def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
+def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str, int] | None = None) -> Layout:
     """The layout of a topology whose topics have these numbers of partitions.
+
+    Args:
+        topology: the topology.
+        partitions: number of partitions of each topic that it reads, internal topics excepted.
+        kept: numbers of the last run, with which its internal topics go on.
 
     Raises:
         TopologyError: topics that are joined have different numbers of partitions.
     """
     inputs = _inputs(topology)
-    counts = dict(partitions)
+    counts, before = dict(partitions), kept or {}
     # A topic before the one that depends on it: nodes are in the order of flow.
     for node in topology.nodes:
         topics = topology.internal_topics(node)
         if isinstance(node, JoinForeign):
             left, right = (inputs[parent][0] for parent in node.parents)
             ask, answer = topics
-            counts[ask], counts[answer] = counts[right], counts[left]
+            counts[ask], counts[answer] = before.get(ask, counts[right]), before.get(answer, counts[left])
         elif topics:
             (topic,) = topics
             upstream = [counts[each] for each in inputs[node.parents[0]]]
@@ -89,7 +94,7 @@ def lay_out(topology: Topology, partitions: Mapping[str, int]) -> Layout:
                 for each in inputs[join.name]
                 if each in partitions
             ]
-            counts[topic] = partners[0] if partners else max(upstream)
+            counts[topic] = before.get(topic, partners[0] if partners else max(upstream))
     faults = [
         f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(found)}): "
         "pass one side through repartition(), or give the topics the same number"
@@ -133,6 +138,22 @@ def fingerprints(program: Program) -> dict[str, str]:
             # State that was kept before keys had types goes on.
             typed = [] if kind in _PLAIN_KEYS else [kind]
             found[node.name] = _digest([type(node).__name__, *about, *typed])
+    return found
+
+
+def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[str]]:
+    """The nodes that need the number of partitions of a topic as it is, by each topic that reaches such nodes directly.
+
+    These are joins, and nodes with state: records of a key have to come where the state of the key is. Nodes with state
+    that are not among `kept` begin with empty state, and need no number.
+    """
+    inputs = _inputs(topology)
+    found: dict[str, list[str]] = {}
+    for node in topology.nodes:
+        is_kept = isinstance(node, STATEFUL) and node.name in kept
+        if is_kept or (isinstance(node, Join) and not isinstance(node, JoinGlobal)):
+            for topic in dict.fromkeys(topic for each in (node.name, *node.parents) for topic in inputs[each]):
+                found.setdefault(topic, []).append(node.name)
     return found
 
 

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JNetworkError
 from engine.delivery.back_off import BackOff
 from engine.errors import SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
+from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
@@ -20,14 +21,19 @@ from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import check_executors, task_slots, wait_for_slots
 from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
+from engine.spark.generation import numbered
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
+from engine.spark.router_metrics import RETENTION
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
+from engine.topologies.backlog import Backlog
 from engine.topologies.definition import find, read
+from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.kept import KeptState
-from engine.topologies.layout import Layout, lay_out
+from engine.topologies.layout import Layout, fixed_inputs, lay_out
 from engine.topologies.registry import planned
+from engine.topologies.reset import check_half_reset
 from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from engine.kafka.offsets import TopicFacts
     from engine.spark.stored_files import Folder
     from engine.streams.topology import Topology
     from routes.model import Config
@@ -103,6 +110,8 @@ class TopologyFigures:
     """Bytes of its state in local files and in memory, as of the last commit."""
     passed_over: Mapping[tuple[str, str], int]
     """Records that nodes did not process, under node and reason, such as `("totals", "late_records")`."""
+    trouble: str = ""
+    """Reason, in one line, why the topology does not do all its work although it runs; empty if it does."""
 
     @property
     def remarks(self) -> str:
@@ -164,8 +173,8 @@ def run_topology(
 
         while not stop.is_set():
             try:
-                _run(config, settings, spark, topology, stop, report, begin_once, attempts.refused)
-                return
+                if reason := _run(config, settings, spark, topology, stop, report, begin_once, attempts.refused):
+                    attempts.again(reason)
             except (RecordRefusedError, UnusableTopicError, KafkaUnavailableError, StorageUnavailableError) as error:
                 stop.wait(attempts.pause(error))
 
@@ -189,6 +198,12 @@ class _Attempts:
         """Takes note that Kafka has all that the topology needs."""
         self._outage.over()
         self._lacks, self.has_begun = 0, True
+
+    def again(self, reason: str) -> None:
+        """Reports why the query starts again at once."""
+        _log.info("query starts again", topology=self._name, reason=reason)
+        if self._degraded is not None:
+            self._degraded(reason)
 
     def pause(self, error: Exception) -> float:
         """The seconds to wait before the next attempt; raises the error if that is useless or nobody waits for it."""
@@ -231,28 +246,37 @@ def _run(
     report: Callable[[TopologyFigures], None] | None,
     begin: Callable[[StateReader], None],
     refused: Sequence[str],
-) -> None:
+) -> str:
     """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away.
 
-    Raises RecordRefusedError for a record that Kafka refuses; `refused` holds the earlier ones.
+    Returns why the query is to start again, in one line; an empty text at the end. Raises RecordRefusedError for a
+    record that Kafka refuses; `refused` holds the earlier ones.
     """
     program = planned(config.schema, topology, spark, settings.on_failure)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
-    layout = lay_out(topology, partition_counts(config, topology.name, topics))
+    folder = state_folder(config, spark, topology.name)
+    before = KeptState.read(folder)
+    counts = partition_counts(config, topology.name, topics)
+    layout = lay_out(topology, counts, None if before is None else before.partitions)
     mode = _mode(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
-        return
-    ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
-    check_topology_outputs(config, topology.name, topology.outputs)
-    folder = state_folder(config, spark, topology.name)
+        return ""
     lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
     try:
-        kept = _checked(folder, program, layout)
+        check_half_reset(folder)
+        ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
+        check_topology_outputs(config, topology.name, topology.outputs)
+        check_first_start(config, topology.name, settings.build, folder, layout)
+        found = KafkaOffsets(config).topics([*layout.partitions, *(source.topic for source in topology.sources)])
+        read = {topic: each for topic, each in found.items() if topic in layout.partitions}
+        kept = _checked(folder, program, layout, read)
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        _Query(config, settings, spark, program, kept, mode, lock, refused).follow(stop, report)
+        tables = {topic: each for topic, each in found.items() if topic not in read}
+        watch = InputWatch(config, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
+        return _Query(config, settings, spark, program, kept, mode, lock, watch, refused).follow(stop, report)
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:
@@ -282,12 +306,17 @@ class _Query:
         kept: KeptState,
         mode: Mode,
         lock: CheckpointLock,
+        watch: InputWatch,
         refused: Sequence[str],
     ) -> None:
         self._spark = spark
         self._program = program
         self._mode = mode
         self._lock = lock
+        self._watch = watch
+        self._backlog = Backlog()
+        self._sources = _readers(program.topology)
+        self._gaps: dict[str, int] = {}
         self._folder = folder = lock.root
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
@@ -308,33 +337,43 @@ class _Query:
                 _COMMIT_MS if ticks else _NEVER_MS,
                 list(kept.dropped),
                 list(refused),
+                kept.shares_later,
             ),
         )
 
-    def follow(self, stop: Event, report: Callable[[TopologyFigures], None] | None) -> None:
-        """Starts the query, and watches it until it ends or shall end."""
+    def follow(self, stop: Event, report: Callable[[TopologyFigures], None] | None) -> str:
+        """Starts the query, and watches it until it ends or shall end; returns why it is to start again, or nothing."""
         query = self._start()
+        self._watch.start()
+        again = ""
         name = self._program.topology.name
         _log.info("topology runs", topology=name, mode=self._mode, state=str(self._folder))
         maintained = time.monotonic()
         try:
-            while not stop.wait(_READ_SECONDS):
+            while not (again or stop.wait(_READ_SECONDS)):
                 self._lock.check()
                 if failure := query_failure(query):
+                    self._watch.look()
+                    self._watch.check()
                     raise failure
+                self._watch.check()
                 if not query.isActive:
                     msg = "Spark's query ended by itself"
                     raise RuntimeError(msg)
                 check_executors(self._spark)
+                figures = self._figures()
                 if report is not None:
-                    report(self._figures())
+                    report(figures)
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
                     maintained = time.monotonic()
                     self._java.maintain()
+                again = self._watch.restart()
             self._finish(query)
         finally:
+            self._watch.close()
             self._stop(query)
         _log.info("topology stopped", topology=name)
+        return again
 
     def _finish(self, query: StreamingQuery) -> None:
         """Lets the batch or the interval under way end and commit its state, so that the next run repeats nothing."""
@@ -390,8 +429,38 @@ class _Query:
         for name, number in java.counts(run).items():
             node, _, reason = name.partition("\t")
             counts[node, reason] = number
+        for topic, number in self._lost(dict(java.gaps(run))).items():
+            counts[self._sources[topic], RETENTION] = number
         records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
-        return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts)
+        trouble = "; ".join(filter(None, (self._watch.trouble(), self._falls_behind(records, lag))))
+        return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
+
+    def _falls_behind(self, records: int, lag: int) -> str:
+        was_behind = self._backlog.reason
+        reason = self._backlog.update(time.monotonic(), records, lag)
+        if bool(reason) != bool(was_behind):
+            said = _log.warning if reason else _log.info
+            said("the topology is slower than its input", topology=self._program.topology.name, why=reason or "no more")
+        return reason
+
+    def _lost(self, gaps: Mapping[str, int]) -> dict[str, int]:
+        """Number of records by topic that Kafka removed before they were read. Each gap is logged once."""
+        lost: dict[str, int] = {}
+        for place, end in sorted(gaps.items()):
+            topic, partition, first = place.split("\t")
+            lost[topic] = lost.get(topic, 0) + end - int(first)
+            if self._gaps.get(place) != end:
+                self._gaps[place] = end
+                _log.error(
+                    "records are gone before the topology has read them, and are missing in its state and its results",
+                    topology=self._program.topology.name,
+                    topic=topic,
+                    partition=int(partition),
+                    from_offset=int(first),
+                    to_offset=end - 1,
+                    remedy="raise the retention of the topic",
+                )
+        return lost
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:
@@ -423,15 +492,27 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
     return "realtime"
 
 
-def _checked(folder: Folder, program: Program, layout: Layout) -> KeptState:
+def _readers(topology: Topology) -> dict[str, str]:
+    """The name of the node by each topic that it reads, internal topics included."""
+    internal = {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
+    return {source.topic: source.name for source in topology.sources} | internal
+
+
+def _checked(folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:
     """The state with which the topology goes on.
 
     Raises:
-        SetupError: the state in the folder cannot be used; the text names the nodes and the ways out.
+        SetupError: the state in the folder cannot be used; the text names the nodes or the topics, and the ways out.
     """
     before = KeptState.read(folder)
     now = KeptState.of(program, layout.partitions, before)
-    misfits = [] if before is None else before.misfits(now)
+    fixed = {} if before is None else fixed_inputs(program.topology, before.nodes)
+    if before is not None:
+        check_identity(program.topology.name, folder, before.ids, topics)
+        for topic, nodes in fixed.items():
+            if (count := before.partitions.get(topic, 0)) and count < now.partitions[topic]:
+                raise SetupError(growth_refusal(program.topology.name, topic, count, now.partitions[topic], nodes))
+    misfits = [] if before is None else before.misfits(now, fixed)
     if misfits:
         msg = (
             f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "
@@ -440,7 +521,8 @@ def _checked(folder: Folder, program: Program, layout: Layout) -> KeptState:
             f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
         )
         raise SetupError(msg)
-    return now
+    batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
+    return now.begun({topic: each.id for topic, each in topics.items()}, before, batch)
 
 
 def _consumer(config: Config, mode: Mode) -> dict[str, str]:

@@ -58,7 +58,7 @@ class StateReader:
         jvm: Any = self.spark._jvm
         streams = jvm.jmsbridge.streams
         where = (self.folder / "state").absolute().as_uri(), max(self.kept.partitions.values()), max(numbers) + 1
-        committed = streams.CommittedState(self.program.java, *where)
+        committed = streams.CommittedState(self.program.java, *where, self.kept.shares_later)
         try:
             yield NodeState(self.program, node, lambda *bounds: committed.rows(node, streams.StateRange(*bounds)))
         finally:

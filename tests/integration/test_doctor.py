@@ -150,7 +150,7 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
     module = definitions.__name__
     stream = f"s{uuid.uuid4().hex[:8]}"
     more = (
-        f"topologies.copied.build={module}:copied\ntopologies.chosen.build={module}:chosen\n"
+        f"topologies.relayed.build={module}:relayed\ntopologies.chosen.build={module}:chosen\n"
         f"topologies.none.build={module}:no_such\n"
         f"source.n.type=nats\nsource.n.url={nats.url}\nsource.n.destinations={stream}.a\nsource.n.stream={stream}\n"
     )

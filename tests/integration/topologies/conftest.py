@@ -37,7 +37,7 @@ class TopologyBench:
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self.prefix = f"t{uuid.uuid4().hex[:10]}"
         self.folder = folder
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self.sent = 0
         self._processes: list[subprocess.Popen[bytes]] = []
         self.log = folder / "topology.log"
@@ -79,7 +79,7 @@ class TopologyBench:
 
     def policy(self, topic: str, change: str | None = None) -> str:
         """The cleanup.policy of a topic, which is changed first if there is a `change`."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         resource = ConfigResource(ResourceType.TOPIC, f"{self.prefix}-{topic}")
         if change is not None:
             # The records are from 2001.
@@ -93,7 +93,7 @@ class TopologyBench:
 
     def has(self, topic: str) -> bool:
         """Whether Kafka has the topic."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         return f"{self.prefix}-{topic}" in admin.list_topics(timeout=10).topics
 
     def send_unreadable(self) -> None:
@@ -193,7 +193,7 @@ class TopologyBench:
 
     def _read(self, topic: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
         settings = {
-            "bootstrap.servers": self._bootstrap,
+            "bootstrap.servers": self.bootstrap,
             "group.id": "test",
             "enable.partition.eof": True,
             "log_level": 0,
@@ -260,7 +260,7 @@ class TopologyBench:
         return {**os.environ, "TOPOLOGY_PREFIX": self.prefix}
 
     def _producer(self) -> Producer:
-        return Producer({"bootstrap.servers": self._bootstrap, "partitioner": "murmur2_random", "log_level": 0})
+        return Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", "log_level": 0})
 
 
 def children(pid: int) -> list[int]:

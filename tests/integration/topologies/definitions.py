@@ -137,8 +137,15 @@ def chosen() -> Topology:
     return builder.build()
 
 
-def copied() -> Topology:
+def relayed() -> Topology:
     """Clicks, from a topic that may be missing to one that may be missing."""
-    builder = StreamsBuilder(f"{PREFIX}-copied")
+    builder = StreamsBuilder(f"{PREFIX}-relayed")
     builder.stream(f"{PREFIX}-late", value=json("page string, n int")).to(f"{PREFIX}-late-out", name="out")
+    return builder.build()
+
+
+def copied() -> Topology:
+    """Clicks as they are, without state."""
+    builder = StreamsBuilder(f"{PREFIX}-copied")
+    builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).to(f"{PREFIX}-counts-out")
     return builder.build()

@@ -148,7 +148,7 @@ def test_a_record_that_kafka_does_not_take_is_its_own_dead_letter_and_nothing_st
 def test_a_topology_waits_for_its_own_topics_and_goes_on_by_itself(
     bench: TopologyBench, topics: Topics, mode: str, guarantee: str
 ) -> None:
-    bridge = started(bench, "copied", mode, guarantee)
+    bridge = started(bench, "relayed", mode, guarantee)
     until(lambda: f"reads '{topics.name('late')}', which Kafka does not have" in state(bench), 120)
     assert state(bench).startswith("degraded")
     topics.make("late")

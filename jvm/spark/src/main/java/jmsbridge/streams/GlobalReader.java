@@ -8,7 +8,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InterruptException;
@@ -22,6 +24,7 @@ final class GlobalReader implements AutoCloseable {
   private final Map<String, Map<ByteBuffer, byte[]>> rows = new HashMap<>();
   private final Map<String, Long> rejected = new ConcurrentHashMap<>();
   private final Map<String, GlobalTable> tables = new HashMap<>();
+  private final Gaps gaps = new Gaps();
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final Thread thread = new Thread(this::follow, "global tables");
   private volatile RuntimeException failure;
@@ -59,6 +62,11 @@ final class GlobalReader implements AutoCloseable {
     return rejected;
   }
 
+  /** Records that Kafka removed before they were read, as {@link Gaps#found}. */
+  Map<String, Long> gaps() {
+    return gaps.found();
+  }
+
   /** Throws what the thread ended with, if it has ended. */
   void check() {
     if (failure != null) {
@@ -72,11 +80,20 @@ final class GlobalReader implements AutoCloseable {
   }
 
   private void take() {
-    for (ConsumerRecord<byte[], byte[]> each : consumer.poll(POLL)) {
+    for (ConsumerRecord<byte[], byte[]> each : poll()) {
       GlobalTable table = tables.get(each.topic());
       if (!table.take(each)) {
         rejected.merge(table.name, 1L, Long::sum);
       }
+    }
+  }
+
+  private ConsumerRecords<byte[], byte[]> poll() {
+    try {
+      return consumer.poll(POLL);
+    } catch (OffsetOutOfRangeException gone) {
+      gaps.skip(consumer, gone);
+      return ConsumerRecords.empty();
     }
   }
 

@@ -88,7 +88,7 @@ final class Publisher implements Output, AutoCloseable {
       // Ends a transaction that an earlier run left open, and shuts its producer out.
       producer.initTransactions();
       try (KafkaConsumer<byte[], byte[]> consumer =
-          new KafkaConsumer<>(group(settings), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+          new KafkaConsumer<>(settings.groupConsumer(), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
         consumer.committed(partitions).forEach((at, each) -> {
           if (each != null) {
             committed.put(at, each.offset());
@@ -104,12 +104,6 @@ final class Publisher implements Output, AutoCloseable {
     all.put(ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG, ByteArraySerializer.class);
     all.put(ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG, ByteArraySerializer.class);
     return all;
-  }
-
-  private static Map<String, Object> group(RunSettings settings) {
-    Map<String, Object> own = new HashMap<>(settings.consumer());
-    own.put("group.id", settings.group());
-    return own;
   }
 
   @Override

@@ -28,8 +28,17 @@ final class RocksStore implements Store {
 
   private final RocksDB rocks;
   private final File local;
+  private final long first;
+  /** Whether the folder in the checkpoint is there: the first commit makes it. */
+  private volatile boolean isStored;
 
-  RocksStore(String folder, int share) throws IOException {
+  /**
+   * Creates the store of a share.
+   *
+   * @param first number of the first batch that had this share, which is its version 0
+   */
+  RocksStore(String folder, int share, long first) throws IOException {
+    this.first = first;
     SQLConf settings = new SQLConf();
     // A version is written as the changes since the one before; whole copies are made now and then, in the background.
     settings.setConfString(PREFIX + "changelogCheckpointing.enabled", "true");
@@ -40,19 +49,21 @@ final class RocksStore implements Store {
         HadoopFiles.settings(), "share " + share, false, false, share, Option.empty(), Option.empty());
   }
 
-  /** Loads a version, which counts the commits since the beginning; 0 is the empty store. */
-  void load(long version) {
-    rocks.load(version, Option.empty(), false, false);
+  /** Loads the version before a batch; the one before the first batch of the share is the empty store. */
+  void load(long batch) {
+    rocks.load(batch - first, Option.empty(), false, false);
+    isStored |= batch > first;
   }
 
-  /** Loads a version to read it, beside a task that may work with a later one. */
-  void look(long version) {
-    rocks.load(version, Option.empty(), true, false);
+  /** Loads the version before a batch to read it, beside a task that may work with a later one. */
+  void look(long batch) {
+    rocks.load(Math.max(batch - first, 0), Option.empty(), true, false);
   }
 
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     rocks.commit(false);
+    isStored = true;
   }
 
   /** Bytes of the state in files and in memory, as of the last commit; for the task's own thread. */
@@ -67,7 +78,9 @@ final class RocksStore implements Store {
 
   /** Copies the state into the checkpoint and removes versions that are not needed any more, if it is time for that. */
   void maintain() {
-    rocks.doMaintenance();
+    if (isStored) {
+      rocks.doMaintenance();
+    }
   }
 
   void close() {

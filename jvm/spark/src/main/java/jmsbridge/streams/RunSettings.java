@@ -18,11 +18,12 @@ import java.util.Map;
  * @param commitMs milliseconds between two commits of outputs in real-time mode
  * @param dropped numbers under which former nodes kept state that is not needed any more
  * @param refused messages of {@link jmsbridge.kafka.RefusedRecordException} that ended earlier runs
+ * @param firstBatches number of the first batch of each share that came after the first batch of all
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
-    List<Integer> dropped, List<String> refused) implements Serializable {
+    List<Integer> dropped, List<String> refused, Map<Integer, Integer> firstBatches) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
@@ -30,20 +31,32 @@ public record RunSettings(
     producer = new HashMap<>(producer);
     dropped = List.copyOf(dropped);
     refused = List.copyOf(refused);
+    firstBatches = Map.copyOf(firstBatches);
   }
 
-  /** Settings of a first run. */
+  /** The settings of a first run, whose shares all begin with the first batch. */
   public RunSettings(
       Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
       Map<String, Object> producer, String folder, long mostRecords, long commitMs, List<Integer> dropped) {
-    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of());
+    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of(), Map.of());
   }
 
   int shares() {
     return partitions.values().stream().mapToInt(Integer::intValue).max().orElse(0);
   }
 
+  int firstBatch(int share) {
+    return firstBatches.getOrDefault(share, 0);
+  }
+
   String group() {
     return program.name();
+  }
+
+  /** Settings of a consumer that knows the committed positions of the topology. */
+  Map<String, Object> groupConsumer() {
+    Map<String, Object> own = new HashMap<>(consumer);
+    own.put("group.id", group());
+    return own;
   }
 }

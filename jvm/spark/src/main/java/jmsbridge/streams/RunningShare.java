@@ -22,6 +22,8 @@ final class RunningShare {
   private static final long MOST_CACHE_BYTES = 32L << 20;
   /** All shares' caches together take at most this part of the heap. */
   private static final long CACHE_PART = 8;
+  /** While records wait, processing takes at least so many times as long as commits. */
+  private static final long COMMIT_PART = 20;
   private static final Map<String, GlobalReader> GLOBALS = new ConcurrentHashMap<>();
 
   private final String run;
@@ -40,6 +42,8 @@ final class RunningShare {
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
   private long committedAt;
+  /** Time that the last commit took. */
+  private long commitNanos;
   private final Semaphore inUse = new Semaphore(1);
 
   private RunningShare(String run, int share, RunSettings settings) {
@@ -51,11 +55,11 @@ final class RunningShare {
         partitions.add(new TopicPartition(topic, share));
       }
     });
-    consumer = new ShareConsumer(settings.consumer(), partitions);
+    consumer = new ShareConsumer(settings.isExact() ? settings.consumer() : settings.groupConsumer(), partitions);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     try {
-      rocks = new RocksStore(settings.folder(), share);
+      rocks = new RocksStore(settings.folder(), share, settings.firstBatch(share));
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
@@ -103,13 +107,14 @@ final class RunningShare {
     GLOBALS.forEach((run, reader) -> {
       Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-      figures.add(new ShareFigures(run, -1, 0, 0, 0, 0, counts));
+      figures.add(new ShareFigures(run, -1, 0, 0, 0, 0, counts, reader.gaps()));
     });
     return figures;
   }
 
   private ShareFigures figuresOfShare() {
-    return new ShareFigures(run, number, batch, records.get(), consumer.lag(), stateBytes, counts());
+    return new ShareFigures(
+        run, number, batch, records.get(), consumer.lag(), stateBytes, counts(), consumer.gaps());
   }
 
   /** Records that nodes did not process in this process so far. */
@@ -171,12 +176,20 @@ final class RunningShare {
     } else {
       task.flush();
     }
-    long now = System.nanoTime();
-    if (now - committedAt >= settings.commitMs() * 1_000_000) {
+    if (isCommitDue()) {
+      long begun = System.nanoTime();
       task.flush();
       publisher.commit(consumer.next());
-      committedAt = now;
+      committedAt = System.nanoTime();
+      commitNanos = committedAt - begun;
     }
+  }
+
+  /** While records wait, commits may take a small part of the time alone: nothing is processed meanwhile. */
+  private boolean isCommitDue() {
+    long since = System.nanoTime() - committedAt;
+    boolean isLate = since >= COMMIT_PART * commitNanos;
+    return since >= settings.commitMs() * 1_000_000 && (isLate || consumer.lag() == 0);
   }
 
   /** Ends a batch: first the outputs, then the state that they come of. */
@@ -184,6 +197,9 @@ final class RunningShare {
     try {
       task.flush();
       publisher.commit(consumer.next());
+      if (!settings.isExact()) {
+        consumer.note();
+      }
       task.save();
       store.commit();
       stateBytes = rocks.bytes();

@@ -11,6 +11,8 @@ import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -49,7 +51,10 @@ final class ShareConsumer implements AutoCloseable {
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final Map<TopicPartition, Fetched> byPartition = new HashMap<>();
   private final List<Fetched> partitions = new ArrayList<>();
+  private final Gaps gaps = new Gaps();
   private volatile long lag;
+  /** Offsets that the consumer's group has. */
+  private final Map<TopicPartition, Long> noted = new HashMap<>();
 
   ShareConsumer(Map<String, Object> settings, Set<TopicPartition> of) {
     consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -63,14 +68,16 @@ final class ShareConsumer implements AutoCloseable {
 
   /** Goes on at these positions, up to these ends or, if they are null, without end. */
   void seek(Map<TopicPartition, Long> from, Map<TopicPartition, Long> until) {
-    from.forEach((at, offset) -> {
+    from.forEach((at, first) -> {
       Fetched each = byPartition.get(at);
+      long offset = gaps.behind(at, first);
       if (each.next != offset) {
         consumer.seek(at, offset);
         each.waiting.clear();
         each.next = offset;
       }
-      each.end = until == null ? Long.MAX_VALUE : until.get(at);
+      // The batch may have been planned when the topology did not read this topic or partition yet.
+      each.end = until == null ? Long.MAX_VALUE : until.getOrDefault(at, offset);
     });
   }
 
@@ -100,7 +107,7 @@ final class ShareConsumer implements AutoCloseable {
     ConsumerRecord<byte[], byte[]> first = takeFirst();
     if (first == null) {
       // What is left up to the ends are markers of transactions.
-      partitions.forEach(each -> each.next = each.end);
+      partitions.forEach(each -> each.next = Math.max(each.next, each.end));
     }
     return first;
   }
@@ -116,6 +123,24 @@ final class ShareConsumer implements AutoCloseable {
   /** Records of the partitions that were not given yet, as of the last answer of Kafka; from any thread. */
   long lag() {
     return lag;
+  }
+
+  /** Records that Kafka removed before they were given, as {@link Gaps#found}; from any thread. */
+  Map<String, Long> gaps() {
+    return gaps.found();
+  }
+
+  /** Commits the next offsets to the consumer's group, for those who look there how far the topology has come. */
+  void note() {
+    Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+    next().forEach((at, offset) -> {
+      if (offset > 0 && !Long.valueOf(offset).equals(noted.put(at, offset))) {
+        offsets.put(at, new OffsetAndMetadata(offset));
+      }
+    });
+    if (!offsets.isEmpty()) {
+      consumer.commitSync(offsets);
+    }
   }
 
   @Override
@@ -152,7 +177,13 @@ final class ShareConsumer implements AutoCloseable {
   }
 
   private void poll(long limitMs) {
-    ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(limitMs));
+    ConsumerRecords<byte[], byte[]> records;
+    try {
+      records = consumer.poll(Duration.ofMillis(limitMs));
+    } catch (OffsetOutOfRangeException gone) {
+      gaps.skip(consumer, gone);
+      records = ConsumerRecords.empty();
+    }
     for (TopicPartition each : records.partitions()) {
       byPartition.get(each).waiting.addAll(records.records(each));
     }

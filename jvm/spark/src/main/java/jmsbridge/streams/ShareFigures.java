@@ -13,7 +13,9 @@ import java.util.Map;
  * @param lag records of the share that are not processed yet, as of Kafka's last answer
  * @param stateBytes bytes of the state in local files and in memory
  * @param counts records that nodes did not process, by the node's name, a tab and the reason
+ * @param gaps records that Kafka removed before they were read, as {@link Gaps#found}
  */
 public record ShareFigures(
-    String run, int share, long batch, long records, long lag, long stateBytes, Map<String, Long> counts)
+    String run, int share, long batch, long records, long lag, long stateBytes, Map<String, Long> counts,
+    Map<String, Long> gaps)
     implements Serializable {}

@@ -40,7 +40,7 @@ public final class TestRun {
   /** Creates a run whose state is in a folder, as a URI of Hadoop, behind a cache of this size. */
   public TestRun(Program program, String folder, long cacheBytes) throws IOException {
     plan = program;
-    cache = new CachedStore(new RocksStore(folder, 0), cacheBytes);
+    cache = new CachedStore(new RocksStore(folder, 0, 0), cacheBytes);
     cache.load(version);
     open(cache);
   }

@@ -88,6 +88,16 @@ public final class TopologyRun {
     return counts;
   }
 
+  /**
+   * Records that Kafka removed before they were read: topic, partition and first missing offset, each after a tab, and the
+   * offset behind the last one.
+   */
+  public static Map<String, Long> gaps(String run) {
+    Map<String, Long> gaps = new HashMap<>();
+    shares(run).forEach(share -> share.gaps().forEach((from, to) -> gaps.merge(from, to, Math::max)));
+    return gaps;
+  }
+
   /** Copies state into the checkpoint and removes what is not needed any more; to be called now and then. */
   public static void maintain() {
     RunningShare.maintainAll();
