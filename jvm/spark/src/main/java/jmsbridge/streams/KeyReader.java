@@ -31,7 +31,11 @@ public final class KeyReader implements Serializable {
 
   /** The bytes of a key, which may be null; UnfitValueException if it cannot be read. */
   byte[] read(byte[] key) {
-    if (reader == null || key == null) {
+    if (key == null) {
+      return null;
+    }
+    if (reader == null) {
+      kind.check(key);
       return key;
     }
     InternalRow fields;

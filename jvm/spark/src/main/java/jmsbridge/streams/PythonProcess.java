@@ -30,6 +30,7 @@ final class PythonProcess extends StatefulNode {
   private final int function;
   private final KeyKind key;
   private final StructType state;
+  private final RowCheck stateRow;
   private final StructType states;
   private final StructType outputs;
   private final PythonBatch batch;
@@ -45,6 +46,7 @@ final class PythonProcess extends StatefulNode {
     this.function = function;
     this.key = key;
     this.state = state;
+    stateRow = state == null ? null : new RowCheck(state);
     StructType kept = state == null ? new StructType().add("none", DataTypes.BooleanType) : state;
     states = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
     outputs = new StructType()
@@ -164,7 +166,7 @@ final class PythonProcess extends StatefulNode {
     for (int slot = 0; slot < keysOfSlots.size(); slot++) {
       byte[] of = keysOfSlots.get(slot);
       byte[] kept = task.store().get(keys(STATE).bytes(of).done());
-      InternalRow row = kept == null ? null : Rows.row(kept, state.size());
+      InternalRow row = kept == null ? null : stateRow.kept(kept, 0);
       stateRows.add(new GenericInternalRow(new Object[] {slot, key.read(of), row}));
     }
     return stateRows.take();
@@ -193,7 +195,7 @@ final class PythonProcess extends StatefulNode {
   @Override
   StreamRecord shown(Store.Entry entry) {
     byte[] of = new Keys.Reader(entry.key()).bytes();
-    return StreamRecord.of(of, Rows.row(entry.value(), state.size()), 0);
+    return StreamRecord.of(of, stateRow.kept(entry.value(), 0), 0);
   }
 
   @Override
