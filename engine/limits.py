@@ -1,4 +1,4 @@
-"""Minimum for the operating system's limit of open files, and its check."""
+"""Limits: of open files, which the operating system has to allow, and of what one record may take."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import resource
 
 from engine.errors import SetupError
 
-__all__ = ["LEAST_FILES", "REMEDY", "files_allowed", "require_files"]
+__all__ = ["LEAST_FILES", "REMEDY", "RESULT_BYTES", "files_allowed", "require_files"]
 
 LEAST_FILES = 1024
 """Number of open files and connections that each process of a bridge may need, embedded servers included."""
+RESULT_BYTES = 16 << 20
+"""Most bytes that a topology's Python function may return for one record, and that the JVM takes of results at once."""
 REMEDY = "raise it: `ulimit -n 4096` in the shell, LimitNOFILE=4096 in a systemd unit, --ulimit nofile=4096 for Docker"
 
 

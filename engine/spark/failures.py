@@ -64,9 +64,10 @@ _PASSING = {
     "InterruptException",
 }
 _FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
-_REGISTRY = {
+_OWN = {
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
+    "jmsbridge.streams.DamagedStateException": HardFailureError,
 }
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
@@ -119,8 +120,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     where = f" (topic {topic!r})" if topic else ""
     for name, message in reversed(causes):
         kind = name.rpartition(".")[2]
-        if name in _REGISTRY:
-            return _REGISTRY[name](message)
+        if name in _OWN:
+            return _OWN[name](message)
         if name.startswith(_KAFKA) and kind in _FINAL:
             return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
         if (name.startswith(_KAFKA) and kind in _PASSING) or any(sign in message for sign in _DATA_LOSS):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 from py4j.protocol import Py4JNetworkError
 
-from engine.errors import SetupError, UsageError
+from engine.errors import ServerEndedError, SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.retry import Outage
 from engine.kafka.settings import spark_options
@@ -23,6 +24,7 @@ from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
+from engine.topologies.deaths import Deaths
 from engine.topologies.definition import find, read
 from engine.topologies.kept import KeptState
 from engine.topologies.layout import Layout, lay_out
@@ -31,7 +33,8 @@ from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -146,8 +149,9 @@ def run_topology(
     launched = Launch(
         config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
     )
-    with session.opened(config, _MOST_SHARES, launched) as spark:
+    with _told_deaths(config) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
+        names.append(topology.name)
         outage, has_begun = Outage(config), False
 
         def begin_once(state: StateReader) -> None:
@@ -182,7 +186,7 @@ def _run(
     begin: Callable[[StateReader], None],
 ) -> None:
     """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away."""
-    program = planned(config.schema, topology, spark, settings.on_failure)
+    program = planned(config.schema, topology, spark, settings.on_failure, config.function_timeout_seconds)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
     layout = lay_out(topology, partition_counts(config, topology.name, topics))
@@ -197,11 +201,29 @@ def _run(
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        _Query(config, settings, spark, program, kept, mode, lock).follow(stop, report)
+        deaths = Deaths(config, topology.name)
+        if said := deaths.note():
+            _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
+        _Query(config, settings, spark, program, kept, mode, lock, deaths.marks).follow(stop, report)
+        deaths.forget()
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:
         lock.release()
+
+
+@contextmanager
+def _told_deaths(config: Config) -> Iterator[list[str]]:
+    """Adds the record under way to the error of a JVM that has ended; takes the name of the topology."""
+    names: list[str] = []
+    try:
+        yield names
+    except ServerEndedError as error:
+        said = "".join(Deaths(config, name).note() for name in names)
+        if not said:
+            raise
+        msg = f"{error}; {said}"
+        raise ServerEndedError(msg) from error
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
@@ -227,6 +249,7 @@ class _Query:
         kept: KeptState,
         mode: Mode,
         lock: CheckpointLock,
+        marks: Path,
     ) -> None:
         self._spark = spark
         self._program = program
@@ -251,6 +274,8 @@ class _Query:
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
                 list(kept.dropped),
+                KeptState.skipped(folder),
+                None if is_cluster(spark.sparkContext.master) else str(marks.absolute()),
             ),
         )
 

@@ -114,6 +114,14 @@ def paged_anew() -> Topology:
     return _paged("sums", "min(n)")
 
 
+def repeated() -> Topology:
+    """Clicks whose number says how long a text is made: a large one takes more memory than the JVM has."""
+    builder = StreamsBuilder(f"{PREFIX}-repeated")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.map_values(n="n", length="length(repeat('x', n))").to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
 def schemas() -> Topology:
     """Clicks in Avro and pages in Protobuf, read by a registry's latest schemas and written again; visits by keys."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")

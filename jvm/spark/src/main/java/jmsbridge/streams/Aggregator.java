@@ -128,6 +128,8 @@ final class Aggregator implements Serializable {
       return update.apply(joined.apply(before, fields.of(record, record.value()))).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 
@@ -138,6 +140,8 @@ final class Aggregator implements Serializable {
       return merge.apply(joined.apply(one, other)).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 
@@ -148,6 +152,8 @@ final class Aggregator implements Serializable {
       return last.apply(result.apply(of)).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 

@@ -41,9 +41,9 @@ public final class KeyReader implements Serializable {
     InternalRow fields;
     try {
       fields = reader.read(key);
-    } catch (UnfitValueException unfit) {
-      throw new UnfitValueException("the key cannot be read: " + unfit.getMessage());
+      return kind.write(column.apply(fields));
+    } catch (UnfitValueException | EvaluationException failure) {
+      throw new UnfitValueException("the key cannot be read: " + failure.getMessage());
     }
-    return kind.write(column.apply(fields));
   }
 }

@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
  * Settings of a topology's run.
@@ -17,21 +18,28 @@ import java.util.Map;
  * @param mostRecords most records of a partition in one batch
  * @param commitMs milliseconds between two commits of outputs in real-time mode
  * @param dropped numbers under which former nodes kept state that is not needed any more
+ * @param skipped positions of records that go to the dead letters unprocessed, as {@code topic:partition:offset}
+ * @param marks local folder for notes of the records under way; null: none are made
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
-    List<Integer> dropped) implements Serializable {
+    List<Integer> dropped, List<String> skipped, String marks) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
     consumer = new HashMap<>(consumer);
     producer = new HashMap<>(producer);
     dropped = List.copyOf(dropped);
+    skipped = List.copyOf(skipped);
   }
 
   int shares() {
     return partitions.values().stream().mapToInt(Integer::intValue).max().orElse(0);
+  }
+
+  boolean isSkipped(ConsumerRecord<byte[], byte[]> record) {
+    return !skipped.isEmpty() && skipped.contains(Task.position(record.topic(), record.partition(), record.offset()));
   }
 
   String group() {

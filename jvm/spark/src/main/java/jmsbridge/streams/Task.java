@@ -147,25 +147,46 @@ final class Task {
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
-    String where = record.topic() + ":" + record.partition() + ":" + record.offset();
+    String where = position(record.topic(), record.partition(), record.offset());
     count(node, "rejected_records");
     if (program.policy() == FailurePolicy.STOP) {
       String what = "node '%s' cannot process the record %s: %s";
       throw new IllegalStateException(what.formatted(node, where, text(failure)), failure.getCause());
     }
     if (program.policy() == FailurePolicy.DEAD_LETTER) {
-      Map<String, String> about = new HashMap<>();
-      about.put("jmsbridge.reason", reason);
-      about.put("jmsbridge.topology", program.name());
-      about.put("jmsbridge.node", node);
-      about.put("jmsbridge.position", where);
-      about.put("jmsbridge.error", text(failure));
-      List<Header> headers = new ArrayList<>();
-      Collections.addAll(headers, record.headers());
-      about.forEach((name, text) -> headers.add(new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8))));
       byte[] key = current == null ? record.key() : current.key();
-      output.send(program.deadLetters(), key, value, record.time(), headers.toArray(NO_HEADERS));
+      sendLetter(node, reason, where, text(failure), key, value, record.time(), record.headers());
     }
+  }
+
+  /** Sends a record to the dead letters unprocessed, whatever the policy: somebody has told to set it aside. */
+  void setAside(ConsumerRecord<byte[], byte[]> record) {
+    latest = record;
+    resume(record);
+    String node = program.source(record.topic()).name;
+    count(node, "rejected_records");
+    sendLetter(node, "skipped", position(record.topic(), record.partition(), record.offset()),
+        "set aside by `jms-bridge topology skip`", record.key(), record.value(), record.timestamp(),
+        record.headers().toArray());
+  }
+
+  private void sendLetter(
+      String node, String reason, String where, String error, byte[] key, byte[] value, long time, Header[] own) {
+    Map<String, String> about = new HashMap<>();
+    about.put("jmsbridge.reason", reason);
+    about.put("jmsbridge.topology", program.name());
+    about.put("jmsbridge.node", node);
+    about.put("jmsbridge.position", where);
+    about.put("jmsbridge.error", error);
+    List<Header> headers = new ArrayList<>();
+    Collections.addAll(headers, own);
+    about.forEach((name, text) -> headers.add(new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8))));
+    output.send(program.deadLetters(), key, value, time, headers.toArray(NO_HEADERS));
+  }
+
+  /** A record's place in Kafka, as users read and write it. */
+  static String position(String topic, int partition, long offset) {
+    return topic + ":" + partition + ":" + offset;
   }
 
   private static String text(EvaluationException failure) {
