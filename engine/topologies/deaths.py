@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engine.kafka.reader import Position
+from engine.private import make_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ class Deaths:
             return ""
         before = self._counts()
         counts = {position: before.get(position, 0) + 1 for position in found}
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._folder)
         (self._folder / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
         shutil.rmtree(self.marks, ignore_errors=True)
         most = max(counts.values())

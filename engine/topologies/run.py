@@ -214,11 +214,11 @@ def _run(
 
 @contextmanager
 def _told_deaths(config: Config) -> Iterator[list[str]]:
-    """Adds the record under way to the error of a JVM that has ended; takes the name of the topology."""
+    """Adds the record under way to the error of a JVM that has ended or is about to; takes the topology's name."""
     names: list[str] = []
     try:
         yield names
-    except ServerEndedError as error:
+    except (ServerEndedError, RuntimeError) as error:
         said = "".join(Deaths(config, name).note() for name in names)
         if not said:
             raise

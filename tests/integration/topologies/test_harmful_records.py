@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -54,6 +56,40 @@ def test_rows_of_others_in_an_internal_topic_neither_read_memory_nor_end_the_jvm
     assert [value for value, _ in found] == hostile
     assert all(about["jmsbridge.reason"] == "value" for _, about in found)
     assert all(about["jmsbridge.position"].startswith(f"{topic}:") for _, about in found)
+
+
+def workers(bench: TopologyBench) -> list[int]:
+    """Process ids of the Python functions of the bench's topologies."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            is_worker = folder.name.isdecimal() and b"engine.streams.python_worker" in (folder / "cmdline").read_bytes()
+            if is_worker and bench.prefix.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def test_records_that_harm_the_process_of_a_function_are_dead_letters(bench: TopologyBench) -> None:
+    with bench.file.open("a") as file:
+        file.write("topologies.function-timeout=3s\n")
+    process = bench.start("harmful")
+    bench.send_clicks(10)
+    bench.comes_to("processed-out", 6)
+    until(lambda: len(letters(bench, "harmful")) == 4, 120)
+    bench.send_clicks(10)
+    bench.comes_to("processed-out", 16)
+    assert workers(bench)
+    bench.stop(process)
+    until(lambda: not workers(bench), 20)
+    assert sorted(each["n"] for _, each in bench.published("processed-out")) == [1, 2, *range(7, 21)]
+    found = letters(bench, "harmful")
+    assert sorted(json.loads(value)["n"] for value, _ in found if value is not None) == [3, 4, 5, 6]
+    errors = {json.loads(value or b"")["n"]: about["jmsbridge.error"] for value, about in found}
+    assert errors[3].startswith("SystemExit: 3 (")
+    assert "300,0" in errors[4]
+    assert "has ended with 3" in errors[5]
+    assert "it took longer than 3 seconds (topologies.function-timeout)" in errors[6]
+    assert all(about["jmsbridge.position"].startswith(f"{bench.prefix}-clicks:") for _, about in found)
 
 
 def test_a_record_that_ends_the_jvm_is_told_and_can_be_set_aside(bench: TopologyBench) -> None:

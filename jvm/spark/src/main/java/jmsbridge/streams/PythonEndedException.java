@@ -4,7 +4,7 @@ package jmsbridge.streams;
 final class PythonEndedException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  PythonEndedException(String message, Exception cause) {
-    super(message, cause);
+  PythonEndedException(String message) {
+    super(message);
   }
 }

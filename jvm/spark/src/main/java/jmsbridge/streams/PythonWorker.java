@@ -37,6 +37,9 @@ final class PythonWorker implements AutoCloseable {
    * @throws IllegalStateException if the process does not start, or ends at another time
    */
   PythonAnswer ask(int function, List<byte[]> parts) {
+    if (isOver) {
+      throw new IllegalStateException("the run has ended");
+    }
     try {
       if (process == null) {
         start();
@@ -51,7 +54,8 @@ final class PythonWorker implements AutoCloseable {
       if (isOver) {
         throw new IllegalStateException("the run has ended", failure);
       }
-      throw new PythonEndedException("the Python process %s while it processed the record".formatted(how), failure);
+      // What is known of the end is in the message; that a pipe is closed says no more.
+      throw new PythonEndedException("the Python process %s while it processed the record".formatted(how));
     }
   }
 
