@@ -1,4 +1,4 @@
-"""Limits that hold for all parts: of open files, with the operating system's, and of the headers of a message."""
+"""Limits that hold for all parts: of open files, with the operating system's, and of what one message may take."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from engine.message import Message
 
-__all__ = ["LEAST_FILES", "MOST_HEADERS", "REMEDY", "excess", "files_allowed", "require_files", "too_many_headers"]
+__all__ = [
+    "LEAST_FILES",
+    "MOST_HEADERS",
+    "REMEDY",
+    "RESULT_BYTES",
+    "excess",
+    "files_allowed",
+    "require_files",
+    "too_many_headers",
+]
 
 LEAST_FILES = 1024
 """Number of open files and connections that each process of a bridge may need, embedded servers included."""
+RESULT_BYTES = 16 << 20
+"""Most bytes that a topology's Python function may return for one record, and that the JVM takes of results at once."""
 MOST_HEADERS = 1000
 """Largest number of properties of a message, or of headers that may become some. A message with more is unreadable:
 each of them costs the router time and memory that the size of the message does not tell."""

@@ -16,7 +16,7 @@ from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, part
-from routes.keys.values import ANY_TEXT, NAME, PLACE, TEXT, choice
+from routes.keys.values import ANY_TEXT, NAME, PLACE, TEXT, choice, duration
 from routes.sections import (
     BodyConversion,
     Embedded,
@@ -183,6 +183,13 @@ class Config:
         "`router.checkpoint`. On a Spark cluster executors have to reach it.",
         default_note="`topologies` in `embedded.data`",
         example="hdfs://host:8020/topologies",
+    )
+    function_timeout_seconds: float = key(
+        "topologies.function-timeout",
+        duration("1s", "1d"),
+        "Time that one call of a topology's Python function may take: for a record, a timer or a batch of records. "
+        "Then the call is ended, and its record is one that the topology cannot process.",
+        default="5m",
     )
     schema: SchemaConfig = part(SchemaConfig)
     http: HttpConfig = part(HttpConfig)

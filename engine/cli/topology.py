@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 _PROGRESS_SECONDS = 10.0
+_MOST_KEY = 100
 
 
 _EXAMPLES = (
@@ -45,6 +46,7 @@ _EXAMPLES = (
     "jms-bridge topology run examples.word_count:build",
     "jms-bridge topology state examples.word_count:build counts --key spark",
     "jms-bridge topology migrate examples.order_totals:build --rename totals=gold-totals",
+    "jms-bridge topology skip order-totals orders:0:1742",
     "jms-bridge topology reset word-count",
 )
 app = typer.Typer(
@@ -160,6 +162,42 @@ def reset(
 
 
 @command(
+    "jms-bridge topology skip order-totals orders:0:1742 --dry-run",
+    "jms-bridge topology skip order-totals order-totals-by-customer-repartition:3:99 --yes",
+)
+def skip(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name given to StreamsBuilder.")],
+    position: Annotated[
+        str, typer.Argument(metavar="TOPIC:PARTITION:OFFSET", help="The record, as logs and dead letters name it.")
+    ],
+    config: ConfigFile = DEFAULT_CONFIG,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Have a topology that is stopped set a record aside, which it cannot get past.
+
+    The next run sends the record to the topology's dead letters unprocessed, with the reason `skipped`, together with
+    the position behind it, and goes on.
+    """
+    from engine.topologies.skip import open_skip
+
+    with open_skip(load(config), name, position) as skip:
+        record = skip.record.record
+        key = "none" if record.key is None else repr(record.key.decode("utf-8", "replace")[:_MOST_KEY])
+        size = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
+        typer.echo(f"{skip.record.position}: key {key}, {size}")
+        if skip.is_noted:
+            typer.echo("It is set aside already: start the topology.")
+            return
+        typer.echo(f"The next run of '{name}' sends it to {name}-dead-letters unprocessed.")
+        if dry_run:
+            return
+        if not yes:
+            typer.confirm(f"Set {skip.record.position} aside?", abort=True)
+        skip.run()
+
+
+@command(
     "jms-bridge topology migrate billing.topology:build --rename totals=totals-by-day --dry-run",
     "jms-bridge topology migrate billing.topology:build --drop totals",
 )
@@ -251,7 +289,7 @@ def state(
             typer.echo(json_text(row))
 
 
-for each in (run, state, migrate, reset):
+for each in (run, state, migrate, skip, reset):
     app.command(each.name, epilog=each.epilog)(each.run)
 
 

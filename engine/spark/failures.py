@@ -78,6 +78,7 @@ _OWN: dict[str, type[Exception]] = {
     "jmsbridge.kafka.UnusableTopicException": UnusableTopicError,
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
+    "jmsbridge.streams.DamagedStateException": HardFailureError,
 }
 _REFUSED_RECORD = "jmsbridge.kafka.RefusedRecordException"
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.

@@ -284,5 +284,5 @@ def _parsed(value: bytes) -> Any:
     text = value.decode("utf-8", "replace")
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -93,7 +93,14 @@ class Program:
         return text
 
 
-def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter", registry: Any = None) -> Program:
+def plan(
+    topology: Topology,
+    spark: SparkSession,
+    *,
+    on_failure: str = "dead-letter",
+    registry: Any = None,
+    function_timeout_seconds: float | None = None,
+) -> Program:
     """Plans a topology; starts nothing.
 
     Args:
@@ -101,6 +108,7 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
         spark: the session, whose JVM has the project's jar.
         on_failure: one of `FailurePolicy`.
         registry: the `jmsbridge.serdes.SchemaRegistry`; None: there is none.
+        function_timeout_seconds: time that one call of a Python function may take; None: any.
 
     Raises:
         TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
@@ -115,7 +123,8 @@ def plan(topology: Topology, spark: SparkSession, *, on_failure: str = "dead-let
         raise RuntimeError(msg)
     dead_letters = f"{topology.name}-dead-letters"
     policy = on_failure.upper().replace("-", "_")
-    command = [sys.executable, "-m", "engine.streams.python_worker"]
+    limits = [] if function_timeout_seconds is None else [str(function_timeout_seconds)]
+    command = [sys.executable, "-m", "engine.streams.python_worker", *limits]
     path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
     java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
     planner = _Planner(topology, spark, java, registry)

@@ -1,9 +1,13 @@
 """Process that runs the Python functions of a topology for one task: `python -m engine.streams.python_worker`.
 
 Requests come at the standard input, answers go to the standard output; what functions print goes to the standard error.
-A message is the number of its parts and each part behind its length. The first message has the pickled functions. The
-first part of a request is the number of a function, further parts are batches of Arrow. `PythonWorker` in `jvm/spark`
-is the other side, `PythonColumns` and `PythonProcess` there say what the batches have.
+A message is the number of its parts and each part behind its length. The first message has the pickled functions; its
+answer, without parts, says that they could be loaded. The first part of a request is the number of a function, further
+parts are batches of Arrow. `PythonWorker` in `jvm/spark` is the other side, `PythonColumns` and `PythonProcess` there
+say what the batches have.
+
+An answer has the numbers of pieces with outputs and with states, the failures, the changed timers, and pieces up to
+`RESULT_BYTES`: the JVM holds no more at once. A request without batches asks for the next piece.
 """
 
 from __future__ import annotations
@@ -15,17 +19,24 @@ import signal
 import struct
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
+from engine.limits import RESULT_BYTES
+from engine.streams.function_watch import FunctionWatch
 from engine.streams.python_functions import InputRecord, PackedFunction, ProcessorContext
 
 __all__ = ["main"]
 
 _MOST_LOGGED = 20
 """Failures of functions that the process writes to the log."""
+_MOST_ERROR = 1_000
+"""Characters of the text of a failure."""
+_ROW_BYTES = RESULT_BYTES + 1024
+"""Most bytes of a row of an answer: results, and the numbers beside them."""
 _FAILURES = pa.schema([("row", pa.int32()), ("error", pa.string())])
 _TIMERS = pa.schema([("slot", pa.int32()), ("time", pa.int64()), ("is_set", pa.bool_())])
 _ABOUT = ("key", "timestamp", "topic", "partition", "offset")
@@ -41,15 +52,40 @@ def main() -> None:
     if packed is None:
         return
     # They come from the bridge itself, through a pipe of its own.
-    functions = [_function(PackedFunction(*pickle.loads(each))) for each in packed]  # noqa: S301
+    watch = FunctionWatch(float(sys.argv[1]) if len(sys.argv) > 1 else None, requests.fileno())
+    functions = [_function(PackedFunction(*pickle.loads(each)), watch) for each in packed]  # noqa: S301
+    _write(answers, [])
+    left: dict[int, deque[bytes]] = {}
     while (parts := _read(requests)) is not None:
         (number,) = struct.unpack(">i", parts[0])
+        if len(parts) == 1:
+            _write(answers, [left[number].popleft()])
+            continue
         answer = functions[number].answer(parts[1:])
-        answers.write(struct.pack(">i", len(answer)))
-        for part in answer:
-            answers.write(struct.pack(">i", len(part)))
-            answers.write(part)
-        answers.flush()
+        pieces = left[number] = deque([*answer.outputs, *answer.states])
+        sent, size = [], 0
+        while pieces and (not sent or size + len(pieces[0]) <= RESULT_BYTES):
+            size += len(pieces[0])
+            sent.append(pieces.popleft())
+        head = struct.pack(">ii", len(answer.outputs), len(answer.states))
+        _write(answers, [head, answer.failures, answer.timers, *sent])
+
+
+class _Answer(NamedTuple):
+    """Answer to a request, as streams of Arrow."""
+
+    failures: bytes
+    outputs: list[bytes]
+    states: list[bytes]
+    timers: bytes
+
+
+def _write(answers: IO[bytes], parts: list[bytes]) -> None:
+    answers.write(struct.pack(">i", len(parts)))
+    for part in parts:
+        answers.write(struct.pack(">i", len(part)))
+        answers.write(part)
+    answers.flush()
 
 
 def _read(requests: IO[bytes]) -> list[bytes] | None:
@@ -63,8 +99,8 @@ def _read(requests: IO[bytes]) -> list[bytes] | None:
     return parts
 
 
-def _function(packed: PackedFunction) -> _BatchFunction | _RecordFunction:
-    return _RecordFunction(packed) if packed.is_process else _BatchFunction(packed)
+def _function(packed: PackedFunction, watch: FunctionWatch) -> _BatchFunction | _RecordFunction:
+    return _RecordFunction(packed, watch) if packed.is_process else _BatchFunction(packed, watch)
 
 
 class _Failures:
@@ -77,7 +113,9 @@ class _Failures:
         self._errors: list[str] = []
 
     def add(self, row: int, error: BaseException) -> None:
-        text = f"{type(error).__name__}: {error} ({_place(error)})"
+        said = str(error)
+        said = f"{said[:_MOST_ERROR]}..." if len(said) > _MOST_ERROR else said
+        text = f"{type(error).__name__}: {said} ({_place(error)})"
         self._rows.append(row)
         self._errors.append(text)
         if self._logged < _MOST_LOGGED:
@@ -93,29 +131,39 @@ class _Failures:
 class _BatchFunction:
     """A function over whole batches."""
 
-    def __init__(self, packed: PackedFunction) -> None:
+    def __init__(self, packed: PackedFunction, watch: FunctionWatch) -> None:
         self._function = packed.function
+        self._watch = watch
         self._schema = pa.ipc.read_schema(pa.py_buffer(packed.output))
         self._failures = _Failures(packed.node)
 
-    def answer(self, parts: list[bytes]) -> list[bytes]:
+    def answer(self, parts: list[bytes]) -> _Answer:
         batch = _batch(parts[0])
         rows = [row for row, is_valid in enumerate(batch["value"].is_valid().to_pylist()) if is_valid]
         present = _flat(batch if len(rows) == batch.num_rows else batch.take(pa.array(rows, pa.int32())))
         try:
             values = self._values(present)
-        except Exception:
+        except BaseException:  # `sys.exit` too, and a call that took too long
             values = self._one_by_one(present, rows)
+        if values.nbytes > RESULT_BYTES:
+            values = self._bounded(values, rows)
         if len(rows) < batch.num_rows:
             places: list[int | None] = [None] * batch.num_rows
             for at, row in enumerate(rows):
                 places[row] = at
             values = values.take(pa.array(places, pa.int32()))
-        return [_stream(pa.record_batch([values], self._schema)), self._failures.take()]
+        return _Answer(self._failures.take(), _pieces(pa.record_batch([values], self._schema)), [], b"")
 
     def _values(self, batch: pa.RecordBatch) -> pa.Array:
         kind = self._schema.field(0).type
-        found = self._function(batch)
+        self._watch.begin()
+        try:
+            found = self._function(batch)
+        finally:
+            self._watch.end()
+        if isinstance(found, pa.Array | pa.ChunkedArray):
+            # Offsets in it are taken as they are from here on, in the JVM too.
+            found.validate(full=True)
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
         values = found.cast(kind) if isinstance(found, pa.Array) else pa.array(found, kind)
@@ -129,11 +177,26 @@ class _BatchFunction:
         kind, found = self._schema.field(0).type, []
         for at in range(batch.num_rows):
             try:
-                found.append(self._values(batch.slice(at, 1)))
-            except Exception as error:
+                values = self._values(batch.slice(at, 1))
+                _check_size(values.nbytes)
+                found.append(values)
+            except BaseException as error:  # as above
                 self._failures.add(rows[at], error)
                 found.append(pa.nulls(1, kind))
         return pa.concat_arrays(found) if found else pa.nulls(0, kind)
+
+    def _bounded(self, values: pa.Array, rows: list[int]) -> pa.Array:
+        """The values without those that are too large, whose records fail."""
+        found = []
+        for at in range(len(values)):
+            value = values.slice(at, 1)
+            try:
+                _check_size(value.nbytes)
+            except ValueError as error:
+                self._failures.add(rows[at], error)
+                value = pa.nulls(1, values.type)
+            found.append(value)
+        return pa.concat_arrays(found)
 
 
 class _Outcome(NamedTuple):
@@ -148,8 +211,9 @@ class _Outcome(NamedTuple):
 class _RecordFunction:
     """A function of `process`, called for each record and timer in the order of time."""
 
-    def __init__(self, packed: PackedFunction) -> None:
+    def __init__(self, packed: PackedFunction, watch: FunctionWatch) -> None:
         self._packed = packed
+        self._watch = watch
         schema = pa.ipc.read_schema(pa.py_buffer(packed.output))
         self._output = pa.struct(list(schema))
         self._outputs = pa.schema(
@@ -165,7 +229,7 @@ class _RecordFunction:
         self._context = ProcessorContext(fields, is_nested=is_nested)
         self._failures = _Failures(packed.node)
 
-    def answer(self, parts: list[bytes]) -> list[bytes]:
+    def answer(self, parts: list[bytes]) -> _Answer:
         try:
             return self._answer(parts, is_careful=False)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -173,8 +237,8 @@ class _RecordFunction:
             self._failures.take()
             return self._answer(parts, is_careful=True)
 
-    def _answer(self, parts: list[bytes], *, is_careful: bool) -> list[bytes]:
-        run = _Run(self._packed, self._context, self._state, self._failures, parts)
+    def _answer(self, parts: list[bytes], *, is_careful: bool) -> _Answer:
+        run = _Run(self._packed, self._watch, self._context, self._state, self._failures, parts)
         if is_careful:
             run.check = self._check
         outcomes = run.outcomes()
@@ -184,15 +248,16 @@ class _RecordFunction:
                    [value for each in outcomes for value in each.outputs])  # fmt: skip
         for value in columns[3]:
             self._check_names(value)
-        answer = [_stream(pa.record_batch(list(columns), self._outputs)), self._failures.take()]
-        return [*answer, run.states(), run.timers()] if self._state is not None else answer
+        outputs = _pieces(pa.record_batch(list(columns), self._outputs))
+        states, timers = ([], b"") if self._state is None else (run.states(), run.timers())
+        return _Answer(self._failures.take(), outputs, states, timers)
 
     def _check(self, outputs: list[Mapping[str, Any]], state: Mapping[str, Any] | None) -> None:
         for value in outputs:
             self._check_names(value)
-        pa.array(outputs, self._output)
+        _check_size(pa.array(outputs, self._output).nbytes)
         if self._state is not None:
-            pa.array([state], self._state)
+            _check_size(pa.array([state], self._state).nbytes)
 
     def _check_names(self, value: Mapping[str, Any]) -> None:
         if not value.keys() <= self._names:
@@ -207,12 +272,14 @@ class _Run:
     def __init__(
         self,
         packed: PackedFunction,
+        watch: FunctionWatch,
         context: ProcessorContext,
         state: pa.DataType | None,
         failures: _Failures,
         parts: list[bytes],
     ) -> None:
         self._function, self._on_timer = packed.function, packed.on_timer
+        self._watch = watch
         self._context = context
         self._failures = failures
         self._state_type = state
@@ -245,10 +312,10 @@ class _Run:
             state = self._states[slot] if self._states else None
             context._begin(record.key, state, None)
             try:
-                outputs = _listed(self._function(record, context))
+                outputs = self._called(self._function, record, context)
                 if self.check is not None:
                     self.check(outputs, context._state)
-            except Exception as error:
+            except BaseException as error:  # `sys.exit` too, and a call that took too long
                 self._failures.add(row, error)
                 continue
             self._take(_Outcome(outputs, row, slot, None))
@@ -256,6 +323,13 @@ class _Run:
         context.stream_time = self._end
         self._fire(batch.num_rows - 1)
         return self._outcomes
+
+    def _called(self, function: Callable[..., Any], *about: Any) -> list[Mapping[str, Any]]:
+        self._watch.begin()
+        try:
+            return _listed(function(*about))
+        finally:
+            self._watch.end()
 
     def _fire(self, row: int) -> None:
         """Calls the function for the timers that are due, as caused by the record of a row."""
@@ -269,10 +343,10 @@ class _Run:
                 continue
             context._begin(self._keys[slot], self._states[slot], at)
             try:
-                outputs = _listed(self._on_timer(context, at))
+                outputs = self._called(self._on_timer, context, at)
                 if self.check is not None:
                     self.check(outputs, context._state)
-            except Exception as error:
+            except BaseException as error:  # as above
                 self._failures.add(row, error)
                 continue
             self._take(_Outcome(outputs, row, slot, at))
@@ -295,12 +369,12 @@ class _Run:
                 self._pending.discard(timer)
                 self._changes[timer] = False
 
-    def states(self) -> bytes:
-        """The changed states."""
+    def states(self) -> list[bytes]:
+        """The changed states, in pieces."""
         slots = list(self._changed)
         states = pa.array([self._states[slot] for slot in slots], self._state_type)
         # The key is known by its slot.
-        return _stream(
+        return _pieces(
             pa.record_batch([pa.array(slots, pa.int32()), pa.nulls(len(slots)), states], ["slot", "key", "state"])
         )
 
@@ -373,6 +447,22 @@ def _stream(batch: pa.RecordBatch) -> bytes:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def _pieces(batch: pa.RecordBatch) -> list[bytes]:
+    """The batch as streams of Arrow of `RESULT_BYTES` at most; ValueError for a row that is larger."""
+    if batch.nbytes <= RESULT_BYTES or batch.num_rows == 1:
+        _check_size(batch.nbytes, _ROW_BYTES)
+        return [_stream(batch)]
+    half = batch.num_rows // 2
+    return [*_pieces(batch.slice(0, half)), *_pieces(batch.slice(half))]
+
+
+def _check_size(size: int, most: int = RESULT_BYTES) -> None:
+    """Raises ValueError for results of a record, or a state, that are too large for the JVM."""
+    if size > most:
+        msg = f"it returned {size:,} bytes for one record; at most {RESULT_BYTES:,} are allowed"
+        raise ValueError(msg)
 
 
 def _place(error: BaseException) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["KeptState"]
 
 _FILE = "topology.json"
+_SKIPPED = "skipped.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,28 @@ class KeptState:
             msg = f"no state in {folder}: the topology has not run yet"
             raise SetupError(msg)
         return found
+
+    @staticmethod
+    def skipped(folder: Folder) -> list[str]:
+        """Positions of the records that the topology sets aside, as `topic:partition:offset`.
+
+        Raises:
+            SetupError: the file is damaged.
+        """
+        path = folder / _SKIPPED
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return []
+        except ValueError as error:
+            msg = f"{path} is damaged: remove it, and set the records aside again with: jms-bridge topology skip"
+            raise SetupError(msg) from error
+        return [str(each) for each in found]
+
+    @classmethod
+    def skip(cls, folder: Folder, position: str) -> None:
+        """Notes that the topology sets a record aside, in one step."""
+        write(folder / _SKIPPED, json.dumps(sorted({*cls.skipped(folder), position}), indent=1))
 
     def write(self, folder: Folder) -> None:
         """Notes it in the folder, in one step."""

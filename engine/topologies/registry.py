@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["planned"]
 
 
-def planned(config: SchemaConfig, topology: Topology, spark: SparkSession, on_failure: str = "dead-letter") -> Program:
+def planned(
+    config: SchemaConfig,
+    topology: Topology,
+    spark: SparkSession,
+    on_failure: str = "dead-letter",
+    function_timeout_seconds: float | None = None,
+) -> Program:
     """The plan of a topology, as `engine.streams.plan`.
 
     Raises:
@@ -25,7 +31,14 @@ def planned(config: SchemaConfig, topology: Topology, spark: SparkSession, on_fa
         UnreachableError: the schema registry does not answer.
     """
     try:
-        return plan(topology, spark, on_failure=on_failure, registry=_client(config, spark))
+        registry = _client(config, spark)
+        return plan(
+            topology,
+            spark,
+            on_failure=on_failure,
+            registry=registry,
+            function_timeout_seconds=function_timeout_seconds,
+        )
     except TopologyError as error:
         if is_outage(error.__cause__):
             raise UnreachableError(str(error)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +12,7 @@ import structlog
 from py4j.protocol import Py4JNetworkError
 
 from engine.delivery.back_off import BackOff
-from engine.errors import SetupError, UsageError
+from engine.errors import ServerEndedError, SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
@@ -28,6 +29,7 @@ from engine.spark.router_metrics import RETENTION
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.backlog import Backlog
+from engine.topologies.deaths import Deaths
 from engine.topologies.definition import find, read
 from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.kept import KeptState
@@ -38,7 +40,8 @@ from engine.topologies.state_reader import StateReader
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -161,8 +164,9 @@ def run_topology(
     launched = Launch(
         config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
     )
-    with session.opened(config, _MOST_SHARES, launched) as spark:
+    with _told_deaths(config) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
+        names.append(topology.name)
         attempts = _Attempts(config, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
@@ -252,7 +256,7 @@ def _run(
     Returns why the query is to start again, in one line; an empty text at the end. Raises RecordRefusedError for a
     record that Kafka refuses; `refused` holds the earlier ones.
     """
-    program = planned(config.schema, topology, spark, settings.on_failure)
+    program = planned(config.schema, topology, spark, settings.on_failure, config.function_timeout_seconds)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
     folder = state_folder(config, spark, topology.name)
@@ -276,11 +280,31 @@ def _run(
         begin(StateReader(spark, program, kept, folder))
         tables = {topic: each for topic, each in found.items() if topic not in read}
         watch = InputWatch(config, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
-        return _Query(config, settings, spark, program, kept, mode, lock, watch, refused).follow(stop, report)
+        deaths = Deaths(config, topology.name)
+        if said := deaths.note():
+            _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
+        query = _Query(config, settings, spark, program, kept, mode, lock, watch, refused, deaths.marks)
+        again = query.follow(stop, report)
+        deaths.forget()
+        return again
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:
         lock.release()
+
+
+@contextmanager
+def _told_deaths(config: Config) -> Iterator[list[str]]:
+    """Adds the record under way to the error of a JVM that has ended or is about to; takes the topology's name."""
+    names: list[str] = []
+    try:
+        yield names
+    except (ServerEndedError, RuntimeError) as error:
+        said = "".join(Deaths(config, name).note() for name in names)
+        if not said:
+            raise
+        msg = f"{error}; {said}"
+        raise ServerEndedError(msg) from error
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
@@ -308,6 +332,7 @@ class _Query:
         lock: CheckpointLock,
         watch: InputWatch,
         refused: Sequence[str],
+        marks: Path,
     ) -> None:
         self._spark = spark
         self._program = program
@@ -338,6 +363,8 @@ class _Query:
                 list(kept.dropped),
                 list(refused),
                 kept.shares_later,
+                KeptState.skipped(folder),
+                None if is_cluster(spark.sparkContext.master) else str(marks.absolute()),
             ),
         )
 

@@ -43,9 +43,10 @@ def main() -> int:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
         (name,) = wanted.targets
         return (_guided if find_spec("atheris") else _random)(name, wanted.seconds)
+    from tests.fuzz import rows
     from tests.fuzz.targets import TARGETS
 
-    names = [target.name.replace(" ", "_") for target in TARGETS]
+    names = [*(target.name.replace(" ", "_") for target in TARGETS), rows.NAME]
     if unknown := set(wanted.targets) - set(names):
         parser.error(f"no such target: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     print(f"{'target':<20} {'inputs':>10} {'seconds':>8} {'peak MiB':>9}  failures", flush=True)
@@ -55,7 +56,11 @@ def main() -> int:
 def _shown(name: str, seconds: float) -> int:
     """Runs a target in a process of its own; 1 if it broke."""
     print(f"{name:<20} ", end="", flush=True)
+    from tests.fuzz import rows
+
     command = [sys.executable, "-m", "tests.fuzz", "--one", "--seconds", str(seconds), name]
+    if name == rows.NAME:
+        command = rows.fuzz_command(seconds)
     begun = time.monotonic()
     try:
         done = subprocess.run(

@@ -159,7 +159,7 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
     found = {name: (finding["state"], finding["found"]) for name, finding in told.findings.items()}
     reads, writes = (f"it {verb} topic '{prefix}-{name}'" for verb, name in (("reads", "late"), ("writes", "late-out")))
     lacks = f"{reads}, which does not exist; {writes}, which does not exist"
-    assert found["topology copied"] == ("warning", lacks)
+    assert found["topology relayed"] == ("warning", lacks)
     state, what = found["topology none"]
     assert state == "warning"
     assert "has no function no_such" in what
@@ -174,7 +174,7 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
             main(["validate", *more_options, "-c", str(file)])
         said = capsys.readouterr().out
         assert not ended.value.code, said
-    assert f"{file}: warning: topology copied: {lacks} (create each: the topology waits for it)" in said
+    assert f"{file}: warning: topology relayed: {lacks} (create each: the topology waits for it)" in said
     assert f"{file}: warning: source:n: source 'n': stream '{stream}'" in said
 
 

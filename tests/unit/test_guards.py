@@ -136,7 +136,7 @@ ABOVE = {
 ONLY = {
     "engine.record": ("routes.immutable",),
     "engine.message": ("engine.record", "routes.immutable", "routes.properties"),
-    "engine.streams": ("engine.record", "routes.errors"),
+    "engine.streams": ("engine.record", "engine.limits", "routes.errors"),
 }
 """The only packages of the project that a package may import, besides itself."""
 

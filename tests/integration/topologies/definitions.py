@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +116,37 @@ def paged() -> Topology:
 def paged_anew() -> Topology:
     """The same with another name for the first and another function for the second."""
     return _paged("sums", "min(n)")
+
+
+def _harms(click: InputRecord, _: ProcessorContext) -> Iterator[dict[str, Any]]:
+    """Gives the number of a click, but ends or fills its process, or never returns, for some."""
+    assert click.value is not None
+    number, text = click.value["n"], ""
+    if number == 3:
+        sys.exit(3)
+    elif number == 4:
+        text = "x" * 300_000_000
+    elif number == 5:
+        os._exit(3)
+    while number == 6:
+        time.sleep(60)
+    yield {"n": number, "text": text}
+
+
+def harmful() -> Topology:
+    """Clicks by a Python function that harms its process at some of them."""
+    builder = StreamsBuilder(f"{PREFIX}-harmful")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.process(_harms, fields="n int, text string").to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
+def repeated() -> Topology:
+    """Clicks whose number says how long a text is made: a large one takes more memory than the JVM has."""
+    builder = StreamsBuilder(f"{PREFIX}-repeated")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.map_values(n="n", length="length(repeat('x', n))").to(f"{PREFIX}-processed-out")
+    return builder.build()
 
 
 def schemas() -> Topology:

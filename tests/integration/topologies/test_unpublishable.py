@@ -168,7 +168,7 @@ def test_a_topology_waits_for_its_own_topics_and_goes_on_by_itself(
     until(lambda: set(range(20, 40)) <= set(topics.numbers("late-out")), 60)
     if guarantee == "exactly_once":
         assert topics.numbers("late-out") == list(range(20, 40))
-    assert list(topics.read("copied-dead-letters")) == []
+    assert list(topics.read("relayed-dead-letters")) == []
     assert bench.metric("jmsbridge_component_restarts_total", component="topology:t") in (None, 0)
     assert os.getpgid(bridge.pid)
     bench.stop(bridge)

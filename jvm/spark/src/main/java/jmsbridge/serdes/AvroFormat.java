@@ -3,8 +3,8 @@ package jmsbridge.serdes;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericDatumReader;
@@ -28,13 +28,6 @@ import scala.Option;
 final class AvroFormat implements Format {
   private static final long serialVersionUID = 1L;
   private static final String VALUE = "value";
-  private static final String LIMITS = "org.apache.avro.limits.%s.maxLength";
-
-  static {
-    // The library trusts the lengths in a value, and takes memory for what a few wrong bytes announce.
-    Map.of("bytes", 64 << 20, "string", 64 << 20, "collectionItems", 10_000_000)
-        .forEach((name, most) -> System.getProperties().putIfAbsent(LIMITS.formatted(name), most.toString()));
-  }
 
   @Override
   public String type() {
@@ -100,7 +93,11 @@ final class AvroFormat implements Format {
   @Override
   public Decoder decoder(SchemaText writer, SchemaText reader) {
     Schema wanted = parsed(reader);
-    GenericDatumReader<Object> values = new GenericDatumReader<>(parsed(writer), wanted);
+    Schema written = parsed(writer);
+    if (requiresItself(written, List.of())) {
+      throw new IllegalArgumentException("it has no values: a record requires a field of its own type");
+    }
+    GenericDatumReader<Object> values = new GenericDatumReader<>(written, wanted);
     DataType type = converted(wanted).dataType();
     String corrected = LegacyBehaviorPolicy.CORRECTED().toString();
     AvroDeserializer rows = new AvroDeserializer(wanted, type, corrected, false, "", -1);
@@ -117,7 +114,7 @@ final class AvroFormat implements Format {
       public InternalRow read(ByteBuffer bytes) throws IOException {
         int from = bytes.arrayOffset() + bytes.position();
         decoder = DecoderFactory.get().binaryDecoder(bytes.array(), from, bytes.remaining(), decoder);
-        Object read = values.read(null, decoder);
+        Object read = values.read(null, new BoundedDecoder(decoder, bytes.remaining()));
         if (!decoder.isEnd()) {
           throw new IOException("there are bytes behind its end");
         }
@@ -125,6 +122,22 @@ final class AvroFormat implements Format {
         return isRecord ? (InternalRow) row.get() : new GenericInternalRow(new Object[] {row.get()});
       }
     };
+  }
+
+  /** Whether each value of a schema would have another one of the same schema in it. */
+  private static boolean requiresItself(Schema schema, List<String> within) {
+    if (schema.getType() == Schema.Type.UNION) {
+      return !schema.getTypes().isEmpty() && schema.getTypes().stream().allMatch(each -> requiresItself(each, within));
+    }
+    if (schema.getType() != Schema.Type.RECORD) {
+      return false;
+    }
+    if (within.contains(schema.getFullName())) {
+      return true;
+    }
+    List<String> path = new ArrayList<>(within);
+    path.add(schema.getFullName());
+    return schema.getFields().stream().anyMatch(each -> requiresItself(each.schema(), path));
   }
 
   @Override

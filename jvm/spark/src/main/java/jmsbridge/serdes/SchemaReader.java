@@ -41,6 +41,14 @@ public final class SchemaReader implements ValueReader {
 
   @Override
   public InternalRow read(byte[] value) {
+    try {
+      return bounded(value);
+    } catch (StackOverflowError deep) {
+      throw new UnfitValueException("the value, or the schema that it names, is nested too deeply");
+    }
+  }
+
+  private InternalRow bounded(byte[] value) {
     if (rows == null) {
       rows = UnsafeProjection$.MODULE$.create(type);
       decoders = new HashMap<>();

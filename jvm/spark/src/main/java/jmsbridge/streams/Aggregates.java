@@ -36,7 +36,7 @@ final class Aggregates {
 
     /** The buffer in an entry, behind the time of its latest record. */
     final UnsafeRow buffer(byte[] kept) {
-      return kept == null ? aggregator.empty() : Rows.timedRow(kept, aggregator.bufferFields());
+      return kept == null ? aggregator.empty() : Rows.timedRow(kept, aggregator.buffers());
     }
 
     /** Time of the latest record of an entry, which may be null, and of one more record. */
@@ -138,6 +138,9 @@ final class Aggregates {
         byte[] kept = task.store().get(at);
         task.store().remove(at);
         if (onlyFinal && Keys.kind(at) == STATE) {
+          if (kept == null) {
+            throw new DamagedStateException("a window that ends is gone");
+          }
           forward(shown(new Store.Entry(at, kept)));
         }
       }
@@ -277,12 +280,12 @@ final class Aggregates {
     private static final long serialVersionUID = 1L;
     private static final char RECORDS = 'r';
     private final long size;
-    private final int recordFields;
+    private final RowCheck records;
 
-    Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, int recordFields) {
+    Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, StructType record) {
       super(name, aggregator, grace, onlyFinal);
       this.size = size;
-      this.recordFields = recordFields;
+      records = new RowCheck(record);
     }
 
     @Override
@@ -340,7 +343,7 @@ final class Aggregates {
       long latest = Long.MIN_VALUE;
       for (Store.Entry each : task.store().range(first, behind)) {
         StreamRecord one = record.withTime(Rows.time(each.value()));
-        buffer = with(buffer, one.withValue(Rows.timedRow(each.value(), recordFields)));
+        buffer = with(buffer, one.withValue(Rows.timedRow(each.value(), records)));
         latest = one.time();
       }
       if (latest != Long.MIN_VALUE) {

@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.planning.PhysicalAggregation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -37,6 +39,7 @@ final class Aggregator implements Serializable {
   private final Seq<Attribute> resultNames;
   private final Seq<Expression> columns;
   private final StructType type;
+  private final RowCheck buffers;
   private transient UnsafeProjection start;
   private transient UnsafeProjection update;
   private transient UnsafeProjection merge;
@@ -62,7 +65,7 @@ final class Aggregator implements Serializable {
     List<Expression> updateValues = new ArrayList<>();
     List<Expression> mergeValues = new ArrayList<>();
     List<Expression> resultValues = new ArrayList<>();
-    List<Attribute> buffers = new ArrayList<>();
+    List<Attribute> kept = new ArrayList<>();
     List<Attribute> otherBuffers = new ArrayList<>();
     List<Attribute> named = new ArrayList<>();
     for (AggregateExpression each : CollectionConverters.asJava(parts.get()._2())) {
@@ -81,11 +84,14 @@ final class Aggregator implements Serializable {
       }
       mergeValues.addAll(CollectionConverters.asJava(function.mergeExpressions()));
       resultValues.add(function.evaluateExpression());
-      buffers.addAll(own);
+      kept.addAll(own);
       named.add(each.resultAttribute());
     }
     input = Expressions.attributes(frame);
-    buffer = Expressions.seq(buffers);
+    buffer = Expressions.seq(kept);
+    this.buffers = new RowCheck(new StructType(
+        kept.stream().map(each -> new StructField(each.name(), each.dataType(), true, Metadata.empty()))
+            .toArray(StructField[]::new)));
     otherBuffer = Expressions.seq(otherBuffers);
     initial = Expressions.seq(initialValues);
     updates = Expressions.seq(updateValues);
@@ -104,8 +110,9 @@ final class Aggregator implements Serializable {
     return type;
   }
 
-  int bufferFields() {
-    return CollectionConverters.asJava(buffer).size();
+  /** Check of buffers that were kept. */
+  RowCheck buffers() {
+    return buffers;
   }
 
   /** The buffer of a group without records. */
@@ -121,6 +128,8 @@ final class Aggregator implements Serializable {
       return update.apply(joined.apply(before, fields.of(record, record.value()))).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 
@@ -131,6 +140,8 @@ final class Aggregator implements Serializable {
       return merge.apply(joined.apply(one, other)).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 
@@ -141,6 +152,8 @@ final class Aggregator implements Serializable {
       return last.apply(result.apply(of)).copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 

@@ -9,6 +9,11 @@ class EvaluationException extends RuntimeException {
     super(first(cause), cause);
   }
 
+  /** Stands for an expression whose value, or code, is nested too deeply for the stack of a thread. */
+  EvaluationException(StackOverflowError deep) {
+    super("a value is nested too deeply", deep);
+  }
+
   private static String first(Throwable failure) {
     Throwable first = failure;
     while (first.getCause() != null) {

@@ -98,10 +98,12 @@ final class ForeignKeys {
     private static final long serialVersionUID = 1L;
     private final Node left;
     private final boolean isLeft;
+    private final RowCheck rights;
     private transient Joins.Joiner joiner;
 
-    Result(String name, StructType type, Node left, boolean isLeft) {
+    Result(String name, StructType type, Node left, Node right, boolean isLeft) {
       super(name, type);
+      rights = new RowCheck(right.type);
       this.left = left;
       this.isLeft = isLeft;
     }
@@ -127,8 +129,8 @@ final class ForeignKeys {
           return;
         }
         byte[] found = Pair.second(answer);
-        UnsafeRow right = found.length == 0 ? null : Rows.row(found, type.size() - left.type.size());
-        now = right != null || isLeft ? joiner.join(Rows.row(row, left.type.size()), right) : null;
+        UnsafeRow right = found.length == 0 ? null : rights.row(found, 0);
+        now = right != null || isLeft ? joiner.join(present, right) : null;
       }
       change(record, now);
     }

@@ -106,6 +106,9 @@ final class GlobalReader implements AutoCloseable {
       Thread.currentThread().interrupt();
     } catch (RuntimeException thrown) {
       failure = thrown;
+    } catch (Error fatal) {
+      failure = new IllegalStateException("the global tables cannot be read any further: " + fatal, fatal);
+      throw fatal;
     }
   }
 }

@@ -20,6 +20,7 @@ final class GlobalTable extends Node implements TableState {
   final String topic;
   private final KeyReader keys;
   private final ValueReader reader;
+  private final RowCheck check;
   /** Rows as bytes by key, which the copies of the node in all tasks share. */
   private transient Map<ByteBuffer, byte[]> rows;
 
@@ -28,6 +29,7 @@ final class GlobalTable extends Node implements TableState {
     this.topic = topic;
     this.keys = keys;
     this.reader = reader;
+    check = new RowCheck(type);
   }
 
   /** Sets the rows, shared with the copies of the node in other tasks. */
@@ -65,6 +67,6 @@ final class GlobalTable extends Node implements TableState {
   @Override
   public InternalRow lookUp(byte[] of) {
     byte[] row = rows.get(ByteBuffer.wrap(of));
-    return row == null ? null : Rows.row(row, type.size());
+    return row == null ? null : check.kept(row, 0);
   }
 }

@@ -140,7 +140,8 @@ final class Joins {
   static final class StreamStream extends StatefulNode {
     private static final long serialVersionUID = 1L;
     private static final long LEAST_BUCKET_MS = 1000;
-    private final int[] fields;
+    private final int leftFields;
+    private final RowCheck[] rows;
     private final long[] before;
     private final long[] after;
     private final long grace;
@@ -151,10 +152,11 @@ final class Joins {
     private transient Joiner joiner;
 
     StreamStream(
-        String name, StructType type, int leftFields, long before, long after, long grace, boolean keepsLeft,
+        String name, StructType type, StructType left, StructType right, long before, long after, long grace, boolean keepsLeft,
         boolean keepsRight) {
       super(name, type);
-      fields = new int[] {leftFields, type.size() - leftFields};
+      leftFields = left.size();
+      rows = new RowCheck[] {new RowCheck(left), new RowCheck(right)};
       this.before = new long[] {before, after};
       this.after = new long[] {after, before};
       this.grace = grace;
@@ -165,7 +167,7 @@ final class Joins {
     @Override
     void open(Task owner) {
       super.open(owner);
-      joiner = new Joiner(type, fields[LEFT]);
+      joiner = new Joiner(type, leftFields);
       sides = new TimeBuckets[] {
         new TimeBuckets(owner.store(), () -> keys(STATE), bucketMs),
         new TimeBuckets(owner.store(), () -> keys(OTHER_SIDE), bucketMs)
@@ -189,7 +191,7 @@ final class Joins {
       List<Store.Entry> partners = partners(record, port);
       partners.removeIf(each -> time(each.key()) + after[other] + grace < time);
       for (Store.Entry each : partners) {
-        InternalRow partner = row(each.value(), fields[other]);
+        InternalRow partner = Rows.timedRow(each.value(), rows[other]);
         long latest = Math.max(record.time(), time(each.key()));
         InternalRow joined = port == LEFT
             ? joiner.join(record.value(), partner) : joiner.join(partner, record.value());
@@ -227,9 +229,12 @@ final class Joins {
     void expire() {
       for (byte[] at : expired()) {
         byte[] kept = task.store().get(at);
+        if (kept == null || kept.length == 0) {
+          throw new DamagedStateException("a record that waits for a partner is gone");
+        }
         if (kept[0] == 0) {
           int port = Keys.kind(at) == STATE ? LEFT : RIGHT;
-          InternalRow own = row(kept, fields[port]);
+          InternalRow own = Rows.timedRow(kept, rows[port]);
           InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
           forward(StreamRecord.of(key(at), joined, time(at)));
         }
@@ -244,10 +249,6 @@ final class Joins {
       byte[] entry = Rows.timed(0, record.value());
       entry[0] = (byte) (hasPartner ? 1 : 0);
       return entry;
-    }
-
-    private static InternalRow row(byte[] entry, int fields) {
-      return Rows.timedRow(entry, fields);
     }
 
     private static byte[] key(byte[] at) {

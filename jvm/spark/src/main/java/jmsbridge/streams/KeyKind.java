@@ -71,6 +71,11 @@ abstract class KeyKind implements Serializable {
     return this instanceof Typed;
   }
 
+  /** Checks that bytes which others may have written are a key; UnfitValueException if they are none. */
+  void check(byte[] key) {
+    // Any bytes are, of most kinds.
+  }
+
   /** The key as Spark's value of the type. */
   abstract Object read(byte[] key);
 
@@ -154,14 +159,21 @@ abstract class KeyKind implements Serializable {
   /** Keys of any other type, known by the bytes of Spark's row of them. */
   private static final class Typed extends KeyKind {
     private static final long serialVersionUID = 1L;
+    private final RowCheck check;
 
     Typed(DataType type) {
       super(type.asNullable().catalogString(), type.asNullable());
+      check = new RowCheck(new StructType().add("key", type.asNullable()));
+    }
+
+    @Override
+    void check(byte[] key) {
+      check.row(key, 0);
     }
 
     @Override
     Object read(byte[] key) {
-      return Rows.row(key, 1).get(0, type());
+      return check.row(key, 0).get(0, type());
     }
 
     @Override

@@ -31,15 +31,19 @@ public final class KeyReader implements Serializable {
 
   /** The bytes of a key, which may be null; UnfitValueException if it cannot be read. */
   byte[] read(byte[] key) {
-    if (reader == null || key == null) {
+    if (key == null) {
+      return null;
+    }
+    if (reader == null) {
+      kind.check(key);
       return key;
     }
     InternalRow fields;
     try {
       fields = reader.read(key);
-    } catch (UnfitValueException unfit) {
-      throw new UnfitValueException("the key cannot be read: " + unfit.getMessage());
+      return kind.write(column.apply(fields));
+    } catch (UnfitValueException | EvaluationException failure) {
+      throw new UnfitValueException("the key cannot be read: " + failure.getMessage());
     }
-    return kind.write(column.apply(fields));
   }
 }

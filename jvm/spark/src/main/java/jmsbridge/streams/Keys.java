@@ -84,17 +84,28 @@ final class Keys {
 
     Reader(byte[] key) {
       left = ByteBuffer.wrap(key);
+      need(Integer.BYTES + 1);
       left.position(Integer.BYTES + 1);
     }
 
     long number() {
+      need(Long.BYTES);
       return left.getLong() ^ Long.MIN_VALUE;
     }
 
     byte[] bytes() {
-      byte[] bytes = new byte[left.getInt()];
+      need(Integer.BYTES);
+      int length = left.getInt();
+      need(length);
+      byte[] bytes = new byte[length];
       left.get(bytes);
       return bytes;
+    }
+
+    private void need(int length) {
+      if (length < 0 || length > left.remaining()) {
+        throw new DamagedStateException("a key of %d bytes lacks parts".formatted(left.limit()));
+      }
     }
   }
 }

@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import jmsbridge.serdes.UnfitValueException;
 
 /** Two byte arrays as one, of which the second is a row at a multiple of eight, where Spark can read it in place. */
 final class Pair {
@@ -20,6 +21,15 @@ final class Pair {
 
   static byte[] second(byte[] pair) {
     return Arrays.copyOfRange(pair, begin(ByteBuffer.wrap(pair).getInt()), pair.length);
+  }
+
+  /** Where the second begins; UnfitValueException if the bytes are no pair. */
+  static int beginOfSecond(byte[] pair) {
+    int length = pair.length < Integer.BYTES ? -1 : ByteBuffer.wrap(pair).getInt();
+    if (length < 0 || length > pair.length - Integer.BYTES || begin(length) > pair.length) {
+      throw new UnfitValueException("%d bytes are no pair of this topology".formatted(pair.length));
+    }
+    return begin(length);
   }
 
   private static int begin(int length) {

@@ -146,7 +146,7 @@ public final class Program implements Serializable {
   }
 
   public void source(String node, String topic, KeyReader keys, ValueReader reader) {
-    addSource(new Steps.Source(node, reader.type(), topic, keys, reader, false), keys.kind());
+    addSource(new Steps.Source(node, reader.type(), topic, keys, reader), keys.kind());
     schemas.note(topic, reader);
   }
 
@@ -235,7 +235,7 @@ public final class Program implements Serializable {
   /** Passage through an internal topic; the node is its reader. */
   public void repartition(String node, String parent, String topic) {
     add(new Steps.Repartition(node + " (write)", type(parent), topic), parent);
-    addSource(new Steps.Source(node, type(parent), topic, KeyReader.of(key(parent)), null, false), key(parent));
+    addInternal(node, topic, key(parent), RowReader.ofRows(type(parent)));
   }
 
   public void toTable(String node, String parent) {
@@ -264,16 +264,16 @@ public final class Program implements Serializable {
 
   public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent).size()), parent);
+    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent)), parent);
   }
 
   /** Aggregate of a table by groups other than its key, through an internal topic. */
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     KeyColumn key = keyColumn(parent, group, null);
     add(new Regrouping.ByGroup(node + " (write)", type(parent), key, topic), key.kind(), parent);
-    addInternal(node + " (read)", topic, key.kind());
+    addInternal(node + " (read)", topic, key.kind(), RowReader.ofPairs(RAW, type(parent), false));
     Aggregator aggregator = new Aggregator(session, type(parent), key.kind(), aggregates);
-    add(new Regrouping.GroupTotal(node, aggregator, type(parent).size()), key.kind(), node + " (read)");
+    add(new Regrouping.GroupTotal(node, aggregator, type(parent)), key.kind(), node + " (read)");
   }
 
   /** Join with a table by the key or, with a global one, by a column if it is not null; the records keep their key. */
@@ -304,16 +304,15 @@ public final class Program implements Serializable {
     StructType type = joined(left, right, prefix);
     KeyColumn column = keyColumn(left, on, key(right));
     add(new ForeignKeys.Ask(node + " (ask)", type(left), column, asks, answers), left);
-    addInternal(node + " (asked)", asks, key(right));
+    addInternal(node + " (asked)", asks, key(right), RowReader.ofPairs(RAW, type(left), false));
     add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
         right);
-    addInternal(node + " (answered)", answers, key(left));
-    add(new ForeignKeys.Result(node, type, nodes.get(left), isLeft), key(left), node + " (answered)");
+    addInternal(node + " (answered)", answers, key(left), RowReader.ofPairs(RAW, type(right), true));
+    add(new ForeignKeys.Result(node, type, nodes.get(left), nodes.get(right), isLeft), key(left), node + " (answered)");
   }
 
-  /** Reader of an internal topic whose values are bytes. */
-  private void addInternal(String node, String topic, KeyKind key) {
-    addSource(new Steps.Source(node, RAW, topic, KeyReader.of(key), null, true), key);
+  private void addInternal(String node, String topic, KeyKind key, RowReader reader) {
+    addSource(new Steps.Source(node, reader.type(), topic, KeyReader.of(key), reader), key);
   }
 
   private void addSource(Steps.Source source, KeyKind key) {
@@ -326,8 +325,7 @@ public final class Program implements Serializable {
       boolean keepsRight) {
     checkKeys(node, left, right);
     StructType type = joined(left, right, prefix);
-    int fields = type(left).size();
-    add(new Joins.StreamStream(node, type, fields, before, after, grace, keepsLeft, keepsRight), key(left), left,
+    add(new Joins.StreamStream(node, type, type(left), type(right), before, after, grace, keepsLeft, keepsRight), key(left), left,
         right);
   }
 

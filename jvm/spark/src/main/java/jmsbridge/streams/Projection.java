@@ -40,6 +40,8 @@ final class Projection implements Serializable {
       return generated.apply(fields.of(record, value));
     } catch (Exception failure) {
       throw new EvaluationException(failure);
+    } catch (StackOverflowError deep) {
+      throw new EvaluationException(deep);
     }
   }
 

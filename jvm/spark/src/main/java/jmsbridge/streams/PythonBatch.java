@@ -3,8 +3,10 @@ package jmsbridge.streams;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
+import jmsbridge.Limits;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -18,6 +20,7 @@ final class PythonBatch implements Serializable, AutoCloseable {
   private final KeyKind key;
   private transient ArrowRows rows;
   private transient List<Cause> causes;
+  private transient long bytes;
 
   /** A record that waits, and the record of a topic that the task was processing then. */
   record Cause(StreamRecord record, ConsumerRecord<byte[], byte[]> source) {
@@ -60,7 +63,8 @@ final class PythonBatch implements Serializable, AutoCloseable {
         record.topic() == null ? null : UTF8String.fromString(record.topic()),
         record.partition(), record.offset(), slot}));
     causes.add(new Cause(record, source));
-    return causes.size() >= MOST;
+    bytes += record.value() == null ? 0 : ((UnsafeRow) record.value()).getSizeInBytes();
+    return causes.size() >= MOST || bytes >= Limits.BATCH_BYTES;
   }
 
   private void open() {
@@ -74,6 +78,7 @@ final class PythonBatch implements Serializable, AutoCloseable {
   byte[] take() {
     open();
     causes = new ArrayList<>();
+    bytes = 0;
     return rows.take();
   }
 
@@ -81,6 +86,7 @@ final class PythonBatch implements Serializable, AutoCloseable {
   void clear() {
     if (!isEmpty()) {
       causes.clear();
+      bytes = 0;
       rows.clear();
     }
   }

@@ -1,6 +1,6 @@
 package jmsbridge.streams;
 
-import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -44,29 +44,58 @@ final class PythonColumns extends Node {
       return;
     }
     List<PythonBatch.Cause> causes = batch.causes();
-    List<byte[]> answer = task.python().ask(function, List.of(batch.take()));
-    List<UnsafeRow> rows = ArrowRows.read(answer.get(0), result);
-    List<String> errors = new ArrayList<>();
-    causes.forEach(each -> errors.add(null));
-    for (UnsafeRow each : ArrowRows.read(answer.get(1), PythonProcess.FAILURES)) {
-      errors.set(each.getInt(0), each.getUTF8String(1).toString());
+    try {
+      forward(causes, ask());
+    } catch (PythonEndedException ended) {
+      singly(causes, ended);
     }
+    task.resumeLatest();
+  }
+
+  private PythonAnswer ask() {
+    return task.python().ask(function, List.of(batch.take()));
+  }
+
+  /** Has the function process each record of a request that has ended its process by itself, to find which one did. */
+  private void singly(List<PythonBatch.Cause> causes, PythonEndedException ended) {
+    for (PythonBatch.Cause each : causes) {
+      PythonEndedException failure = causes.size() == 1 ? ended : null;
+      if (failure == null) {
+        batch.add(each.record(), each.source(), 0);
+        try {
+          forward(List.of(each), ask());
+        } catch (PythonEndedException again) {
+          failure = again;
+        }
+      }
+      if (failure != null) {
+        each.resume(task);
+        task.reject(name, each.record(), new EvaluationException(failure));
+      }
+    }
+  }
+
+  private void forward(List<PythonBatch.Cause> causes, PythonAnswer answer) {
+    String[] errors = new String[causes.size()];
+    answer.failures((row, error) -> errors[row] = error);
     if (copier == null) {
       copier = Rows.copier(type);
     }
-    for (int at = 0; at < causes.size(); at++) {
-      PythonBatch.Cause cause = causes.get(at);
-      cause.resume(task);
-      StreamRecord record = cause.record();
-      if (errors.get(at) != null) {
-        task.reject(name, record, new EvaluationException(new IllegalStateException(errors.get(at))));
-      } else if (record.value() == null) {
-        forward(record);
-      } else {
-        forward(record.withValue(copier.apply(new JoinedRow(record.value(), rows.get(at))).copy()));
-      }
+    Iterator<PythonBatch.Cause> next = causes.iterator();
+    int[] at = {0};
+    answer.outputs(result, row -> forward(next.next(), errors[at[0]++], row));
+  }
+
+  private void forward(PythonBatch.Cause cause, String error, UnsafeRow row) {
+    cause.resume(task);
+    StreamRecord record = cause.record();
+    if (error != null) {
+      task.reject(name, record, new EvaluationException(new IllegalStateException(error)));
+    } else if (record.value() == null) {
+      forward(record);
+    } else {
+      forward(record.withValue(copier.apply(new JoinedRow(record.value(), row)).copy()));
     }
-    task.resumeLatest();
   }
 
   @Override

@@ -23,13 +23,11 @@ final class PythonProcess extends StatefulNode {
   private static final StructType TIMERS =
       new StructType().add("slot", DataTypes.IntegerType).add("time", DataTypes.LongType);
   private static final StructType TIMER_CHANGES = TIMERS.add("is_set", DataTypes.BooleanType);
-  /** Rows that the function could not process. */
-  static final StructType FAILURES =
-      new StructType().add("row", DataTypes.IntegerType).add("error", DataTypes.StringType);
 
   private final int function;
   private final KeyKind key;
   private final StructType state;
+  private final RowCheck stateRow;
   private final StructType states;
   private final StructType outputs;
   private final PythonBatch batch;
@@ -45,6 +43,7 @@ final class PythonProcess extends StatefulNode {
     this.function = function;
     this.key = key;
     this.state = state;
+    stateRow = state == null ? null : new RowCheck(state);
     StructType kept = state == null ? new StructType().add("none", DataTypes.BooleanType) : state;
     states = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
     outputs = new StructType()
@@ -108,35 +107,104 @@ final class PythonProcess extends StatefulNode {
   /** Has the function process the records that wait and the timers that are due. */
   private void call() {
     List<PythonBatch.Cause> causes = batch.causes();
+    List<Store.Entry> due = due(time());
+    try {
+      call(causes, begun, time(), due);
+    } catch (PythonEndedException ended) {
+      forgetSlots();
+      singly(causes, due, ended);
+    }
+    task.resumeLatest();
+  }
+
+  /** Timers that are due at a time. */
+  private List<Store.Entry> due(long at) {
+    return state == null ? List.of() : task.store().range(keys(TIMER).done(), keys(TIMER).number(at + 1).done());
+  }
+
+  /**
+   * Has the function process each record and each timer of a request that has ended its process by itself, in the order
+   * of their times, to find which one did: that record is rejected, and that timer is gone.
+   */
+  private void singly(List<PythonBatch.Cause> causes, List<Store.Entry> due, PythonEndedException ended) {
+    boolean isKnown = causes.size() + due.size() == 1;
+    long at = begun;
+    for (PythonBatch.Cause each : causes) {
+      long until = Math.max(at, each.record().time());
+      each.resume(task);
+      fire(at, until, each.record(), isKnown ? ended : null);
+      PythonEndedException failure = isKnown ? ended : null;
+      if (failure == null) {
+        batch.add(each.record(), each.source(), state == null ? 0 : slot(each.record().key()));
+        try {
+          call(List.of(each), until, until, List.of());
+        } catch (PythonEndedException again) {
+          failure = again;
+        }
+      }
+      if (failure != null) {
+        forgetSlots();
+        task.reject(name, each.record(), new EvaluationException(failure));
+      }
+      at = until;
+    }
+    StreamRecord last = causes.isEmpty() ? StreamRecord.of(null, null, time()) : causes.get(causes.size() - 1).record();
+    fire(at, time(), last, isKnown ? ended : null);
+  }
+
+  /** Calls the function for the timers that are due, one at a time; {@code known} is why the only one fails, or null. */
+  private void fire(long from, long until, StreamRecord cause, PythonEndedException known) {
+    for (List<Store.Entry> due = due(until); !due.isEmpty(); due = due(until)) {
+      Store.Entry timer = due.get(0);
+      PythonEndedException failure = known;
+      if (failure == null) {
+        try {
+          call(batch.causes(), from, new Keys.Reader(timer.key()).number(), List.of(timer));
+        } catch (PythonEndedException again) {
+          failure = again;
+        }
+      }
+      if (failure != null) {
+        forgetSlots();
+        task.store().remove(timer.key());
+        task.reject(name, cause, new EvaluationException(failure));
+      }
+    }
+  }
+
+  /** One request; nothing has changed if it ends the process of the function. */
+  private void call(List<PythonBatch.Cause> causes, long from, long until, List<Store.Entry> due) {
     List<byte[]> parts = new ArrayList<>();
-    parts.add(ByteBuffer.allocate(2 * Long.BYTES).putLong(begun).putLong(time()).array());
+    parts.add(ByteBuffer.allocate(2 * Long.BYTES).putLong(from).putLong(until).array());
     parts.add(batch.take());
     if (state != null) {
       if (stateRows == null) {
         stateRows = new ArrowRows(states);
         timerRows = new ArrowRows(TIMERS);
       }
-      parts.add(timers());
+      parts.add(timers(due));
       parts.add(states());
     }
-    List<byte[]> answer = task.python().ask(function, parts);
-    for (UnsafeRow each : ArrowRows.read(answer.get(0), outputs)) {
+    PythonAnswer answer = task.python().ask(function, parts);
+    due.forEach(each -> task.store().remove(each.key()));
+    answer.outputs(outputs, each -> {
       StreamRecord cause = resume(causes, each.getInt(0));
       UnsafeRow value = each.getStruct(3, type.size()).copy();
       forward(each.isNullAt(2)
           ? cause.withValue(value)
           : StreamRecord.of(keysOfSlots.get(each.getInt(1)), value, each.getLong(2)));
-    }
-    for (UnsafeRow each : ArrowRows.read(answer.get(1), FAILURES)) {
-      StreamRecord cause = resume(causes, each.getInt(0));
-      task.reject(name, cause, new EvaluationException(new IllegalStateException(each.getUTF8String(1).toString())));
-    }
+    });
+    answer.failures((row, error) ->
+        task.reject(name, resume(causes, row), new EvaluationException(new IllegalStateException(error))));
     if (state != null) {
-      take(answer.get(2), answer.get(3));
-      slots.clear();
-      keysOfSlots.clear();
+      take(answer);
+      forgetSlots();
     }
-    task.resumeLatest();
+  }
+
+  private void forgetSlots() {
+    slots.clear();
+    keysOfSlots.clear();
   }
 
   /** Goes on with the record of a row; a negative row is that of time alone. */
@@ -148,14 +216,12 @@ final class PythonProcess extends StatefulNode {
     return causes.get(row).record();
   }
 
-  /** The timers that are due, which are removed, as a stream of Arrow. */
-  private byte[] timers() {
-    Store store = task.store();
-    for (Store.Entry each : store.range(keys(TIMER).done(), keys(TIMER).number(time() + 1).done())) {
-      store.remove(each.key());
+  /** Timers as a stream of Arrow. */
+  private byte[] timers(List<Store.Entry> due) {
+    for (Store.Entry each : due) {
       Keys.Reader reader = new Keys.Reader(each.key());
-      long due = reader.number();
-      timerRows.add(new GenericInternalRow(new Object[] {slot(reader.bytes()), due}));
+      long at = reader.number();
+      timerRows.add(new GenericInternalRow(new Object[] {slot(reader.bytes()), at}));
     }
     return timerRows.take();
   }
@@ -164,23 +230,23 @@ final class PythonProcess extends StatefulNode {
     for (int slot = 0; slot < keysOfSlots.size(); slot++) {
       byte[] of = keysOfSlots.get(slot);
       byte[] kept = task.store().get(keys(STATE).bytes(of).done());
-      InternalRow row = kept == null ? null : Rows.row(kept, state.size());
+      InternalRow row = kept == null ? null : stateRow.kept(kept, 0);
       stateRows.add(new GenericInternalRow(new Object[] {slot, key.read(of), row}));
     }
     return stateRows.take();
   }
 
   /** Takes changed states and timers into the store. */
-  private void take(byte[] changedStates, byte[] changedTimers) {
-    for (UnsafeRow each : ArrowRows.read(changedStates, states)) {
+  private void take(PythonAnswer answer) {
+    answer.states(states, each -> {
       byte[] at = keys(STATE).bytes(keysOfSlots.get(each.getInt(0))).done();
       if (each.isNullAt(2)) {
         task.store().remove(at);
       } else {
         task.store().put(at, Rows.bytes(each.getStruct(2, state.size()).copy()));
       }
-    }
-    for (UnsafeRow each : ArrowRows.read(changedTimers, TIMER_CHANGES)) {
+    });
+    for (UnsafeRow each : ArrowRows.read(answer.timers(), TIMER_CHANGES)) {
       byte[] at = keys(TIMER).number(each.getLong(1)).bytes(keysOfSlots.get(each.getInt(0))).done();
       if (each.getBoolean(2)) {
         task.store().put(at, new byte[0]);
@@ -193,7 +259,7 @@ final class PythonProcess extends StatefulNode {
   @Override
   StreamRecord shown(Store.Entry entry) {
     byte[] of = new Keys.Reader(entry.key()).bytes();
-    return StreamRecord.of(of, Rows.row(entry.value(), state.size()), 0);
+    return StreamRecord.of(of, stateRow.kept(entry.value(), 0), 0);
   }
 
   @Override

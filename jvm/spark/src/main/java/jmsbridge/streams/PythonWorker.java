@@ -8,20 +8,21 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import jmsbridge.Limits;
 
 /**
  * Python process of one task. It is started at the first request and ends with its input.
  *
  * <p>Requests and answers are messages: the number of their parts, then each part behind its length; numbers are ints,
- * most significant byte first. The first message has the pickled functions; the first part of a request is the number of
- * a function. The other side is `engine/streams/python_worker.py`.
+ * most significant byte first. The first message has the pickled functions, and is answered when they are loaded; the first
+ * part of a request is the number of a function. The other side is `engine/streams/python_worker.py`.
  */
 final class PythonWorker implements AutoCloseable {
   private static final int CLOSE_SECONDS = 5;
-  private static final int MOST_PART_BYTES = 1 << 30;
 
   private final PythonCode code;
-  private Process process;
+  private volatile Process process;
+  private volatile boolean isOver;
   private DataOutputStream out;
   private DataInputStream in;
 
@@ -29,35 +30,69 @@ final class PythonWorker implements AutoCloseable {
     this.code = code;
   }
 
-  /** Has a function process a request and returns the answer; IllegalStateException if the process ends. */
-  List<byte[]> ask(int function, List<byte[]> parts) {
+  /**
+   * Has a function process a request and returns the answer.
+   *
+   * @throws PythonEndedException if the process ends before it has answered
+   * @throws IllegalStateException if the process does not start, or ends at another time
+   */
+  PythonAnswer ask(int function, List<byte[]> parts) {
+    if (isOver) {
+      throw new IllegalStateException("the run has ended");
+    }
     try {
       if (process == null) {
         start();
       }
-      out.writeInt(parts.size() + 1);
-      out.writeInt(Integer.BYTES);
-      out.writeInt(function);
-      for (byte[] part : parts) {
-        write(part);
-      }
-      out.flush();
-      byte[][] answer = new byte[in.readInt()][];
-      for (int at = 0; at < answer.length; at++) {
-        int length = in.readInt();
-        if (length < 0 || length > MOST_PART_BYTES) {
-          throw new IOException("it has sent what is no answer");
-        }
-        answer[at] = in.readNBytes(length);
-        if (answer[at].length < length) {
-          throw new EOFException();
-        }
-      }
-      return List.of(answer);
     } catch (IOException failure) {
-      throw new IllegalStateException("the Python process %s; its last words are in this log"
-          .formatted(ended(failure)), failure);
+      throw broken(failure);
     }
+    try {
+      return new PythonAnswer(exchanged(function, parts), () -> next(function));
+    } catch (IOException failure) {
+      String how = ended(failure);
+      if (isOver) {
+        throw new IllegalStateException("the run has ended", failure);
+      }
+      // What is known of the end is in the message; that a pipe is closed says no more.
+      throw new PythonEndedException("the Python process %s while it processed the record".formatted(how));
+    }
+  }
+
+  /** The next piece of the latest answer of a function. */
+  private byte[] next(int function) {
+    try {
+      return exchanged(function, List.of()).get(0);
+    } catch (IOException failure) {
+      throw broken(failure);
+    }
+  }
+
+  private IllegalStateException broken(IOException failure) {
+    return new IllegalStateException("the Python process %s; its last words are in this log".formatted(ended(failure)),
+        failure);
+  }
+
+  private List<byte[]> exchanged(int function, List<byte[]> parts) throws IOException {
+    out.writeInt(parts.size() + 1);
+    out.writeInt(Integer.BYTES);
+    out.writeInt(function);
+    for (byte[] part : parts) {
+      write(part);
+    }
+    out.flush();
+    byte[][] answer = new byte[in.readInt()][];
+    for (int at = 0; at < answer.length; at++) {
+      int length = in.readInt();
+      if (length < 0 || length > Limits.MOST_ANSWER_BYTES) {
+        throw new IOException("it has sent what is no answer");
+      }
+      answer[at] = in.readNBytes(length);
+      if (answer[at].length < length) {
+        throw new EOFException();
+      }
+    }
+    return List.of(answer);
   }
 
   private void start() throws IOException {
@@ -70,6 +105,8 @@ final class PythonWorker implements AutoCloseable {
     for (byte[] each : code.functions()) {
       write(each);
     }
+    out.flush();
+    in.readInt();
   }
 
   private void write(byte[] part) throws IOException {
@@ -89,6 +126,15 @@ final class PythonWorker implements AutoCloseable {
       return "does not answer";
     } finally {
       close();
+    }
+  }
+
+  /** Ends the process at once, from any thread: its run is over, and a later request fails. */
+  void kill() {
+    isOver = true;
+    Process ending = process;
+    if (ending != null) {
+      ending.destroyForcibly();
     }
   }
 

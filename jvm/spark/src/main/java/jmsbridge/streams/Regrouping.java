@@ -44,12 +44,12 @@ final class Regrouping {
   static final class GroupTotal extends StatefulNode implements TableState {
     private static final long serialVersionUID = 1L;
     private final Aggregator aggregator;
-    private final int memberFields;
+    private final RowCheck members;
 
-    GroupTotal(String name, Aggregator aggregator, int memberFields) {
+    GroupTotal(String name, Aggregator aggregator, StructType member) {
       super(name, aggregator.type());
       this.aggregator = aggregator;
-      this.memberFields = memberFields;
+      members = new RowCheck(member);
     }
 
     @Override
@@ -62,7 +62,7 @@ final class Regrouping {
       if (row.length == 0) {
         task.store().remove(at);
       } else {
-        task.store().put(at, Rows.timed(record.time(), Rows.row(row, memberFields)));
+        task.store().put(at, Rows.timed(record.time(), row));
       }
       InternalRow now = lookUp(record.key());
       if (now != null || before != null) {
@@ -83,7 +83,7 @@ final class Regrouping {
     public InternalRow lookUp(byte[] group) {
       UnsafeRow buffer = null;
       for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
-        UnsafeRow row = Rows.timedRow(each.value(), memberFields);
+        UnsafeRow row = Rows.timedRow(each.value(), members);
         StreamRecord member = StreamRecord.of(group, row, Rows.time(each.value()));
         buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, member);
       }

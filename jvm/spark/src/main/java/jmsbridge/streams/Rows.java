@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.Platform;
 
 /** Rows as bytes of stores and of internal topics. */
 final class Rows {
@@ -17,29 +16,26 @@ final class Rows {
     return ((UnsafeRow) row).getBytes();
   }
 
-  static UnsafeRow row(byte[] bytes, int fields) {
-    return row(bytes, 0, fields);
-  }
-
-  /** The row in the bytes from a position on, which is a multiple of eight. */
-  static UnsafeRow row(byte[] bytes, int from, int fields) {
-    UnsafeRow row = new UnsafeRow(fields);
-    row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + from, bytes.length - from);
-    return row;
-  }
-
   /** A row behind a time in milliseconds. */
   static byte[] timed(long time, InternalRow row) {
-    byte[] bytes = bytes(row);
-    return ByteBuffer.allocate(Long.BYTES + bytes.length).putLong(time).put(bytes).array();
+    return timed(time, bytes(row));
+  }
+
+  /** The bytes of a row behind a time in milliseconds. */
+  static byte[] timed(long time, byte[] row) {
+    return ByteBuffer.allocate(Long.BYTES + row.length).putLong(time).put(row).array();
   }
 
   static long time(byte[] timed) {
+    if (timed.length < Long.BYTES) {
+      throw new DamagedStateException("%d bytes are no time and row".formatted(timed.length));
+    }
     return ByteBuffer.wrap(timed).getLong();
   }
 
-  static UnsafeRow timedRow(byte[] timed, int fields) {
-    return row(timed, Long.BYTES, fields);
+  /** The row behind a time, in an entry of the state. */
+  static UnsafeRow timedRow(byte[] timed, RowCheck check) {
+    return check.kept(timed, Long.BYTES);
   }
 
   /** Projection of a joined row of these fields to a row of its own. */

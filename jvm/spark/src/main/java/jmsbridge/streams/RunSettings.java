@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
  * Settings of a topology's run.
@@ -19,11 +20,14 @@ import java.util.Map;
  * @param dropped numbers under which former nodes kept state that is not needed any more
  * @param refused messages of {@link jmsbridge.kafka.RefusedRecordException} that ended earlier runs
  * @param firstBatches number of the first batch of each share that came after the first batch of all
+ * @param skipped positions of records that go to the dead letters unprocessed, as {@code topic:partition:offset}
+ * @param marks local folder for notes of the records under way; null: none are made
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
-    List<Integer> dropped, List<String> refused, Map<Integer, Integer> firstBatches) implements Serializable {
+    List<Integer> dropped, List<String> refused, Map<Integer, Integer> firstBatches, List<String> skipped,
+    String marks) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
@@ -32,13 +36,15 @@ public record RunSettings(
     dropped = List.copyOf(dropped);
     refused = List.copyOf(refused);
     firstBatches = Map.copyOf(firstBatches);
+    skipped = List.copyOf(skipped);
   }
 
   /** The settings of a first run, whose shares all begin with the first batch. */
   public RunSettings(
       Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
       Map<String, Object> producer, String folder, long mostRecords, long commitMs, List<Integer> dropped) {
-    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of(), Map.of());
+    this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of(), Map.of(),
+        List.of(), null);
   }
 
   int shares() {
@@ -47,6 +53,10 @@ public record RunSettings(
 
   int firstBatch(int share) {
     return firstBatches.getOrDefault(share, 0);
+  }
+
+  boolean isSkipped(ConsumerRecord<byte[], byte[]> record) {
+    return !skipped.isEmpty() && skipped.contains(Task.position(record.topic(), record.partition(), record.offset()));
   }
 
   String group() {

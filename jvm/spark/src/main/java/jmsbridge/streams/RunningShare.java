@@ -19,6 +19,7 @@ import org.apache.kafka.common.TopicPartition;
 final class RunningShare {
   private static final Map<String, RunningShare> ALL = new ConcurrentHashMap<>();
   private static final int CLOSE_SECONDS = 15;
+  private static final int FUNCTION_SECONDS = 3;
   private static final long MOST_CACHE_BYTES = 32L << 20;
   /** All shares' caches together take at most this part of the heap. */
   private static final long CACHE_PART = 8;
@@ -33,6 +34,7 @@ final class RunningShare {
   private final ShareConsumer consumer;
   private Publisher publisher;
   private final PythonWorker python;
+  private final RecordMark mark;
   private final RocksStore rocks;
   private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
@@ -58,6 +60,7 @@ final class RunningShare {
     consumer = new ShareConsumer(settings.isExact() ? settings.consumer() : settings.groupConsumer(), partitions);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
+    mark = new RecordMark(settings.marks(), share);
     try {
       rocks = new RocksStore(settings.folder(), share, settings.firstBatch(share));
     } catch (IOException failure) {
@@ -171,7 +174,7 @@ final class RunningShare {
       globals.check();
     }
     if (current != null) {
-      task.process(current);
+      processCurrent();
       records.incrementAndGet();
     } else {
       task.flush();
@@ -190,6 +193,22 @@ final class RunningShare {
     long since = System.nanoTime() - committedAt;
     boolean isLate = since >= COMMIT_PART * commitNanos;
     return since >= settings.commitMs() * 1_000_000 && (isLate || consumer.lag() == 0);
+  }
+
+  private void processCurrent() {
+    mark.begin(current);
+    try {
+      if (settings.isSkipped(current)) {
+        task.setAside(current);
+      } else {
+        task.process(current);
+      }
+    } catch (RuntimeException failure) {
+      // The batch fails and says why. Errors end the JVM, and then the mark says at which record.
+      mark.end();
+      throw failure;
+    }
+    mark.end();
   }
 
   /** Ends a batch: first the outputs, then the state that they come of. */
@@ -222,7 +241,13 @@ final class RunningShare {
   /** Closes the share once its batch has ended; IllegalStateException if that takes longer than the limit. */
   private void close() {
     try {
-      if (!inUse.tryAcquire(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+      boolean hasEnded = inUse.tryAcquire(FUNCTION_SECONDS, TimeUnit.SECONDS);
+      if (!hasEnded) {
+        // A batch that waits for a function does not end by itself, and the function's process would live on.
+        python.kill();
+        hasEnded = inUse.tryAcquire(CLOSE_SECONDS, TimeUnit.SECONDS);
+      }
+      if (!hasEnded) {
         throw new IllegalStateException("a batch did not end within %d s".formatted(CLOSE_SECONDS));
       }
     } catch (InterruptedException interrupted) {

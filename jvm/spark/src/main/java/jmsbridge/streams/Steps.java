@@ -259,35 +259,28 @@ final class Steps {
     final String topic;
     private final KeyReader keys;
     private final ValueReader reader;
-    private final boolean isRaw;
 
-    /**
-     * Creates the source. If {@code reader} is null, the value is that of an internal topic, a row, or bytes that the
-     * next node reads if it is raw.
-     */
-    Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader, boolean isRaw) {
+    Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader) {
       super(name, type);
       this.topic = topic;
       this.keys = keys;
       this.reader = reader;
-      this.isRaw = isRaw;
     }
 
     /** Reads a record's key and its value, in the field {@code value} of the given record, and forwards it. */
     @Override
     void process(StreamRecord record, int port) {
-      if (isRaw) {
-        forward(record);
-        return;
-      }
       byte[] bytes = record.value() == null ? null : record.value().getBinary(0);
       String part = "key";
       StreamRecord read;
       try {
         byte[] key = keys.read(record.key());
+        if (key == null && reader instanceof RowReader) {
+          throw new UnfitValueException("each record of an internal topic has a key");
+        }
         read = key == record.key() ? record : record.withKey(key);
         part = "value";
-        read = bytes == null ? read : read.withValue(value(bytes));
+        read = read.withValue(value(bytes));
       } catch (UnfitValueException unfit) {
         task.reject(name, part, record, bytes, new EvaluationException(unfit));
         return;
@@ -296,7 +289,10 @@ final class Steps {
     }
 
     private InternalRow value(byte[] bytes) {
-      return reader == null ? Rows.row(bytes, type.size()) : reader.read(bytes).copy();
+      if (reader instanceof RowReader internal) {
+        return internal.read(bytes);
+      }
+      return bytes == null ? null : reader.read(bytes).copy();
     }
   }
 

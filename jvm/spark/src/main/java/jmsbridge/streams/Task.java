@@ -3,9 +3,9 @@ package jmsbridge.streams;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -26,6 +26,9 @@ final class Task {
   private static final int KEPT_BYTES = 64 << 10;
 
   private record Event(String node, String name) {}
+
+  /** Window of a key, from a start to an end in milliseconds since 1970. */
+  record Window(long start, long end) {}
 
   private final Program program;
   private final Store store;
@@ -142,11 +145,16 @@ final class Task {
     if (failure instanceof UnpublishableException unpublishable) {
       // The result itself: what it was made of is still in the topics that the program reads.
       var result = unpublishable.result;
-      reject(node, "publish", record, result.key(), result.value(), failure);
+      reject(node, "publish", record, null, result.key(), result.value(), failure);
       return;
     }
-    boolean isSource = current != null && record.topic() != null;
-    reject(node, "function", record, isSource ? current.value() : null, failure);
+    reject(node, record, null, failure);
+  }
+
+  /** Treats a record, or a result of many records, for which an expression of a node failed in one window alone. */
+  void reject(String node, StreamRecord record, Window window, EvaluationException failure) {
+    boolean isOfTopic = current != null && record.topic() != null;
+    reject(node, "function", record, window, keyOf(record), isOfTopic ? current.value() : null, failure);
   }
 
   /**
@@ -156,44 +164,63 @@ final class Task {
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
-    reject(node, reason, record, current == null ? record.key() : current.key(), value, failure);
+    reject(node, reason, record, null, keyOf(record), value, failure);
+  }
+
+  /** The key in the topic that the record comes from; that of a result of many records is its own. */
+  private byte[] keyOf(StreamRecord record) {
+    return current == null || record.topic() == null ? record.key() : current.key();
   }
 
   private void reject(
-      String node, String reason, StreamRecord record, byte[] key, byte[] value, EvaluationException failure) {
-    String where = place(record);
+      String node, String reason, StreamRecord record, Window window, byte[] key, byte[] value,
+      EvaluationException failure) {
+    boolean isOfTopic = record.topic() != null;
+    String where = isOfTopic ? position(record.topic(), record.partition(), record.offset()) : null;
     count(node, "rejected_records");
     if (program.policy() == FailurePolicy.STOP) {
-      String what = "node '%s' cannot process the record %s: %s";
-      throw new IllegalStateException(what.formatted(node, where, text(failure)), failure.getCause());
+      String what = isOfTopic ? "the record " + where : "a result of many records";
+      throw new IllegalStateException(
+          "node '%s' cannot process %s: %s".formatted(node, what, text(failure)), failure.getCause());
     }
     if (program.policy() == FailurePolicy.DEAD_LETTER) {
-      Map<String, String> about = new HashMap<>();
-      about.put("jmsbridge.reason", reason);
-      about.put("jmsbridge.topology", program.name());
-      about.put("jmsbridge.node", node);
-      about.put("jmsbridge.position", where);
-      about.put("jmsbridge.error", text(failure));
-      List<Header> headers = new ArrayList<>();
-      Collections.addAll(headers, record.headers());
-      about.forEach((name, text) -> headers.add(header(name, text)));
-      sendLetter(key, value, record.time(), headers, headers.size() - about.size());
+      sendLetter(node, reason, where, window, text(failure), key, value, record.time(), record.headers());
     }
   }
 
-  /** Position of a record, or of the one that was read last for a record that no single one has caused. */
-  private String place(StreamRecord record) {
-    return record.topic() == null && current != null
-        ? current.topic() + ":" + current.partition() + ":" + current.offset()
-        : record.topic() + ":" + record.partition() + ":" + record.offset();
+  /** Sends a record to the dead letters unprocessed, whatever the policy: somebody has told to set it aside. */
+  void setAside(ConsumerRecord<byte[], byte[]> record) {
+    latest = record;
+    resume(record);
+    String node = program.source(record.topic()).name;
+    count(node, "rejected_records");
+    sendLetter(node, "skipped", position(record.topic(), record.partition(), record.offset()), null,
+        "set aside by `jms-bridge topology skip`", record.key(), record.value(), record.timestamp(),
+        record.headers().toArray());
   }
 
-  /** Publishes a dead letter; of one that its topic does not take, the beginning and the last headers. */
-  private void sendLetter(byte[] key, byte[] value, long time, List<Header> headers, int from) {
+  /** Publishes a dead letter; of one that its topic does not take, the beginning and the headers about it. */
+  private void sendLetter(
+      String node, String reason, String where, Window window, String error, byte[] key, byte[] value, long time,
+      Header[] own) {
+    Map<String, String> about = new LinkedHashMap<>();
+    about.put("jmsbridge.reason", reason);
+    about.put("jmsbridge.topology", program.name());
+    about.put("jmsbridge.node", node);
+    if (where != null) {
+      about.put("jmsbridge.position", where);
+    }
+    if (window != null) {
+      about.put("jmsbridge.window-start", Long.toString(window.start()));
+      about.put("jmsbridge.window-end", Long.toString(window.end()));
+    }
+    about.put("jmsbridge.error", error);
+    List<Header> headers = new ArrayList<>(List.of(own));
+    about.forEach((name, text) -> headers.add(header(name, text)));
     try {
       output.send(program.deadLetters(), key, value, time, headers.toArray(NO_HEADERS));
     } catch (UnpublishableException tooLarge) {
-      List<Header> kept = new ArrayList<>(headers.subList(from, headers.size()));
+      List<Header> kept = new ArrayList<>(headers.subList(own.length, headers.size()));
       int bytes = (key == null ? 0 : key.length) + (value == null ? 0 : value.length);
       kept.add(header("jmsbridge.truncated", String.valueOf(bytes)));
       output.send(program.deadLetters(), beginning(key), beginning(value), time, kept.toArray(NO_HEADERS));
@@ -206,6 +233,11 @@ final class Task {
 
   private static Header header(String name, String text) {
     return new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  /** A record's place in Kafka, as users read and write it. */
+  static String position(String topic, int partition, long offset) {
+    return topic + ":" + partition + ":" + offset;
   }
 
   private static String text(EvaluationException failure) {

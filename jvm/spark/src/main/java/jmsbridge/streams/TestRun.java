@@ -87,6 +87,20 @@ public final class TestRun {
     processWaiting();
   }
 
+  /** Takes a record that {@link #processHeld} processes with others before nodes forward what waits in them. */
+  public void hold(String topic, byte[] key, byte[] value, long time) {
+    read(topic, key, value, time, new RecordHeaders());
+  }
+
+  /** Processes the records that are held, as a task that has read them at once. */
+  public void processHeld() {
+    for (int left = waiting.size(); left > 0; left--) {
+      task.process(waiting.poll());
+    }
+    task.flush();
+    processWaiting();
+  }
+
   /** Moves the stream time of all nodes on to a time. */
   public void advance(long to) {
     task.advance(to);

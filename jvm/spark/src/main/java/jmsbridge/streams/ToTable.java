@@ -6,9 +6,11 @@ import org.apache.spark.sql.types.StructType;
 /** Table of the latest value of each key; forwards each change with the value that it replaces. */
 class ToTable extends StatefulNode implements TableState {
   private static final long serialVersionUID = 1L;
+  private final RowCheck rows;
 
   ToTable(String name, StructType type) {
     super(name, type);
+    rows = new RowCheck(type);
   }
 
   @Override
@@ -31,18 +33,18 @@ class ToTable extends StatefulNode implements TableState {
     } else {
       task.store().remove(at);
     }
-    forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, type.size())));
+    forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, rows)));
   }
 
   @Override
   final StreamRecord shown(Store.Entry entry) {
-    InternalRow row = Rows.timedRow(entry.value(), type.size());
+    InternalRow row = Rows.timedRow(entry.value(), rows);
     return StreamRecord.of(new Keys.Reader(entry.key()).bytes(), row, Rows.time(entry.value()));
   }
 
   @Override
   public final InternalRow lookUp(byte[] key) {
     byte[] kept = task.store().get(keys(STATE).bytes(key).done());
-    return kept == null ? null : Rows.timedRow(kept, type.size());
+    return kept == null ? null : Rows.timedRow(kept, rows);
   }
 }

@@ -1,0 +1,61 @@
+package jmsbridge.streams;
+
+import jmsbridge.serdes.UnfitValueException;
+import jmsbridge.serdes.ValueReader;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Reader of the values of an internal topic: rows, or pairs of bytes and a row, which the next node takes apart. Others
+ * than the topology may have written them, so each is checked.
+ */
+final class RowReader implements ValueReader {
+  private static final long serialVersionUID = 1L;
+
+  private final StructType type;
+  private final RowCheck check;
+  private final boolean isPair;
+  private final boolean allowsNone;
+
+  private RowReader(StructType type, StructType row, boolean isPair, boolean allowsNone) {
+    this.type = type;
+    this.isPair = isPair;
+    this.allowsNone = allowsNone;
+    check = new RowCheck(row);
+  }
+
+  /** Reader of rows; a record can be without one. */
+  static RowReader ofRows(StructType type) {
+    return new RowReader(type, type, false, true);
+  }
+
+  /** Reader of pairs, in the one field of {@code type}; the second of each is empty or a row of {@code row}. */
+  static RowReader ofPairs(StructType type, StructType row, boolean allowsNone) {
+    return new RowReader(type, row, true, allowsNone);
+  }
+
+  @Override
+  public StructType type() {
+    return type;
+  }
+
+  /** The fields of a value, which may be null; of the given bytes and not a copy. */
+  @Override
+  public InternalRow read(byte[] value) {
+    if (value == null) {
+      if (!allowsNone) {
+        throw new UnfitValueException("each record of this internal topic has a value");
+      }
+      return null;
+    }
+    if (!isPair) {
+      return check.row(value, 0);
+    }
+    int begin = Pair.beginOfSecond(value);
+    if (begin < value.length) {
+      check.row(value, begin);
+    }
+    return new GenericInternalRow(new Object[] {value});
+  }
+}
