@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
+import org.apache.avro.SchemaCompatibility;
 import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericDatumWriter;
 import org.apache.avro.io.BinaryDecoder;
@@ -98,10 +99,20 @@ final class AvroFormat implements Format {
   }
 
   @Override
+  public boolean reads(SchemaText writer, SchemaText reader) {
+    return SchemaCompatibility.checkReaderWriterCompatibility(parsed(reader), parsed(writer)).getType()
+        == SchemaCompatibility.SchemaCompatibilityType.COMPATIBLE;
+  }
+
+  @Override
   public Decoder decoder(SchemaText writer, SchemaText reader) {
     Schema wanted = parsed(reader);
-    GenericDatumReader<Object> values = new GenericDatumReader<>(parsed(writer), wanted);
+    Schema written = parsed(writer);
+    // Refuses schemas that contain themselves.
     DataType type = converted(wanted).dataType();
+    AvroDecimals.checkScales(written, wanted);
+    boolean hasDecimals = AvroDecimals.areIn(wanted);
+    GenericDatumReader<Object> values = new GenericDatumReader<>(written, wanted);
     String corrected = LegacyBehaviorPolicy.CORRECTED().toString();
     AvroDeserializer rows = new AvroDeserializer(wanted, type, corrected, false, "", -1);
     boolean isRecord = isRecord(reader);
@@ -120,6 +131,9 @@ final class AvroFormat implements Format {
         Object read = values.read(null, decoder);
         if (!decoder.isEnd()) {
           throw new IOException("there are bytes behind its end");
+        }
+        if (hasDecimals) {
+          AvroDecimals.checkDigits(wanted, read, "");
         }
         Option<Object> row = rows.deserialize(read);
         return isRecord ? (InternalRow) row.get() : new GenericInternalRow(new Object[] {row.get()});

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
@@ -72,7 +73,11 @@ final class GlobalReader implements AutoCloseable {
   }
 
   private void take() {
-    for (ConsumerRecord<byte[], byte[]> each : consumer.poll(POLL)) {
+    ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
+    for (TopicPartition each : records.partitions()) {
+      tables.get(each.topic()).expect(records.records(each));
+    }
+    for (ConsumerRecord<byte[], byte[]> each : records) {
       GlobalTable table = tables.get(each.topic());
       if (!table.take(each)) {
         rejected.merge(table.name, 1L, Long::sum);

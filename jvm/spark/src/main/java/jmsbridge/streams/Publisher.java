@@ -83,7 +83,9 @@ final class Publisher implements Output, AutoCloseable {
       producer.beginTransaction();
       isOpen = true;
     }
-    producer.send(new ProducerRecord<>(topic, null, Math.max(time, 0), key, value, new RecordHeaders(headers)),
+    // Kafka's client gives a record without a time that of its publication.
+    Long timestamp = time == StreamRecord.NO_TIME ? null : time;
+    producer.send(new ProducerRecord<>(topic, null, timestamp, key, value, new RecordHeaders(headers)),
         (metadata, thrown) -> {
           if (thrown != null) {
             failure.compareAndSet(null, thrown);

@@ -12,6 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import jmsbridge.serdes.HttpRegistry;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -51,7 +52,7 @@ final class RunningShare {
         partitions.add(new TopicPartition(topic, share));
       }
     });
-    consumer = new ShareConsumer(settings.consumer(), partitions);
+    consumer = new ShareConsumer(settings.consumer(), partitions, settings.program()::expect);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     try {
@@ -103,13 +104,14 @@ final class RunningShare {
     GLOBALS.forEach((run, reader) -> {
       Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-      figures.add(new ShareFigures(run, -1, 0, 0, 0, 0, counts));
+      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, ""));
     });
     return figures;
   }
 
   private ShareFigures figuresOfShare() {
-    return new ShareFigures(run, number, batch, records.get(), consumer.lag(), stateBytes, counts());
+    return new ShareFigures(
+        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), HttpRegistry.troubles());
   }
 
   /** Records that nodes did not process in this process so far. */

@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -21,6 +22,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 final class Task {
   static final Header[] NO_HEADERS = {};
   private static final int MOST_TEXT = 500;
+  /** Last header of a record without a time in an internal topic, whose records in Kafka have times. */
+  private static final String NO_TIME = "jmsbridge.no-time";
 
   private record Event(String node, String name) {}
 
@@ -80,9 +83,16 @@ final class Task {
     latest = record;
     resume(record);
     GenericInternalRow value = record.value() == null ? null : new GenericInternalRow(new Object[] {record.value()});
+    Header[] headers = record.headers().toArray();
+    long time = Math.max(record.timestamp(), StreamRecord.NO_TIME);
+    int last = headers.length - 1;
+    if (last >= 0 && headers[last].key().equals(NO_TIME) && program.isInternal(record.topic())) {
+      headers = Arrays.copyOf(headers, last);
+      time = StreamRecord.NO_TIME;
+    }
     program.source(record.topic()).process(
-        new StreamRecord(record.key(), value, null, record.timestamp(), record.headers().toArray(), record.topic(),
-            record.partition(), record.offset()),
+        new StreamRecord(record.key(), value, null, time, headers, record.topic(), record.partition(),
+            record.offset()),
         0);
   }
 
@@ -112,7 +122,12 @@ final class Task {
   }
 
   void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
-    output.send(topic, key, value, time, headers);
+    Header[] sent = headers;
+    if (time == StreamRecord.NO_TIME && program.isInternal(topic)) {
+      sent = Arrays.copyOf(headers, headers.length + 1);
+      sent[headers.length] = new RecordHeader(NO_TIME, new byte[0]);
+    }
+    output.send(topic, key, value, time, sent);
   }
 
   void count(String node, String event) {
@@ -137,13 +152,13 @@ final class Task {
   /** Treats a record for which an expression of a node failed by the topology's policy. */
   void reject(String node, StreamRecord record, EvaluationException failure) {
     boolean isSource = current != null && record.topic() != null;
-    reject(node, "function", record, isSource ? current.value() : null, failure);
+    reject(node, failure.reason(), record, isSource ? current.value() : null, failure);
   }
 
   /**
    * Treats a record that a node cannot process by the topology's policy.
    *
-   * @param reason the part that cannot be read, {@code key} or {@code value}, or {@code function}
+   * @param reason the part that cannot be read, {@code key} or {@code value}, or that of the failure
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
