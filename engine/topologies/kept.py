@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
@@ -38,6 +38,8 @@ class KeptState:
     """Number under which each node of the program keeps its entries in the store of a task."""
     dropped: Sequence[int]
     """Numbers under which former nodes kept entries. They are removed, and never used again."""
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """Version of each subject of the registry that gives the fields of a source; empty where there is no state."""
 
     @classmethod
     def of(cls, program: Program, partitions: Mapping[str, int], before: KeptState | None) -> KeptState:
@@ -48,14 +50,15 @@ class KeptState:
         for name in program.java.statefulNames():
             stores[name] = known[name] if name in known else _unused(name, used)
             used.add(stores[name])
-        topology = program.topology
+        nodes, topics = fingerprints(program), internal_formats(program)
         return cls(
-            fingerprints(program),
+            nodes,
             dict(partitions),
-            internal_formats(program),
-            internal_inputs(topology),
+            topics,
+            internal_inputs(program.topology),
             stores,
             sorted(used - set(stores.values())),
+            dict(program.versions) if nodes or topics else {},
         )
 
     @classmethod

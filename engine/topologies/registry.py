@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, UnreachableError
@@ -9,6 +10,8 @@ from engine.streams.program import JVM_ERRORS, Program, is_outage, plan, reason_
 from engine.streams.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from routes.sections import SchemaConfig
@@ -16,8 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["planned"]
 
 
-def planned(config: SchemaConfig, topology: Topology, spark: SparkSession, on_failure: str = "dead-letter") -> Program:
+def planned(
+    config: SchemaConfig,
+    topology: Topology,
+    spark: SparkSession,
+    on_failure: str = "dead-letter",
+    pinned: Mapping[str, int] = MappingProxyType({}),
+) -> Program:
     """The plan of a topology, as `engine.streams.plan`.
+
+    The latest versions of subjects take the place of the pinned ones if the topology cannot be planned with these: it
+    may use a field that came later.
 
     Raises:
         TopologyError: as `engine.streams.plan`.
@@ -25,11 +37,13 @@ def planned(config: SchemaConfig, topology: Topology, spark: SparkSession, on_fa
         UnreachableError: the schema registry does not answer.
     """
     try:
-        return plan(topology, spark, on_failure=on_failure, registry=_client(config, spark))
+        return plan(topology, spark, on_failure=on_failure, registry=_client(config, spark), pinned=pinned)
     except TopologyError as error:
         if is_outage(error.__cause__):
             raise UnreachableError(str(error)) from error
-        raise
+        if not pinned:
+            raise
+        return planned(config, topology, spark, on_failure)
 
 
 def _client(config: SchemaConfig, spark: SparkSession) -> Any:

@@ -100,12 +100,15 @@ class TopologyFigures:
     """Bytes of its state in local files and in memory, as of the last commit."""
     passed_over: Mapping[tuple[str, str], int]
     """Records that nodes did not process, under node and reason, such as `("totals", "late_records")`."""
+    trouble: str = ""
+    """What keeps it waiting, such as a schema registry that is away; empty: nothing."""
 
     @property
     def remarks(self) -> str:
-        """The lag and what was not processed, each after a comma; empty if there is neither."""
+        """The lag, what was not processed and what it waits for, each after a comma; empty if there is none of them."""
         passed = [f"{node} {reason}: {number:,}" for (node, reason), number in sorted(self.passed_over.items())]
-        return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed])
+        waits = [self.trouble] if self.trouble else []
+        return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed, *waits])
 
 
 def state_folder(config: Config, spark: SparkSession, name: str) -> Folder:
@@ -182,7 +185,8 @@ def _run(
     begin: Callable[[StateReader], None],
 ) -> None:
     """Runs the topology by one query; raises as `run_topology`, and at once if Kafka or the file system is away."""
-    program = planned(config.schema, topology, spark, settings.on_failure)
+    folder = state_folder(config, spark, topology.name)
+    program = planned(config.schema, topology, spark, settings.on_failure, _pinned(folder))
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
     layout = lay_out(topology, partition_counts(config, topology.name, topics))
@@ -190,7 +194,6 @@ def _run(
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return
     ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
-    folder = state_folder(config, spark, topology.name)
     lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
     try:
         kept = _checked(folder, program, layout)
@@ -334,7 +337,8 @@ class _Query:
             node, _, reason = name.partition("\t")
             counts[node, reason] = number
         records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
-        return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts)
+        trouble = java.trouble(run)
+        return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:
@@ -364,6 +368,15 @@ def _mode(settings: TopologySettings, layout: Layout) -> Mode:
     if settings.mode == "batch" or layout.python or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
         return "batch"
     return "realtime"
+
+
+def _pinned(folder: Folder) -> Mapping[str, int]:
+    """Versions of subjects by which the topology has run before, whose fields its state is made of."""
+    try:
+        before = KeptState.read(folder)
+    except JVM_ERRORS as error:
+        raise spark_failure(error) from error
+    return {} if before is None else before.versions
 
 
 def _checked(folder: Folder, program: Program, layout: Layout) -> KeptState:

@@ -114,6 +114,15 @@ def paged_anew() -> Topology:
     return _paged("sums", "min(n)")
 
 
+def registered() -> Topology:
+    """Clicks in Avro as they are, and the totals of each page, by a registry's schemas."""
+    builder = StreamsBuilder(f"{PREFIX}-registered")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=avro(), name="clicks")
+    clicks.map_values(n="n").to(f"{PREFIX}-counts-out")
+    clicks.group_by("page").aggregate("totals", total="sum(n)").to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
 def schemas() -> Topology:
     """Clicks in Avro and pages in Protobuf, read by a registry's latest schemas and written again; visits by keys."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")
