@@ -98,6 +98,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     registry: RegistryServer
 
     def do_GET(self) -> None:

@@ -142,11 +142,13 @@ public final class HttpRegistry implements SchemaRegistry {
       if (reply.isAnswer()) {
         return answer(path, id, reply.answer());
       }
-      if (reply.isBusy() || (isPlanning() ? !reply.isRefusal() : !works(begun))) {
+      // What the registry answered at the beginning of a long wait says nothing of its end.
+      long since = reply.isLate() ? System.nanoTime() : begun;
+      if (reply.isBusy() || (isPlanning() ? !reply.isRefusal() : !works(since))) {
         away(reply.why());
         return SchemaIds.Answer.AWAY;
       }
-      if (reply.isLate() || reply.isRefusal()) {
+      if (reply.isRefusal() || reply.isLate() && tries > 0) {
         break;
       }
       sleep(FIRST_PAUSE.multipliedBy(tries + 1));
