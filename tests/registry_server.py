@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,6 +99,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     registry: RegistryServer
 
     def do_GET(self) -> None:
@@ -117,6 +118,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def handle(self) -> None:
+        """Serves a connection until its client has gone, also in the middle of an answer."""
+        with suppress(ConnectionError):
+            super().handle()
 
     def log_message(self, format: str, *values: object) -> None:  # noqa: A002 - the name of the class above
         """Prints nothing."""
