@@ -39,6 +39,8 @@ class RegistryServer:
         """The answer to all requests while the server is out of order."""
         self.hanging: set[str] = set()
         """Paths that get no answer before the end of the server."""
+        self.stalling: set[str] = set()
+        """Paths that get the head of an answer, and its body at the end of the server."""
         self.delay_seconds = 0.0
         self.most_at_once = 0
         """Greatest number of requests that waited for their answers at a time."""
@@ -117,6 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        if self.path in registry.stalling:
+            registry.is_over.wait()
         self.wfile.write(data)
 
     def handle(self) -> None:

@@ -20,7 +20,11 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -371,7 +375,7 @@ public final class HttpRegistry implements SchemaRegistry {
             ? HttpRequest.BodyPublishers.noBody()
             : HttpRequest.BodyPublishers.ofString(body.toString()));
     settings.authorization().ifPresent(value -> request.header("Authorization", value));
-    HttpResponse<byte[]> response = client.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+    HttpResponse<byte[]> response = response(request.build());
     JsonNode read = null;
     try {
       read = json.readTree(response.body());
@@ -381,6 +385,20 @@ public final class HttpRegistry implements SchemaRegistry {
       }
     }
     return new Answer(response.statusCode(), read);
+  }
+
+  /** The whole response: the time-out of a request ends with the head of its response. */
+  private HttpResponse<byte[]> response(HttpRequest request) throws IOException, InterruptedException {
+    CompletableFuture<HttpResponse<byte[]>> sent =
+        client.sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
+    try {
+      return sent.get(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+    } catch (TimeoutException late) {
+      sent.cancel(true);
+      throw new HttpTimeoutException("request timed out");
+    } catch (ExecutionException failure) {
+      throw failure.getCause() instanceof IOException known ? known : new IOException(failure.getCause());
+    }
   }
 
   private static String cause(Throwable failure) {
