@@ -62,7 +62,7 @@ class Output:
     key: Any
     value: Any
     timestamp: int
-    """Milliseconds since 1970."""
+    """Milliseconds since 1970; the present time if the record that it comes from had no time."""
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
@@ -105,7 +105,7 @@ class TopologyTestDriver:
     ) -> None:
         """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
-        `timestamp` is in milliseconds since 1970.
+        `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka.
 
         Raises:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaPackage
@@ -81,6 +82,8 @@ class Program:
     """The `jmsbridge.streams.Program`."""
     dead_letters: str
     """Topic of records that cannot be processed."""
+    versions: Mapping[str, int]
+    """Version of each subject of the schema registry whose latest one was to give the fields of a source."""
 
     def key_kind(self, node: str) -> str:
         """Kind of the keys of a node's records."""
@@ -100,6 +103,7 @@ def plan(
     on_failure: str = "dead-letter",
     registry: Any = None,
     function_timeout_seconds: float | None = None,
+    pinned: Mapping[str, int] = MappingProxyType({}),
 ) -> Program:
     """Plans a topology; starts nothing.
 
@@ -109,6 +113,8 @@ def plan(
         on_failure: one of `FailurePolicy`.
         registry: the `jmsbridge.serdes.SchemaRegistry`; None: there is none.
         function_timeout_seconds: time that one call of a Python function may take; None: any.
+        pinned: versions of subjects that give the fields of sources in place of the latest ones, as long as values of
+            the latest can be read by them.
 
     Raises:
         TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
@@ -127,7 +133,7 @@ def plan(
     command = [sys.executable, "-m", "engine.streams.python_worker", *limits]
     path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
     java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
-    planner = _Planner(topology, spark, java, registry)
+    planner = _Planner(topology, spark, java, registry, pinned)
     for node in topology.nodes:
         try:
             planner.add(node)
@@ -135,11 +141,15 @@ def plan(
             raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
         if isinstance(node, SHOWN):
             planner.show(node)
-    return Program(topology, java, dead_letters)
+    return Program(topology, java, dead_letters, planner.versions)
 
 
 class _Planner:
-    def __init__(self, topology: Topology, spark: SparkSession, java: Any, registry: Any) -> None:
+    def __init__(
+        self, topology: Topology, spark: SparkSession, java: Any, registry: Any, pinned: Mapping[str, int]
+    ) -> None:
+        self.versions: dict[str, int] = {}
+        self._pinned = pinned
         self._topology = topology
         self._registry = registry
         self._java = java
@@ -195,7 +205,8 @@ class _Planner:
 
     @add.register
     def _(self, node: Repartition) -> None:
-        self._java.repartition(node.name, *node.parents, *self._topology.internal_topics(node))
+        (topic,) = self._topology.internal_topics(node)
+        self._java.repartition(node.name, *node.parents, topic, _keeps_null_keys(self._topology, node.name))
 
     @add.register
     def _(self, node: ToTable) -> None:
@@ -301,7 +312,12 @@ class _Planner:
 
     def _reader(self, topic: str, serde: Serde, role: str = "VALUE") -> Any:
         if isinstance(serde, SchemaSerde):
-            return self._java.reader(topic, self._schemas(serde, role))
+            made = self._schemas(serde, role)
+            subject = made.subject(topic)
+            schemas = made.reader(topic, self._pinned.get(subject, 0))
+            if version := schemas.version():
+                self.versions[subject] = version
+            return schemas
         reader = self._java.jsonReader if serde.kind is SerdeKind.JSON else self._java.reader
         return reader(serde.reader()._jc)
 
@@ -328,6 +344,25 @@ class _Planner:
         for item in items:
             made.add(item)
         return made
+
+
+def _keeps_null_keys(topology: Topology, name: str) -> bool:
+    """True if a join behind a node has results for records without a key, and gets them without another topic."""
+    for node in topology.nodes:
+        if name not in node.parents:
+            continue
+        match node:
+            case JoinTable():
+                keeps = node.keeps_left and name == node.parents[0]
+            case JoinStreams():
+                keeps = (node.keeps_left, node.keeps_right)[node.parents.index(name)]
+            case Filter() | Split() | Branch() | MapValues() | FlatMap() | Merge() | PythonColumn() | DropField():
+                keeps = _keeps_null_keys(topology, node.name)
+            case _:
+                keeps = False
+        if keeps:
+            return True
+    return False
 
 
 def java_serde(serde: SchemaSerde, make: Any, registry: Any, role: str = "VALUE") -> Any:

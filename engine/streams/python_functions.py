@@ -72,7 +72,7 @@ class InputRecord(NamedTuple):
     value: dict[str, Any] | None
     """Fields of the value; None for a record without one."""
     timestamp: int
-    """Milliseconds since 1970."""
+    """Milliseconds since 1970; -1: the record has no time."""
     headers: tuple[tuple[str, bytes | None], ...]
     topic: str | None
     """Where it was read, with `partition` and `offset`; None if it comes of several records."""

@@ -344,6 +344,9 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
 
     def report(figures: TopologyFigures) -> None:
         meter.update(figures.records, figures.lag, figures.state_bytes, figures.passed_over)
+        if figures.trouble:
+            status.state(State.DEGRADED, figures.trouble)
+            return
         state = f"state of {size(figures.state_bytes)}"
         text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
         if figures.trouble:

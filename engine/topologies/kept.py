@@ -43,6 +43,8 @@ class KeptState:
     """Kafka's id of each topic that is read; those of global tables, which are read anew, are not among them."""
     first_batches: Mapping[str, int] = field(default_factory=dict)
     """Number of the first batch of each share that came later than others, when partitions were added."""
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """Version of each subject of the registry that gives the fields of a source; empty where there is no state."""
 
     @classmethod
     def of(cls, program: Program, partitions: Mapping[str, int], before: KeptState | None) -> KeptState:
@@ -53,16 +55,17 @@ class KeptState:
         for name in program.java.statefulNames():
             stores[name] = known[name] if name in known else _unused(name, used)
             used.add(stores[name])
-        topology = program.topology
         later = ({}, {}) if before is None else (before.ids, before.first_batches)
+        nodes, topics = fingerprints(program), internal_formats(program)
         return cls(
-            fingerprints(program),
+            nodes,
             dict(partitions),
-            internal_formats(program),
-            internal_inputs(topology),
+            topics,
+            internal_inputs(program.topology),
             stores,
             sorted(used - set(stores.values())),
             *later,
+            dict(program.versions) if nodes or topics else {},
         )
 
     @classmethod

@@ -93,7 +93,8 @@ def open_migration(
         try:
             # Read again: a run may have ended since.
             before = KeptState.existing(folder)
-            yield Migration.of(folder, before, planned(config.schema, topology, spark), renames, drops)
+            program = planned(config.schema, topology, spark, pinned=before.versions)
+            yield Migration.of(folder, before, program, renames, drops)
         finally:
             lock.release()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, UnreachableError
@@ -9,6 +10,8 @@ from engine.streams.program import JVM_ERRORS, Program, is_outage, plan, reason_
 from engine.streams.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from routes.sections import SchemaConfig
@@ -22,8 +25,12 @@ def planned(
     spark: SparkSession,
     on_failure: str = "dead-letter",
     function_timeout_seconds: float | None = None,
+    pinned: Mapping[str, int] = MappingProxyType({}),
 ) -> Program:
     """The plan of a topology, as `engine.streams.plan`.
+
+    The latest versions of subjects take the place of the pinned ones if the topology cannot be planned with these: it
+    may use a field that came later.
 
     Raises:
         TopologyError: as `engine.streams.plan`.
@@ -31,18 +38,20 @@ def planned(
         UnreachableError: the schema registry does not answer.
     """
     try:
-        registry = _client(config, spark)
         return plan(
             topology,
             spark,
             on_failure=on_failure,
-            registry=registry,
+            registry=_client(config, spark),
             function_timeout_seconds=function_timeout_seconds,
+            pinned=pinned,
         )
     except TopologyError as error:
         if is_outage(error.__cause__):
             raise UnreachableError(str(error)) from error
-        raise
+        if not pinned:
+            raise
+        return planned(config, topology, spark, on_failure)
 
 
 def _client(config: SchemaConfig, spark: SparkSession) -> Any:

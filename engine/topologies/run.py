@@ -118,9 +118,10 @@ class TopologyFigures:
 
     @property
     def remarks(self) -> str:
-        """The lag and what was not processed, each after a comma; empty if there is neither."""
+        """The lag, what was not processed and what it waits for, each after a comma; empty if there is none of them."""
         passed = [f"{node} {reason}: {number:,}" for (node, reason), number in sorted(self.passed_over.items())]
-        return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed])
+        waits = [self.trouble] if self.trouble else []
+        return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed, *waits])
 
 
 def state_folder(config: Config, spark: SparkSession, name: str) -> Folder:
@@ -256,11 +257,12 @@ def _run(
     Returns why the query is to start again, in one line; an empty text at the end. Raises RecordRefusedError for a
     record that Kafka refuses; `refused` holds the earlier ones.
     """
-    program = planned(config.schema, topology, spark, settings.on_failure, config.function_timeout_seconds)
+    folder = state_folder(config, spark, topology.name)
+    before = _state_before(folder)
+    pinned = {} if before is None else before.versions
+    program = planned(config.schema, topology, spark, settings.on_failure, config.function_timeout_seconds, pinned)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
-    folder = state_folder(config, spark, topology.name)
-    before = KeptState.read(folder)
     counts = partition_counts(config, topology.name, topics)
     layout = lay_out(topology, counts, None if before is None else before.partitions)
     mode = _mode(settings, layout)
@@ -459,7 +461,7 @@ class _Query:
         for topic, number in self._lost(dict(java.gaps(run))).items():
             counts[self._sources[topic], RETENTION] = number
         records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
-        trouble = "; ".join(filter(None, (self._watch.trouble(), self._falls_behind(records, lag))))
+        trouble = "; ".join(filter(None, (self._watch.trouble(), self._falls_behind(records, lag), java.trouble(run))))
         return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
 
     def _falls_behind(self, records: int, lag: int) -> str:
@@ -523,6 +525,14 @@ def _readers(topology: Topology) -> dict[str, str]:
     """The name of the node by each topic that it reads, internal topics included."""
     internal = {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
     return {source.topic: source.name for source in topology.sources} | internal
+
+
+def _state_before(folder: Folder) -> KeptState | None:
+    """The state that an earlier run has left; None if there is none."""
+    try:
+        return KeptState.read(folder)
+    except JVM_ERRORS as error:
+        raise spark_failure(error) from error
 
 
 def _checked(folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:

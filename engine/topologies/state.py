@@ -41,7 +41,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
         before = KeptState.existing(folder)
-        program = planned(config.schema, topology, spark)
+        program = planned(config.schema, topology, spark, pinned=before.versions)
         kept = KeptState.of(program, before.partitions, before)
         if misfits := before.misfits(kept):
             msg = f"the state in {folder} is that of another version of the topology ({'; '.join(misfits)})"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -187,11 +187,21 @@ class TopologyBench:
         """Keys and values of what readers of committed records see."""
         return [(key, value) for key, value in self._read(topic) if value is not None]
 
+    def times(self, topic: str) -> list[int]:
+        """Timestamps of what readers of committed records see."""
+        return [record.timestamp()[1] for record in self._records(topic)]
+
     def latest(self, topic: str) -> dict[str, dict[str, Any]]:
         """What compaction would leave of a topic."""
         return {key: value for key, value in dict(self._read(topic)).items() if value is not None}
 
     def _read(self, topic: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        for record in self._records(topic):
+            key, value = record.key(), record.value()
+            assert key is not None
+            yield str(key, "utf-8"), None if value is None else json.loads(value)
+
+    def _records(self, topic: str) -> Iterator[Message]:
         settings = {
             "bootstrap.servers": self.bootstrap,
             "group.id": "test",
@@ -208,9 +218,7 @@ class TopologyBench:
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 ended += 1
                 continue
-            key, value = record.key(), record.value()
-            assert key is not None
-            yield str(key, "utf-8"), None if value is None else json.loads(value)
+            yield record
         consumer.close()
 
     def comes_to(self, topic: str, count: int) -> None:

@@ -149,6 +149,26 @@ def repeated() -> Topology:
     return builder.build()
 
 
+def timed() -> Topology:
+    """Clicks as they are, their number by page, and by page and minute, behind an internal topic."""
+    builder = StreamsBuilder(f"{PREFIX}-timed")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.to(f"{PREFIX}-counts-out")
+    pages = clicks.select_key("page").repartition().group_by_key()
+    pages.count(name="counts").to(f"{PREFIX}-processed-out")
+    pages.windowed_by(TimeWindows.of("1 minute")).count(name="minutes").to(f"{PREFIX}-joined-out")
+    return builder.build()
+
+
+def registered() -> Topology:
+    """Clicks in Avro as they are, and the totals of each page, by a registry's schemas."""
+    builder = StreamsBuilder(f"{PREFIX}-registered")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=avro(), name="clicks")
+    clicks.map_values(n="n").to(f"{PREFIX}-counts-out")
+    clicks.group_by("page").aggregate("totals", total="sum(n)").to(f"{PREFIX}-processed-out")
+    return builder.build()
+
+
 def schemas() -> Topology:
     """Clicks in Avro and pages in Protobuf, read by a registry's latest schemas and written again; visits by keys."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")

@@ -176,6 +176,31 @@ def _totals(bench: TopologyBench, topic: str) -> int:
     return sum(value["total"] for value in bench.latest(topic).values())
 
 
+@pytest.mark.parametrize("mode", ["realtime", "batch"])
+def test_a_record_without_a_time_is_published_with_the_present_and_is_in_no_window(
+    bench: TopologyBench, mode: str
+) -> None:
+    begun = time.time() * 1_000
+    producer = bench._producer()
+    for number, timestamp in enumerate((BEGIN_MS, -1, BEGIN_MS)):
+        value = json.dumps({"page": "p", "n": number})
+        producer.produce(f"{bench.prefix}-clicks", value, "k", timestamp=timestamp)
+    assert producer.flush(30) == 0
+    running = bench.start("timed", "--mode", mode)
+    bench.comes_to("processed-out", 3)
+    bench.comes_to("joined-out", 2)
+    until(lambda: bench.times("timed-dead-letters") != [], 60, "the dead letter")
+    bench.stop(running)
+    assert [value["count"] for _, value in bench.published("processed-out")] == [1, 2, 3]
+    assert [value["count"] for _, value in bench.published("joined-out")] == [1, 2]
+    assert bench.times("joined-out") == [BEGIN_MS, BEGIN_MS]
+    first, other, third = bench.times("counts-out")
+    assert first == third == BEGIN_MS
+    assert begun - 1_000 < other <= time.time() * 1_000
+    (letter,) = bench.times("timed-dead-letters")
+    assert begun - 1_000 < letter <= time.time() * 1_000
+
+
 def test_a_missing_topic_is_named(bench: TopologyBench) -> None:
     bench.prefix = "missing"
     code, told = bench.fails("joined")

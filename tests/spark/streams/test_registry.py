@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,80 @@ def test_a_refusal_is_final_and_shows_no_secret(
     assert hint in told
     assert SECRET not in told
     assert len(server.asked) == 1
+
+
+def running(spark: SparkSession, registry: Any) -> Any:
+    """The registry as the tasks of this process have it."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.commons.lang3.SerializationUtils.clone(registry)
+
+
+def fault(registry: Any, number: int) -> tuple[str, str]:
+    """Class and text of what is thrown for an id."""
+    with pytest.raises(Py4JJavaError) as raised:
+        registry.schema("AVRO", number)
+    thrown = raised.value.java_exception
+    return thrown.getClass().getSimpleName(), str(thrown.getMessage())
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 422, 500, 502, 0, 200])
+def test_an_id_that_gets_no_good_answer_is_at_fault_alone_while_others_work(
+    spark: SparkSession, server: RegistryServer, status: int
+) -> None:
+    path = "/schemas/ids/8"
+    server.answers[path] = [(status, {"message": "no"})]
+    if status in (0, 200):
+        (server.stalling if status else server.hanging).add(path)
+    registry = running(spark, client(spark, server.url))
+    kind, told = fault(registry, 8)
+    assert kind == "UnfitValueException"
+    assert ("request timed out" if status in (0, 200) else str(status)) in told
+    asked = [each.path for each in server.asked].count(path)
+    assert fault(registry, 8) == (kind, told)
+    assert [each.path for each in server.asked].count(path) == asked, "the answer is kept"
+    assert registry.schema("AVRO", 7).text() == '"string"'
+
+
+@pytest.mark.parametrize("status", [302, 401, 500, 503])
+def test_a_registry_that_answers_nothing_well_is_away_and_is_waited_for(
+    spark: SparkSession, server: RegistryServer, status: int
+) -> None:
+    jvm: Any = spark._jvm
+    registry = running(spark, client(spark, server.url))
+    registry.schema("AVRO", 7)
+    server.answers["/schemas/ids/8"] = [SCHEMA]
+    server.fault = (status, {"message": "no"})
+    kind, told = fault(registry, 8)
+    assert kind == "RegistryOutageException"
+    assert f"answers {status}" in told
+    troubles = jvm.jmsbridge.serdes.HttpRegistry.troubles
+    assert troubles() == f"waiting for the schema registry: {server.url} answers {status}"
+    server.fault = None
+    assert registry.schema("AVRO", 8).text() == '"string"'
+    assert troubles() == ""
+
+
+def test_unknown_ids_are_asked_for_together_and_once(spark: SparkSession, server: RegistryServer) -> None:
+    jvm: Any = spark._jvm
+    server.delay_seconds = 0.04
+    server.answers["/schemas/ids/3000"] = [SCHEMA]
+    registry = running(spark, client(spark, server.url))
+    ids = jvm.java.util.ArrayList()
+    for number in range(1_000, 3_001):
+        ids.add(number)
+    begun = time.monotonic()
+    registry.expect("AVRO", ids)
+    for number in range(1_000, 3_000):
+        assert fault(registry, number)[0] == "UnfitValueException"
+    assert registry.schema("AVRO", 3_000).text() == '"string"'
+    taken = time.monotonic() - begun
+    paths = [each.path for each in server.asked]
+    assert len(paths) == len(set(paths)) == 2_001
+    assert 8 < server.most_at_once <= 32
+    # One after the other they would take 80 s; more than a thousand a second are not asked for.
+    assert 2 < taken < 40
+    assert fault(registry, 1_000)[0] == "UnfitValueException"
+    assert len(server.asked) == 2_001
 
 
 def test_an_unknown_id_is_a_value_that_does_not_fit(spark: SparkSession, server: RegistryServer) -> None:

@@ -406,6 +406,46 @@ def _hostile(spark: SparkSession) -> list[tuple[TopologyTestDriver, int, bytes]]
 _DRIVERS: list[tuple[TopologyTestDriver, int, bytes]] = []
 
 
+def test_a_decimal_of_another_scale_or_with_too_many_digits_is_a_record_that_fails(spark: SparkSession) -> None:
+    def of(scale: int) -> str:
+        decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": scale}
+        several = {"type": "array", "items": ["null", decimal]}
+        return record({"name": "d", "type": decimal}, {"name": "l", "type": several, "default": []})
+
+    driver = TopologyTestDriver(passing(avro(of(2))), spark)
+    same, other = (driver.register("in-value", avro(of(scale))) for scale in (2, 3))
+    good = {"d": Decimal("-1.25"), "l": [None, Decimal("99999999.99")]}
+    driver.pipe_input("in", "k", framed(same, avro_bytes(of(2), good)))
+    driver.pipe_input("in", "k", framed(other, avro_bytes(of(3), {"d": Decimal("1.250"), "l": []})))
+    # A length, the digits, and an array without elements.
+    driver.pipe_input("in", "k", framed(same, b"\x12" + (2**64 + 5).to_bytes(9) + b"\x00"))
+    # Then an array of one element, of the second type of the union.
+    element = b"\x02\x02\x0a" + (10**10).to_bytes(5) + b"\x00"
+    driver.pipe_input("in", "k", framed(same, b"\x02\x05" + element))
+    (read,) = driver.read_output("out", as_bytes=True)
+    assert read.value == b'{"d":-1.25,"l":[null,99999999.99]}'
+    assert errors(driver) == [
+        f"the schema with the id {other}: its decimal(10,3) cannot be read as decimal(10,2)",
+        "the field d is a decimal(10,2), and the value has more digits",
+        "the field l is a decimal(10,2), and the value has more digits",
+    ]
+    with pytest.raises(TopologyError, match=r"the field d is a decimal\(10,2\), which cannot be 0.125 without loss"):
+        driver.pipe_input("in", "k", {"d": 0.125, "l": []})
+
+
+@pytest.mark.parametrize("scale", [2, 3])
+def test_a_sink_writes_a_decimal_as_it_is_or_refuses_it(spark: SparkSession, scale: int) -> None:
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    sink = avro(record({"name": "d", "type": decimal}), registry=False)
+    driver = TopologyTestDriver(passing(json(f"d decimal(10,{scale})"), sink), spark)
+    if scale == 2:
+        driver.pipe_input("in", "k", '{"d": 0.12}')
+        assert [each.value for each in driver.read_output("out")] == [{"d": 0.12}]
+        return
+    with pytest.raises(TopologyError, match=r"(?i)decimal"):
+        driver.pipe_input("in", "k", '{"d": 0.125}')
+
+
 def test_a_sink_registers_the_schema_of_its_fields_and_writes_its_id(spark: SparkSession) -> None:
     builder = StreamsBuilder("totals")
     orders = builder.stream("orders", value=json("customer string, amount double"))

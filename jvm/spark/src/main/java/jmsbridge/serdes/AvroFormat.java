@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
+import org.apache.avro.SchemaCompatibility;
 import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericDatumWriter;
 import org.apache.avro.io.BinaryDecoder;
@@ -91,14 +92,23 @@ final class AvroFormat implements Format {
   }
 
   @Override
+  public boolean reads(SchemaText writer, SchemaText reader) {
+    return SchemaCompatibility.checkReaderWriterCompatibility(parsed(reader), parsed(writer)).getType()
+        == SchemaCompatibility.SchemaCompatibilityType.COMPATIBLE;
+  }
+
+  @Override
   public Decoder decoder(SchemaText writer, SchemaText reader) {
     Schema wanted = parsed(reader);
     Schema written = parsed(writer);
     if (requiresItself(written, List.of())) {
       throw new IllegalArgumentException("it has no values: a record requires a field of its own type");
     }
-    GenericDatumReader<Object> values = new GenericDatumReader<>(written, wanted);
+    // Refuses schemas that contain themselves.
     DataType type = converted(wanted).dataType();
+    AvroDecimals.checkScales(written, wanted);
+    boolean hasDecimals = AvroDecimals.areIn(wanted);
+    GenericDatumReader<Object> values = new GenericDatumReader<>(written, wanted);
     String corrected = LegacyBehaviorPolicy.CORRECTED().toString();
     AvroDeserializer rows = new AvroDeserializer(wanted, type, corrected, false, "", -1);
     boolean isRecord = isRecord(reader);
@@ -117,6 +127,9 @@ final class AvroFormat implements Format {
         Object read = values.read(null, new BoundedDecoder(decoder, bytes.remaining()));
         if (!decoder.isEnd()) {
           throw new IOException("there are bytes behind its end");
+        }
+        if (hasDecimals) {
+          AvroDecimals.checkDigits(wanted, read, "");
         }
         Option<Object> row = rows.deserialize(read);
         return isRecord ? (InternalRow) row.get() : new GenericInternalRow(new Object[] {row.get()});

@@ -33,6 +33,9 @@ interface Format extends Serializable {
   /** Names of the fields that a value of the schema cannot lack. */
   List<String> required(SchemaText schema);
 
+  /** Whether all values of one schema can be read into the fields of another. */
+  boolean reads(SchemaText writer, SchemaText reader);
+
   /** Decoder of values that were written by a schema into the fields of another. */
   Decoder decoder(SchemaText writer, SchemaText reader);
 

@@ -11,13 +11,20 @@ import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -26,6 +33,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>What it has answered is kept: schemas never change. Requests are repeated while the registry is away: for seconds
  * where a topology is planned, and for the time that the settings say in its tasks, which share one registry.
+ *
+ * <p>An id that gets no good answer is at fault alone as long as the registry answers another question. If it does not, it
+ * is away, whatever it says.
  */
 public final class HttpRegistry implements SchemaRegistry {
   private static final long serialVersionUID = 1L;
@@ -33,9 +43,14 @@ public final class HttpRegistry implements SchemaRegistry {
   private static final Map<RegistrySettings, HttpRegistry> RUNNING = new ConcurrentHashMap<>();
   private static final Duration START = Duration.ofSeconds(10);
   private static final Duration LONGEST_PAUSE = Duration.ofSeconds(5);
-  /** How long an unknown id is not asked for again: a follower of the registry may learn of it a moment later. */
-  private static final Duration UNKNOWN = Duration.ofSeconds(10);
+  private static final Duration FIRST_PAUSE = Duration.ofMillis(200);
+  /** Answers of a server that has too much to do, whatever it is asked. */
+  private static final Set<Integer> BUSY = Set.of(408, 425, 429, 503);
   private static final Set<Integer> MAY_PASS = Set.of(408, 425, 429, 500, 502, 503, 504);
+  private static final int MOST_TRIES = 3;
+  private static final int MOST_IDS = 10_000;
+  /** A question that any registry answers, if only with 404, where none has been answered yet. */
+  private static final String ANY_PATH = "/schemas/ids/" + Integer.MAX_VALUE;
   private static final int NOT_FOUND = 404;
   /** The first status that is no answer to the question. */
   private static final int REFUSED = 300;
@@ -44,16 +59,35 @@ public final class HttpRegistry implements SchemaRegistry {
 
   private record Answer(int status, JsonNode body) {}
 
+  /** What servers have said to a request: an answer, or why there is none; {@code isLate} if a server did not answer. */
+  private record Reply(Answer answer, String why, boolean isLate) {
+    private boolean isAnswer() {
+      return answer != null && (answer.status() < REFUSED && answer.body() != null || answer.status() == NOT_FOUND);
+    }
+
+    private boolean isBusy() {
+      return answer != null && BUSY.contains(answer.status());
+    }
+
+    private boolean isRefusal() {
+      return answer != null && !isAnswer() && !MAY_PASS.contains(answer.status());
+    }
+  }
+
   private record Question(String type, String subject, SchemaText schema) {}
 
   private final RegistrySettings settings;
+  /** Path of a question that the registry has answered. */
+  private volatile String answered = ANY_PATH;
+  private transient volatile long answeredAt = System.nanoTime();
+  /** What keeps tasks waiting; empty: nothing. */
+  private transient volatile String trouble = "";
   private final transient Duration patience;
   private final transient HttpClient client;
   private final transient ObjectMapper json = new ObjectMapper();
-  private final transient Map<Integer, SchemaText> schemas = new ConcurrentHashMap<>();
-  private final transient Map<Integer, Long> unknown = new ConcurrentHashMap<>();
-  private final transient Map<Question, Integer> ids = new ConcurrentHashMap<>();
-  private transient int first;
+  private final transient SchemaIds schemas = new SchemaIds(this::look, () -> !trouble.isEmpty());
+  private final transient Map<Question, Integer> ids = Collections.synchronizedMap(new Recent<>(MOST_IDS));
+  private transient volatile int first;
 
   public HttpRegistry(RegistrySettings settings) {
     this(settings, START);
@@ -66,39 +100,96 @@ public final class HttpRegistry implements SchemaRegistry {
   }
 
   private Object readResolve() {
-    return RUNNING.computeIfAbsent(settings, each -> new HttpRegistry(each, each.outage()));
+    return RUNNING.computeIfAbsent(settings, each -> {
+      HttpRegistry running = new HttpRegistry(each, each.outage());
+      running.answered = answered;
+      return running;
+    });
+  }
+
+  /** What keeps tasks of this process waiting for a registry, in words; empty: nothing. */
+  public static String troubles() {
+    return RUNNING.values().stream().map(each -> each.trouble).filter(each -> !each.isEmpty()).findFirst().orElse("");
+  }
+
+  @Override
+  public void expect(String type, Collection<Integer> wanted) {
+    schemas.expect(type, wanted);
   }
 
   @Override
   public SchemaText schema(String type, int id) {
-    SchemaText known = schemas.get(id);
-    if (known != null) {
-      return known;
+    Wait wait = new Wait();
+    while (true) {
+      try {
+        SchemaIds.Answer found = schemas.get(type, id);
+        if (found.fault() != null) {
+          throw new UnfitValueException(found.fault());
+        }
+        if (found.schema() != null) {
+          return found.schema();
+        }
+      } catch (InterruptedException interrupted) {
+        throw ended(interrupted);
+      }
+      wait.on(trouble);
     }
-    Long until = unknown.get(id);
-    if (until != null && System.nanoTime() < until) {
-      throw unknown(id);
-    }
-    String path = "/schemas/ids/%d%s".formatted(id, format(type));
-    Answer answer = ask("GET", path, null);
-    if (answer.status() == NOT_FOUND) {
-      unknown.put(id, System.nanoTime() + UNKNOWN.toNanos());
-      throw unknown(id);
-    }
-    SchemaText found = text(path, type, checked(path, answer));
-    schemas.put(id, found);
-    return found;
   }
 
-  private static UnfitValueException unknown(int id) {
-    return new UnfitValueException("the schema registry knows no schema with the id %d".formatted(id));
+  /** Asks for an id; while the registry is away, once. */
+  private SchemaIds.Answer look(SchemaIds.Id id) {
+    String path = "/schemas/ids/%d%s".formatted(id.number(), format(id.type()));
+    Reply reply = null;
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
+      long begun = System.nanoTime();
+      reply = once("GET", path, null);
+      if (reply.isAnswer()) {
+        return answer(path, id, reply.answer());
+      }
+      // What the registry answered at the beginning of a long wait says nothing of its end.
+      long since = reply.isLate() ? System.nanoTime() : begun;
+      if (reply.isBusy() || (isPlanning() ? !reply.isRefusal() : !works(since))) {
+        away(reply.why());
+        return SchemaIds.Answer.AWAY;
+      }
+      if (reply.isRefusal() || reply.isLate() && tries > 0) {
+        break;
+      }
+      sleep(FIRST_PAUSE.multipliedBy(tries + 1));
+    }
+    return new SchemaIds.Answer(null, reply.isRefusal()
+        ? refusal(path, reply.answer())
+        : "the schema registry does not give the schema with the id %d, while it answers other requests: %s"
+            .formatted(id.number(), reply.why()));
+  }
+
+  private SchemaIds.Answer answer(String path, SchemaIds.Id id, Answer answer) {
+    if (answer.status() == NOT_FOUND) {
+      return new SchemaIds.Answer(null, "the schema registry knows no schema with the id %d".formatted(id.number()));
+    }
+    try {
+      return new SchemaIds.Answer(text(path, id.type(), answer.body()), null);
+    } catch (RegistryOutageException away) {
+      throw away;
+    } catch (UnfitValueException | RegistryException fault) {
+      return new SchemaIds.Answer(null, fault.getMessage());
+    }
+  }
+
+  private boolean isPlanning() {
+    return patience == START;
+  }
+
+  /** Whether the registry has answered a question since a time, or answers one now. */
+  private boolean works(long since) {
+    return answeredAt - since > 0 || once("GET", answered, null).isAnswer();
   }
 
   @Override
   public Version version(String type, String subject, int version) {
     String path = versions(subject) + "/" + (version == 0 ? "latest" : version) + format(type);
     JsonNode body = checked(path, ask("GET", path, null));
-    return new Version(body.path("id").asInt(), text(path, type, body));
+    return new Version(body.path("version").asInt(version), body.path("id").asInt(), text(path, type, body));
   }
 
   @Override
@@ -165,12 +256,14 @@ public final class HttpRegistry implements SchemaRegistry {
 
   private static JsonNode checked(String path, Answer answer) {
     if (answer.status() >= REFUSED || answer.body() == null) {
-      String message = answer.body() == null ? "" : answer.body().path("message").asText();
-      throw new RegistryException(
-          "the schema registry refuses %s: %d %s%s".formatted(path, answer.status(), message, hint(answer.status())),
-          null);
+      throw new RegistryException(refusal(path, answer), null);
     }
     return answer.body();
+  }
+
+  private static String refusal(String path, Answer answer) {
+    String message = answer.body() == null ? "" : answer.body().path("message").asText();
+    return "the schema registry refuses %s: %d %s%s".formatted(path, answer.status(), message, hint(answer.status()));
   }
 
   private static String hint(int status) {
@@ -182,49 +275,91 @@ public final class HttpRegistry implements SchemaRegistry {
     };
   }
 
-  /** The registry's answer; waits while it is away. */
+  /** The registry's answer; waits while it is away. In a task, a registry that refuses all that it is asked is away. */
   private Answer ask(String method, String path, JsonNode body) {
-    long begun = System.nanoTime();
-    Duration pause = Duration.ofMillis(200);
-    for (int tries = 0;; tries++) {
-      String why = "";
-      for (int at = 0; at < settings.urls().size(); at++) {
-        int place = (first + at) % settings.urls().size();
-        String url = settings.urls().get(place);
-        try {
-          Answer answer = send(url, method, path, body);
-          if (!MAY_PASS.contains(answer.status())) {
-            first = place;
-            return answer;
-          }
-          why = "%s answers %d".formatted(url, answer.status());
-        } catch (IOException failure) {
-          why = "%s: %s".formatted(url, cause(failure));
-        } catch (InterruptedException interrupted) {
-          throw ended(interrupted);
-        }
+    Wait wait = new Wait();
+    while (true) {
+      long begun = System.nanoTime();
+      Reply reply = once(method, path, body);
+      if (reply.isAnswer() || reply.isRefusal() && (isPlanning() || works(begun))) {
+        return reply.answer();
       }
-      if (System.nanoTime() - begun > patience.toNanos()) {
-        throw new RegistryOutageException(
-            "the schema registry has been away for %d s (%s); check schema.registry.url, and that it runs"
-                .formatted(Duration.ofNanos(System.nanoTime() - begun).toSeconds(), why),
-            null);
-      }
-      if (tries == 0) {
-        LOG.warn("the schema registry is away, and is asked again and again: {}", why);
-      }
-      pause = sleep(pause);
+      away(reply.why());
+      wait.on(trouble);
     }
   }
 
-  private static Duration sleep(Duration pause) {
+  /** Asks each server until one answers. */
+  private Reply once(String method, String path, JsonNode body) {
+    Reply reply = null;
+    for (int at = 0; at < settings.urls().size(); at++) {
+      int place = (first + at) % settings.urls().size();
+      String url = settings.urls().get(place);
+      try {
+        Answer answer = send(url, method, path, body);
+        reply = new Reply(answer, "%s answers %d".formatted(url, answer.status()), false);
+        if (!MAY_PASS.contains(answer.status())) {
+          first = place;
+          if (reply.isAnswer()) {
+            noteAnswer(method, path, answer);
+          }
+          return reply;
+        }
+      } catch (IOException failure) {
+        reply = new Reply(null, "%s: %s".formatted(url, cause(failure)), failure instanceof HttpTimeoutException);
+      } catch (InterruptedException interrupted) {
+        throw ended(interrupted);
+      }
+    }
+    return reply;
+  }
+
+  /** Notes that the registry works. */
+  private void noteAnswer(String method, String path, Answer answer) {
+    answeredAt = System.nanoTime();
+    if (method.equals("GET") && answer.status() != NOT_FOUND) {
+      answered = path;
+    }
+    if (!trouble.isEmpty()) {
+      trouble = "";
+      LOG.warn("the schema registry answers again");
+    }
+  }
+
+  /** Notes that the registry is away. */
+  private void away(String why) {
+    if (trouble.isEmpty()) {
+      LOG.warn("the schema registry is away, and is asked again and again: {}", why);
+    }
+    trouble = "waiting for the schema registry: " + why;
+  }
+
+  /** Growing pauses of a task that waits for the registry. */
+  private final class Wait {
+    private final long begun = System.nanoTime();
+    private Duration pause = FIRST_PAUSE;
+
+    /** Waits once more; RegistryOutageException after the time for which the registry may be away. */
+    void on(String what) {
+      long waited = System.nanoTime() - begun;
+      if (waited > patience.toNanos()) {
+        throw new RegistryOutageException(
+            "the schema registry has been away for %d s (%s); check schema.registry.url, and that it runs"
+                .formatted(Duration.ofNanos(waited).toSeconds(), what),
+            null);
+      }
+      sleep(pause);
+      Duration next = pause.multipliedBy(2);
+      pause = next.compareTo(LONGEST_PAUSE) > 0 ? LONGEST_PAUSE : next;
+    }
+  }
+
+  private static void sleep(Duration pause) {
     try {
       Thread.sleep(pause.toMillis());
     } catch (InterruptedException interrupted) {
       throw ended(interrupted);
     }
-    Duration next = pause.multipliedBy(2);
-    return next.compareTo(LONGEST_PAUSE) > 0 ? LONGEST_PAUSE : next;
   }
 
   private static RegistryOutageException ended(InterruptedException interrupted) {
@@ -240,7 +375,7 @@ public final class HttpRegistry implements SchemaRegistry {
             ? HttpRequest.BodyPublishers.noBody()
             : HttpRequest.BodyPublishers.ofString(body.toString()));
     settings.authorization().ifPresent(value -> request.header("Authorization", value));
-    HttpResponse<byte[]> response = client.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+    HttpResponse<byte[]> response = response(request.build());
     JsonNode read = null;
     try {
       read = json.readTree(response.body());
@@ -250,6 +385,20 @@ public final class HttpRegistry implements SchemaRegistry {
       }
     }
     return new Answer(response.statusCode(), read);
+  }
+
+  /** The whole response: the time-out of a request ends with the head of its response. */
+  private HttpResponse<byte[]> response(HttpRequest request) throws IOException, InterruptedException {
+    CompletableFuture<HttpResponse<byte[]>> sent =
+        client.sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
+    try {
+      return sent.get(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+    } catch (TimeoutException late) {
+      sent.cancel(true);
+      throw new HttpTimeoutException("request timed out");
+    } catch (ExecutionException failure) {
+      throw failure.getCause() instanceof IOException known ? known : new IOException(failure.getCause());
+    }
   }
 
   private static String cause(Throwable failure) {

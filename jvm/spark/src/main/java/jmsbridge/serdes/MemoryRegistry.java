@@ -44,8 +44,9 @@ public final class MemoryRegistry implements SchemaRegistry {
           "the schema registry has no subject '%s' with %s".formatted(subject,
               version == 0 ? "a version" : "the version " + version), null);
     }
-    int id = ids.get(version == 0 ? ids.size() - 1 : version - 1);
-    return new Version(id, schema(type, id));
+    int number = version == 0 ? ids.size() : version;
+    int id = ids.get(number - 1);
+    return new Version(number, id, schema(type, id));
   }
 
   @Override

@@ -179,6 +179,13 @@ final class ProtobufFormat implements Format {
   }
 
   @Override
+  public boolean reads(SchemaText writer, SchemaText reader) {
+    Descriptor written = descriptor(writer);
+    Descriptor read = descriptor(reader);
+    return written.getFullName().equals(read.getFullName()) && ProtobufRows.difference(written, read).isEmpty();
+  }
+
+  @Override
   public Decoder decoder(SchemaText writer, SchemaText reader) {
     return new MessageDecoder(descriptor(reader), file(writer));
   }

@@ -1,8 +1,9 @@
 package jmsbridge.serdes;
 
 import java.nio.ByteBuffer;
-import java.util.HashMap;
+import java.util.Collection;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
@@ -14,21 +15,30 @@ public final class SchemaReader implements ValueReader {
   /** First byte of a value in Confluent's wire format, before the four bytes of its schema's id. */
   static final byte MAGIC = 0;
   private static final int HEAD_BYTES = 1 + Integer.BYTES;
+  private static final int MOST_DECODERS = 1_000;
 
   private final Role role;
   private final Format format;
   private final SchemaRegistry registry;
   private final SchemaText schema;
+  private final int version;
   private final StructType type;
   private transient Map<Integer, Format.Decoder> decoders;
   private transient UnsafeProjection rows;
 
-  /** Creates a reader into the fields of a schema; {@code registry} is null for bare values. */
-  SchemaReader(Role role, Format format, SchemaRegistry registry, SchemaText schema) {
+  /**
+   * Creates a reader into the fields of a schema.
+   *
+   * @param registry null: values are bare
+   * @param version version of the subject that the schema is and a later one may take the place of; 0: the topology names
+   *     the schema
+   */
+  SchemaReader(Role role, Format format, SchemaRegistry registry, SchemaText schema, int version) {
     this.role = role;
     this.format = format;
     this.registry = registry;
     this.schema = schema;
+    this.version = version;
     type = format.fields(schema);
     // A schema that cannot be used is found when the topology is planned.
     format.decoder(schema, schema);
@@ -37,6 +47,15 @@ public final class SchemaReader implements ValueReader {
   @Override
   public StructType type() {
     return type;
+  }
+
+  @Override
+  public void expect(Collection<byte[]> values) {
+    if (registry != null) {
+      registry.expect(format.type(), values.stream()
+          .filter(each -> each != null && each.length >= HEAD_BYTES && each[0] == MAGIC)
+          .map(each -> ByteBuffer.wrap(each).getInt(1)).collect(Collectors.toSet()));
+    }
   }
 
   @Override
@@ -51,7 +70,7 @@ public final class SchemaReader implements ValueReader {
   private InternalRow bounded(byte[] value) {
     if (rows == null) {
       rows = UnsafeProjection$.MODULE$.create(type);
-      decoders = new HashMap<>();
+      decoders = new Recent<>(MOST_DECODERS);
     }
     ByteBuffer bytes = ByteBuffer.wrap(value);
     String by = registry == null ? "" : " of the schema with the id %d".formatted(id(bytes));
@@ -66,6 +85,11 @@ public final class SchemaReader implements ValueReader {
     } catch (Exception failure) {
       throw UnfitValueException.of("the bytes are no %s value%s".formatted(format.type(), by), failure);
     }
+  }
+
+  /** Version of the subject that gives the fields, which was chosen as the latest; 0: the topology names the schema. */
+  public int version() {
+    return version;
   }
 
   /** Whether what is read are records; if not, it is in one field, {@code value}. */

@@ -43,8 +43,41 @@ public final class SchemaSerde {
     return registry.register(format.type(), under, format.schema(given));
   }
 
-  public SchemaReader reader(String topic) {
-    return new SchemaReader(role, format, registry, given.isEmpty() ? registered(topic) : format.schema(given));
+  /** Subject of a topic's keys or values in the registry. */
+  public String subject(String topic) {
+    return subject.isEmpty() ? role.subject(topic) : subject;
+  }
+
+  /**
+   * A reader of a topic's keys or values.
+   *
+   * <p>Where the latest version of the subject would give the fields, a version before it does as long as it can read
+   * values of the latest.
+   *
+   * @param pinned that version; 0: none
+   */
+  public SchemaReader reader(String topic, int pinned) {
+    if (!given.isEmpty()) {
+      return new SchemaReader(role, format, registry, format.schema(given), 0);
+    }
+    SchemaRegistry.Version found = registered(topic);
+    if (version != 0) {
+      return new SchemaReader(role, format, registry, found.schema(), 0);
+    }
+    SchemaRegistry.Version used = pinned == 0 || pinned == found.number() ? found : pinned(topic, pinned, found);
+    return new SchemaReader(role, format, registry, used.schema(), used.number());
+  }
+
+  private SchemaRegistry.Version pinned(String topic, int pinned, SchemaRegistry.Version latest) {
+    SchemaRegistry.Version before;
+    try {
+      before = registry.version(format.type(), subject(topic), pinned);
+    } catch (RegistryOutageException away) {
+      throw away;
+    } catch (RegistryException | UnfitValueException gone) {
+      return latest;
+    }
+    return format.reads(latest.schema(), before.schema()) ? before : latest;
   }
 
   /** A writer of values of this type; {@code topic} is null if each record chooses its own. */
@@ -73,15 +106,15 @@ public final class SchemaSerde {
     if (registers && version == 0) {
       return format.schema(type, role.recordName());
     }
-    return registered(topic);
+    return registered(topic).schema();
   }
 
-  private SchemaText registered(String topic) {
+  private SchemaRegistry.Version registered(String topic) {
     if (subject.isEmpty() && topic == null) {
       throw new IllegalArgumentException(
           "each record chooses its topic, so the schema of no one topic can be taken: give a schema or a subject");
     }
-    return registry.version(format.type(), subject.isEmpty() ? role.subject(topic) : subject, version).schema();
+    return registry.version(format.type(), subject(topic), version);
   }
 
   private void check(StructType fields, StructType wanted, List<String> required) {

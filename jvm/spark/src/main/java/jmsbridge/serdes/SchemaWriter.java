@@ -2,7 +2,6 @@ package jmsbridge.serdes;
 
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
-import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
@@ -10,6 +9,7 @@ import org.apache.spark.sql.types.StructType;
 /** Writer of values with a schema: bare ones, or in Confluent's wire format with the schema's id. */
 public final class SchemaWriter implements ValueWriter {
   private static final long serialVersionUID = 1L;
+  private static final int MOST_HEADS = 10_000;
 
   private final Role role;
   private final Format format;
@@ -51,7 +51,7 @@ public final class SchemaWriter implements ValueWriter {
 
   /** Reader of what is written. */
   public SchemaReader reader() {
-    return new SchemaReader(role, format, registry, schema);
+    return new SchemaReader(role, format, registry, schema, 0);
   }
 
   /** Makes sure that the registry knows the schema of a topic's values. */
@@ -65,11 +65,11 @@ public final class SchemaWriter implements ValueWriter {
   public byte[] write(String topic, InternalRow value) {
     if (encoder == null) {
       encoder = format.encoder(schema);
-      heads = new HashMap<>();
+      heads = new Recent<>(MOST_HEADS);
     }
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     if (registry != null) {
-      out.writeBytes(heads.computeIfAbsent(topic, this::head));
+      out.writeBytes(head(topic));
     }
     try {
       if (registry != null) {
@@ -85,7 +85,19 @@ public final class SchemaWriter implements ValueWriter {
   }
 
   private byte[] head(String topic) {
-    return ByteBuffer.allocate(1 + Integer.BYTES).put(SchemaReader.MAGIC).putInt(id(topic)).array();
+    byte[] known = heads.get(topic);
+    if (known == null) {
+      try {
+        known = ByteBuffer.allocate(1 + Integer.BYTES).put(SchemaReader.MAGIC).putInt(id(topic)).array();
+      } catch (RegistryOutageException away) {
+        throw away;
+      } catch (RegistryException refused) {
+        // A subject that a record has chosen: those of known topics were asked for at the start.
+        throw new UnfitValueException(refused.getMessage());
+      }
+      heads.put(topic, known);
+    }
+    return known;
   }
 
   private int id(String topic) {

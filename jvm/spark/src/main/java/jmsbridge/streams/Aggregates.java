@@ -167,7 +167,10 @@ final class Aggregates {
     }
   }
 
-  /** Aggregates of tumbling or hopping windows, which begin at multiples of {@code advance}; ends are excluded. */
+  /**
+   * Aggregates of tumbling or hopping windows, which begin at multiples of {@code advance} from 0 on, as in Kafka Streams;
+   * ends are excluded.
+   */
   static final class Hopping extends WindowedAggregate {
     private static final long serialVersionUID = 1L;
     private final long size;
@@ -186,8 +189,8 @@ final class Aggregates {
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record.time());
-      long first = (Math.floorDiv(record.time() - size, advance) + 1) * advance;
+      long time = observe(record);
+      long first = Math.max(0, (Math.floorDiv(record.time() - size, advance) + 1) * advance);
       boolean isLate = true;
       for (long start = first; start <= record.time(); start += advance) {
         if (start + size + grace > time) {
@@ -230,7 +233,7 @@ final class Aggregates {
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record.time());
+      long time = observe(record);
       long start = record.time();
       long end = record.time();
       UnsafeRow buffer = aggregator.empty();
@@ -295,7 +298,7 @@ final class Aggregates {
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record.time());
+      long time = observe(record);
       if (record.time() + size + grace < time) {
         task.count(name, "late_records");
         expire();

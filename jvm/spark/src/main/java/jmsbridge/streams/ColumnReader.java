@@ -12,9 +12,21 @@ final class ColumnReader implements ValueReader {
   private static final long serialVersionUID = 1L;
 
   private final Projection projection;
+  private final JsonNumbers numbers;
 
-  ColumnReader(Projection projection) {
+  private ColumnReader(Projection projection, boolean isJson) {
     this.projection = projection;
+    numbers = isJson ? new JsonNumbers(type()) : null;
+  }
+
+  /** The reader of an expression over bytes. */
+  static ColumnReader of(Projection projection) {
+    return new ColumnReader(projection, false);
+  }
+
+  /** The reader of an expression that reads JSON objects, in which it would not take all numbers as they are. */
+  static ColumnReader ofJson(Projection projection) {
+    return new ColumnReader(projection, true);
   }
 
   @Override
@@ -26,7 +38,7 @@ final class ColumnReader implements ValueReader {
   public InternalRow read(byte[] value) {
     UnsafeRow read;
     try {
-      read = projection.apply(new GenericInternalRow(new Object[] {value}));
+      read = projection.apply(new GenericInternalRow(new Object[] {numbers == null ? value : numbers.checked(value)}));
     } catch (EvaluationException failure) {
       throw new UnfitValueException(failure.getMessage());
     }

@@ -28,7 +28,7 @@ final class Deduplicate extends StatefulNode {
 
   @Override
   void process(StreamRecord record, int port) {
-    long time = observe(record.time());
+    long time = observe(record);
     UnsafeRow found = id.apply(record, record.value());
     if (found.isNullAt(0)) {
       task.count(name, "null_keys");

@@ -1,17 +1,37 @@
 package jmsbridge.streams;
 
-/** An expression of a node failed for a record; the message is that of the first cause. */
+/** A node cannot process a record, mostly since an expression failed; the message is that of the first cause. */
 class EvaluationException extends RuntimeException {
   private static final long serialVersionUID = 1L;
+
+  private final String reason;
 
   /** Wraps what generated code throws: also checked exceptions, which it does not declare. */
   EvaluationException(Exception cause) {
     super(first(cause), cause);
+    reason = "function";
+  }
+
+  private EvaluationException(String reason, String message) {
+    super(message);
+    this.reason = reason;
+  }
+
+  /** The failure of a node that needs the times of records for a record without one. */
+  static EvaluationException noTime() {
+    return new EvaluationException(
+        "timestamp", "the record has no time: its timestamp in Kafka is less than 0, and the node needs one");
+  }
+
+  /** The part of the record that is at fault: {@code timestamp}, or {@code function} for an expression. */
+  String reason() {
+    return reason;
   }
 
   /** Stands for an expression whose value, or code, is nested too deeply for the stack of a thread. */
   EvaluationException(StackOverflowError deep) {
     super("a value is nested too deeply", deep);
+    reason = "function";
   }
 
   private static String first(Throwable failure) {

@@ -80,7 +80,11 @@ final class GlobalReader implements AutoCloseable {
   }
 
   private void take() {
-    for (ConsumerRecord<byte[], byte[]> each : poll()) {
+    ConsumerRecords<byte[], byte[]> records = poll();
+    for (TopicPartition each : records.partitions()) {
+      tables.get(each.topic()).expect(records.records(each));
+    }
+    for (ConsumerRecord<byte[], byte[]> each : records) {
       GlobalTable table = tables.get(each.topic());
       if (!table.take(each)) {
         rejected.merge(table.name, 1L, Long::sum);

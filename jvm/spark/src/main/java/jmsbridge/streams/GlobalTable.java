@@ -1,6 +1,7 @@
 package jmsbridge.streams;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jmsbridge.serdes.UnfitValueException;
@@ -39,6 +40,12 @@ final class GlobalTable extends Node implements TableState {
 
   static Map<ByteBuffer, byte[]> noRows() {
     return new ConcurrentHashMap<>();
+  }
+
+  /** Begins to fetch what is needed to read these records. */
+  void expect(List<ConsumerRecord<byte[], byte[]>> records) {
+    keys.expect(records.stream().map(ConsumerRecord::key).toList());
+    reader.expect(records.stream().map(ConsumerRecord::value).toList());
   }
 
   /** Takes a record of the topic; false if its key or value cannot be read. */

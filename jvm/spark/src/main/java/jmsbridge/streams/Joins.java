@@ -176,11 +176,19 @@ final class Joins {
 
     @Override
     void process(StreamRecord record, int port) {
-      if (record.key() == null || record.value() == null) {
-        task.count(name, record.key() == null ? "null_keys" : "null_values");
+      if (record.value() == null) {
+        task.count(name, "null_values");
         return;
       }
-      long time = observe(record.time());
+      if (record.key() == null) {
+        // No record can be its partner, so that nothing is to be waited for.
+        task.count(name, "null_keys");
+        if (keeps[port]) {
+          forward(record.withValue(alone(record.value(), port)));
+        }
+        return;
+      }
+      long time = observe(record);
       long closes = record.time() + after[port] + grace;
       if (closes < time) {
         task.count(name, "late_records");
@@ -235,13 +243,17 @@ final class Joins {
         if (kept[0] == 0) {
           int port = Keys.kind(at) == STATE ? LEFT : RIGHT;
           InternalRow own = Rows.timedRow(kept, rows[port]);
-          InternalRow joined = port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
-          forward(StreamRecord.of(key(at), joined, time(at)));
+          forward(StreamRecord.of(key(at), alone(own, port), time(at)));
         }
       }
       // Records that cannot find a partner any more.
       sides[LEFT].removeBefore(sides[LEFT].of(time() - after[LEFT] - grace));
       sides[RIGHT].removeBefore(sides[RIGHT].of(time() - after[RIGHT] - grace));
+    }
+
+    /** The result for a row without a partner. */
+    private InternalRow alone(InternalRow own, int port) {
+      return port == LEFT ? joiner.join(own, null) : joiner.join(null, own);
     }
 
     /** Eight bytes, the first of which tells whether the record has found a partner, and its row. */

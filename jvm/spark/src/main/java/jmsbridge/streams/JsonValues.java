@@ -42,7 +42,7 @@ final class JsonValues {
     if (reader instanceof SchemaReader schemas) {
       Column read = functions.from_json(functions.col("value").cast("string"), schemas.type().asNullable(), OPTIONS);
       Projection json = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(read));
-      inputs.put(topic, new Input(new ColumnReader(json), schemas.writer()));
+      inputs.put(topic, new Input(ColumnReader.ofJson(json), schemas.writer()));
     }
   }
 

@@ -1,6 +1,7 @@
 package jmsbridge.streams;
 
 import java.io.Serializable;
+import java.util.Collection;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -27,6 +28,13 @@ public final class KeyReader implements Serializable {
 
   KeyKind kind() {
     return kind;
+  }
+
+  /** Begins to fetch what is needed to read these keys, of which some may be null. */
+  void expect(Collection<byte[]> keysToRead) {
+    if (reader != null) {
+      reader.expect(keysToRead);
+    }
   }
 
   /** The bytes of a key, which may be null; UnfitValueException if it cannot be read. */

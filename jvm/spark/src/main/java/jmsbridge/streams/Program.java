@@ -17,6 +17,7 @@ import jmsbridge.serdes.SchemaSerde;
 import jmsbridge.serdes.SchemaWriter;
 import jmsbridge.serdes.ValueReader;
 import jmsbridge.serdes.ValueWriter;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -45,7 +46,7 @@ public final class Program implements Serializable {
   private final String deadLetters;
   private final Map<String, Node> nodes = new LinkedHashMap<>();
   private final Map<String, KeyKind> keys = new LinkedHashMap<>();
-  private final Map<String, Node> sources = new LinkedHashMap<>();
+  private final Map<String, Steps.Source> sources = new LinkedHashMap<>();
   private final Map<String, Projection> shown = new LinkedHashMap<>();
   private final transient JsonValues schemas;
   private final transient JsonValues keySchemas;
@@ -85,6 +86,17 @@ public final class Program implements Serializable {
 
   Node source(String topic) {
     return sources.get(topic);
+  }
+
+  /** Begins to fetch what is needed to read records of a topic. */
+  void expect(String topic, List<ConsumerRecord<byte[], byte[]>> records) {
+    sources.get(topic).expect(records);
+  }
+
+  /** Whether a topic is one of the program's own, between two of its nodes. */
+  boolean isInternal(String topic) {
+    Steps.Source source = sources.get(topic);
+    return source != null && source.isInternal();
   }
 
   List<GlobalTable> globalTables() {
@@ -167,23 +179,19 @@ public final class Program implements Serializable {
     return new KeyReader(kind, reader, column);
   }
 
-  /** Reader of a topic's keys or values that have a schema. */
-  public ValueReader reader(String topic, SchemaSerde serde) {
-    return serde.reader(topic);
-  }
 
   /** Reader of values by a struct of the fields in the column {@code value}, of bytes. */
   public ValueReader reader(Column struct) {
-    return columnReader(struct);
+    return ColumnReader.of(structReader(struct));
   }
 
   /** Reader of values that are JSON, which the struct reads as well. */
   public ValueReader jsonReader(Column struct) {
-    return JsonReader.of(columnReader(struct));
+    return JsonReader.of(ColumnReader.ofJson(structReader(struct)));
   }
 
-  private ColumnReader columnReader(Column struct) {
-    return new ColumnReader(Expressions.projection(session, RAW, KeyKind.BYTES, List.of(struct)));
+  private Projection structReader(Column struct) {
+    return Expressions.projection(session, RAW, KeyKind.BYTES, List.of(struct));
   }
 
   public void filter(String node, String parent, Column condition, boolean isNegated, boolean isTable) {
@@ -232,9 +240,9 @@ public final class Program implements Serializable {
     add(new Steps.Pass(node, first.type, false, true), key(first.name), parents.toArray(String[]::new));
   }
 
-  /** Passage through an internal topic; the node is its reader. */
-  public void repartition(String node, String parent, String topic) {
-    add(new Steps.Repartition(node + " (write)", type(parent), topic), parent);
+  /** Passage through an internal topic; the node is its reader. Records without a key pass if they are kept. */
+  public void repartition(String node, String parent, String topic, boolean keepsNullKeys) {
+    add(new Steps.Repartition(node + " (write)", type(parent), topic, keepsNullKeys), parent);
     addInternal(node, topic, key(parent), RowReader.ofRows(type(parent)));
   }
 

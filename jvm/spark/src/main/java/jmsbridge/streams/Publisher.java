@@ -125,7 +125,7 @@ final class Publisher implements Output, AutoCloseable {
       return;
     }
     ProducerRecord<byte[], byte[]> record =
-        new ProducerRecord<>(topic, null, Math.max(time, 0), key, value, new RecordHeaders(headers));
+        new ProducerRecord<>(topic, null, time == StreamRecord.NO_TIME ? null : time, key, value, new RecordHeaders(headers));
     int size = AbstractRecords.estimateSizeInBytesUpperBound(
         RecordBatch.CURRENT_MAGIC_VALUE, compression, key, value, headers);
     OutputTopics.Known known = topics.topic(topic);

@@ -76,7 +76,9 @@ final class PythonProcess extends StatefulNode {
     if (batch.isEmpty()) {
       begun = time();
     }
-    observe(record.time());
+    if (record.time() != StreamRecord.NO_TIME) {
+      observe(record.time());
+    }
     if (batch.add(record, task.current(), state == null ? 0 : slot(record.key()))) {
       flush();
     }

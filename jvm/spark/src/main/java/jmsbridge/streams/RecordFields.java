@@ -60,7 +60,7 @@ final class RecordFields implements Serializable {
   private Object field(int at, StreamRecord record) {
     return switch (at) {
       case 0 -> record.key() == null ? null : key.read(record.key());
-      case 1 -> record.time() * 1000;
+      case 1 -> record.time() == StreamRecord.NO_TIME ? null : record.time() * 1000;
       case 2 -> headers(record.headers());
       case 3 -> record.topic() == null ? null : UTF8String.fromString(record.topic());
       case 4 -> record.partition();

@@ -12,6 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import jmsbridge.serdes.HttpRegistry;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -57,7 +58,8 @@ final class RunningShare {
         partitions.add(new TopicPartition(topic, share));
       }
     });
-    consumer = new ShareConsumer(settings.isExact() ? settings.consumer() : settings.groupConsumer(), partitions);
+    consumer = new ShareConsumer(
+        settings.isExact() ? settings.consumer() : settings.groupConsumer(), partitions, settings.program()::expect);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
@@ -110,14 +112,15 @@ final class RunningShare {
     GLOBALS.forEach((run, reader) -> {
       Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-      figures.add(new ShareFigures(run, -1, 0, 0, 0, 0, counts, reader.gaps()));
+      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, reader.gaps(), ""));
     });
     return figures;
   }
 
   private ShareFigures figuresOfShare() {
     return new ShareFigures(
-        run, number, batch, records.get(), consumer.lag(), stateBytes, counts(), consumer.gaps());
+        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), consumer.gaps(),
+        HttpRegistry.troubles());
   }
 
   /** Records that nodes did not process in this process so far. */
@@ -192,7 +195,7 @@ final class RunningShare {
   private boolean isCommitDue() {
     long since = System.nanoTime() - committedAt;
     boolean isLate = since >= COMMIT_PART * commitNanos;
-    return since >= settings.commitMs() * 1_000_000 && (isLate || consumer.lag() == 0);
+    return since >= settings.commitMs() * 1_000_000 && (isLate || consumer.isCaughtUp());
   }
 
   private void processCurrent() {

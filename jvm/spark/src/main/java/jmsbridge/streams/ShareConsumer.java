@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -31,8 +32,8 @@ final class ShareConsumer implements AutoCloseable {
   private static final class Fetched {
     private final TopicPartition of;
     private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
-    /** All records before this offset were given. */
-    private long next = -1;
+    /** All records before this offset were given; read by other threads. */
+    private volatile long next = -1;
     /** Where the batch ends; a batch without an end has the greatest number. */
     private long end = Long.MAX_VALUE;
     private boolean isPaused;
@@ -52,17 +53,21 @@ final class ShareConsumer implements AutoCloseable {
   private final Map<TopicPartition, Fetched> byPartition = new HashMap<>();
   private final List<Fetched> partitions = new ArrayList<>();
   private final Gaps gaps = new Gaps();
-  private volatile long lag;
   /** Offsets that the consumer's group has. */
   private final Map<TopicPartition, Long> noted = new HashMap<>();
+  private final BiConsumer<String, List<ConsumerRecord<byte[], byte[]>>> fetched;
 
-  ShareConsumer(Map<String, Object> settings, Set<TopicPartition> of) {
+  /** Creates the consumer; {@code fetched} gets the records of a topic when they come, some time before they are given. */
+  ShareConsumer(
+      Map<String, Object> settings, Set<TopicPartition> of,
+      BiConsumer<String, List<ConsumerRecord<byte[], byte[]>>> fetched) {
+    this.fetched = fetched;
     consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     consumer.assign(of);
     for (TopicPartition each : of) {
-      Fetched fetched = new Fetched(each);
-      byPartition.put(each, fetched);
-      partitions.add(fetched);
+      Fetched own = new Fetched(each);
+      byPartition.put(each, own);
+      partitions.add(own);
     }
   }
 
@@ -81,7 +86,7 @@ final class ShareConsumer implements AutoCloseable {
     });
   }
 
-  /** Next offset of each partition: all records before were given. */
+  /** Next offset of each partition: all records before were given. From any thread. */
   Map<TopicPartition, Long> next() {
     Map<TopicPartition, Long> offsets = new HashMap<>();
     partitions.forEach(each -> {
@@ -120,9 +125,10 @@ final class ShareConsumer implements AutoCloseable {
     return takeFirst();
   }
 
-  /** Records of the partitions that were not given yet, as of the last answer of Kafka; from any thread. */
-  long lag() {
-    return lag;
+  /** True if no record waits, as of the last answer of Kafka. */
+  boolean isCaughtUp() {
+    return partitions.stream()
+        .allMatch(each -> each.waiting.isEmpty() && consumer.currentLag(each.of).orElse(0) == 0);
   }
 
   /** Records that Kafka removed before they were given, as {@link Gaps#found}; from any thread. */
@@ -166,7 +172,6 @@ final class ShareConsumer implements AutoCloseable {
       return null;
     }
     first.waiting.poll();
-    lag = Math.max(0, lag - 1);
     boolean isEmpty = first.waiting.isEmpty();
     first.next = isEmpty ? consumer.position(first.of) : found.offset() + 1;
     if (isEmpty && first.isPaused) {
@@ -186,8 +191,8 @@ final class ShareConsumer implements AutoCloseable {
     }
     for (TopicPartition each : records.partitions()) {
       byPartition.get(each).waiting.addAll(records.records(each));
+      fetched.accept(each.topic(), records.records(each));
     }
-    long behind = 0;
     for (Fetched each : partitions) {
       if (each.waiting.size() > MOST_WAITING && !each.isPaused) {
         each.isPaused = true;
@@ -195,9 +200,7 @@ final class ShareConsumer implements AutoCloseable {
       } else if (each.waiting.isEmpty()) {
         each.next = consumer.position(each.of);
       }
-      behind += each.waiting.size() + consumer.currentLag(each.of).orElse(0);
     }
-    lag = behind;
   }
 
   private boolean isFetched() {

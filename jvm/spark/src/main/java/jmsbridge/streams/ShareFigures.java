@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.io.Serializable;
 import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Figures of a running share of a topology in one process.
@@ -10,12 +11,13 @@ import java.util.Map;
  * @param share number of the share; -1 for the global tables, of which each process has a copy
  * @param batch number of the last batch that the process began
  * @param records records processed here
- * @param lag records of the share that are not processed yet, as of Kafka's last answer
+ * @param next next offset of each of the share's partitions: all records before were processed
  * @param stateBytes bytes of the state in local files and in memory
  * @param counts records that nodes did not process, by the node's name, a tab and the reason
  * @param gaps records that Kafka removed before they were read, as {@link Gaps#found}
+ * @param trouble what keeps the process waiting, in words; empty: nothing
  */
 public record ShareFigures(
-    String run, int share, long batch, long records, long lag, long stateBytes, Map<String, Long> counts,
-    Map<String, Long> gaps)
+    String run, int share, long batch, long records, Map<TopicPartition, Long> next, long stateBytes,
+    Map<String, Long> counts, Map<String, Long> gaps, String trouble)
     implements Serializable {}

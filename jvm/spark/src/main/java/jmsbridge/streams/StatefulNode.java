@@ -85,6 +85,14 @@ abstract class StatefulNode extends Node {
     return time;
   }
 
+  /** Stream time now that a record came; EvaluationException for one without a time, of which no node can say it is late. */
+  final long observe(StreamRecord record) {
+    if (record.time() == StreamRecord.NO_TIME) {
+      throw EvaluationException.noTime();
+    }
+    return observe(record.time());
+  }
+
   /** Removes what has expired, and forwards what follows from it. */
   void expire() {}
 

@@ -1,9 +1,11 @@
 package jmsbridge.streams;
 
 import java.util.Arrays;
+import java.util.List;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import jmsbridge.serdes.ValueWriter;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
@@ -113,7 +115,8 @@ final class Steps {
       if (isTable) {
         forward(record.withChange(mapped(record, record.value()), mapped(record, record.before())));
       } else {
-        forward(record.withValue(fields.apply(record, record.value()).copy()));
+        // A null value is a removal, and stays one.
+        forward(record.withValue(mapped(record, record.value())));
       }
     }
 
@@ -235,16 +238,19 @@ final class Steps {
   static final class Repartition extends Node {
     private static final long serialVersionUID = 1L;
     private final String topic;
+    private final boolean keepsNullKeys;
 
-    Repartition(String name, StructType type, String topic) {
+    /** Creates the node; {@code keepsNullKeys} is for a join behind it that has results for records without a key. */
+    Repartition(String name, StructType type, String topic, boolean keepsNullKeys) {
       super(name, type);
       this.topic = topic;
+      this.keepsNullKeys = keepsNullKeys;
     }
 
     @Override
     void process(StreamRecord record, int port) {
-      if (record.key() == null) {
-        // Kafka Streams: such records cannot be joined or aggregated.
+      if (record.key() == null && !keepsNullKeys) {
+        // Kafka Streams: such records cannot be aggregated.
         task.count(name, "null_keys");
         return;
       }
@@ -286,6 +292,19 @@ final class Steps {
         return;
       }
       forward(read);
+    }
+
+    /** Begins to fetch what is needed to read these records. */
+    void expect(List<ConsumerRecord<byte[], byte[]>> records) {
+      keys.expect(records.stream().map(ConsumerRecord::key).toList());
+      if (reader != null) {
+        reader.expect(records.stream().map(ConsumerRecord::value).toList());
+      }
+    }
+
+    /** Whether the topic is one of the program's own. */
+    boolean isInternal() {
+      return reader == null;
     }
 
     private InternalRow value(byte[] bytes) {

@@ -9,11 +9,14 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * @param key the key as it is in Kafka; null: none
  * @param value fields of the value; null: a tombstone
  * @param before in a table, the fields that the value replaces; null: none
- * @param time milliseconds since 1970
+ * @param time milliseconds since 1970; {@link #NO_TIME}: none
  */
 record StreamRecord(
     byte[] key, InternalRow value, InternalRow before, long time, Header[] headers, String topic, int partition,
     long offset) {
+  /** In the place of the time of a record that has none, as in Kafka. All negative times are taken for it. */
+  static final long NO_TIME = -1;
+
   /** A record that no single record of a topic has caused. */
   static StreamRecord of(byte[] key, InternalRow value, long time) {
     return new StreamRecord(key, value, null, time, Task.NO_HEADERS, null, 0, 0);

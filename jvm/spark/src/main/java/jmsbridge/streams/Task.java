@@ -24,6 +24,8 @@ final class Task {
   private static final int MOST_TEXT = 500;
   /** Bytes kept of the key and of the value of a dead letter that is too large for its topic. */
   private static final int KEPT_BYTES = 64 << 10;
+  /** Last header of a record without a time in an internal topic, whose records in Kafka have times. */
+  private static final String NO_TIME = "jmsbridge.no-time";
 
   private record Event(String node, String name) {}
 
@@ -86,9 +88,16 @@ final class Task {
     latest = record;
     resume(record);
     GenericInternalRow value = record.value() == null ? null : new GenericInternalRow(new Object[] {record.value()});
+    Header[] headers = record.headers().toArray();
+    long time = Math.max(record.timestamp(), StreamRecord.NO_TIME);
+    int last = headers.length - 1;
+    if (last >= 0 && headers[last].key().equals(NO_TIME) && program.isInternal(record.topic())) {
+      headers = Arrays.copyOf(headers, last);
+      time = StreamRecord.NO_TIME;
+    }
     program.source(record.topic()).process(
-        new StreamRecord(record.key(), value, null, record.timestamp(), record.headers().toArray(), record.topic(),
-            record.partition(), record.offset()),
+        new StreamRecord(record.key(), value, null, time, headers, record.topic(), record.partition(),
+            record.offset()),
         0);
   }
 
@@ -118,7 +127,12 @@ final class Task {
   }
 
   void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
-    output.send(topic, key, value, time, headers);
+    Header[] sent = headers;
+    if (time == StreamRecord.NO_TIME && program.isInternal(topic)) {
+      sent = Arrays.copyOf(headers, headers.length + 1);
+      sent[headers.length] = new RecordHeader(NO_TIME, new byte[0]);
+    }
+    output.send(topic, key, value, time, sent);
   }
 
   void count(String node, String event) {
@@ -154,13 +168,13 @@ final class Task {
   /** Treats a record, or a result of many records, for which an expression of a node failed in one window alone. */
   void reject(String node, StreamRecord record, Window window, EvaluationException failure) {
     boolean isOfTopic = current != null && record.topic() != null;
-    reject(node, "function", record, window, keyOf(record), isOfTopic ? current.value() : null, failure);
+    reject(node, failure.reason(), record, window, keyOf(record), isOfTopic ? current.value() : null, failure);
   }
 
   /**
    * Treats a record that a node cannot process by the topology's policy.
    *
-   * @param reason the part that cannot be read, {@code key} or {@code value}, or {@code function}
+   * @param reason the part that cannot be read, {@code key} or {@code value}, or that of the failure
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {

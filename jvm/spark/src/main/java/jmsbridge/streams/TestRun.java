@@ -174,8 +174,10 @@ public final class TestRun {
     if (program.source(topic) != null) {
       read(topic, key, value, time, new RecordHeaders(headers));
     } else {
+      // As Kafka's client does.
+      long timestamp = time == StreamRecord.NO_TIME ? System.currentTimeMillis() : time;
       outputs.computeIfAbsent(topic, any -> new ArrayList<>())
-          .add(new ProducerRecord<>(topic, null, time, key, value, new RecordHeaders(headers)));
+          .add(new ProducerRecord<>(topic, null, timestamp, key, value, new RecordHeaders(headers)));
     }
   }
 

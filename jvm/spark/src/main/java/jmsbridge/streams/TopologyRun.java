@@ -8,10 +8,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import jmsbridge.cluster.Executors;
+import org.apache.kafka.common.TopicPartition;
 
 /** Runs of topologies in this JVM, each under an id, which is the option {@code run} of its source and its sink. */
 public final class TopologyRun {
   private static final Map<String, RunSettings> ALL = new ConcurrentHashMap<>();
+  private static final Map<String, Lag> LAGS = new ConcurrentHashMap<>();
   /** Runs that have committed since they were told to finish. */
   private static final Set<String> FINISHED = ConcurrentHashMap.newKeySet();
   private static volatile Set<String> finishing = Set.of();
@@ -37,6 +39,10 @@ public final class TopologyRun {
     ALL.remove(run);
     FINISHED.remove(run);
     finishing = finishing.stream().filter(each -> !each.equals(run)).collect(Collectors.toUnmodifiableSet());
+    Lag lag = LAGS.remove(run);
+    if (lag != null) {
+      lag.close();
+    }
     RunningShare.closeAll(run);
   }
 
@@ -69,9 +75,16 @@ public final class TopologyRun {
     return shares(run).mapToLong(ShareFigures::records).sum();
   }
 
-  /** Records of the topology's topics that are not processed yet, as of Kafka's last answers. */
+  /** Records of the topology's topics that are not processed yet. */
   public static long lag(String run) {
-    return newest(run).mapToLong(ShareFigures::lag).sum();
+    Map<TopicPartition, Long> next = new HashMap<>();
+    newest(run).forEach(share -> next.putAll(share.next()));
+    return LAGS.computeIfAbsent(run, any -> new Lag(settings(run).consumer())).behind(next);
+  }
+
+  /** What keeps a share waiting, in words; empty: nothing. */
+  public static String trouble(String run) {
+    return newest(run).map(ShareFigures::trouble).filter(each -> !each.isEmpty()).findFirst().orElse("");
   }
 
   /** Bytes of the state of all shares in local files and in memory, as of their last commits. */
