@@ -67,4 +67,10 @@ final class GlobalTable extends Node implements TableState {
     byte[] row = rows.get(ByteBuffer.wrap(of));
     return row == null ? null : Rows.row(row, type.size());
   }
+
+  /** Joins with a global table have the times of the other side, as in Kafka Streams. */
+  @Override
+  public long timeOf(byte[] of) {
+    return Long.MIN_VALUE;
+  }
 }

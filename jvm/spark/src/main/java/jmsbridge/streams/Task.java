@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -23,6 +24,9 @@ final class Task {
   private static final int MOST_TEXT = 500;
 
   private record Event(String node, String name) {}
+
+  /** Window of a key, from a start to an end in milliseconds since 1970. */
+  record Window(long start, long end) {}
 
   private final Program program;
   private final Store store;
@@ -136,8 +140,13 @@ final class Task {
 
   /** Treats a record for which an expression of a node failed by the topology's policy. */
   void reject(String node, StreamRecord record, EvaluationException failure) {
+    reject(node, record, null, failure);
+  }
+
+  /** Treats a record, or a result of many records, for which an expression of a node failed in one window alone. */
+  void reject(String node, StreamRecord record, Window window, EvaluationException failure) {
     boolean isSource = current != null && record.topic() != null;
-    reject(node, "function", record, isSource ? current.value() : null, failure);
+    reject(node, "function", record, window, isSource ? current.value() : null, failure);
   }
 
   /**
@@ -147,23 +156,36 @@ final class Task {
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
+    reject(node, reason, record, null, value, failure);
+  }
+
+  private void reject(
+      String node, String reason, StreamRecord record, Window window, byte[] value, EvaluationException failure) {
+    boolean isOfTopic = record.topic() != null;
     String where = record.topic() + ":" + record.partition() + ":" + record.offset();
     count(node, "rejected_records");
     if (program.policy() == FailurePolicy.STOP) {
-      String what = "node '%s' cannot process the record %s: %s";
-      throw new IllegalStateException(what.formatted(node, where, text(failure)), failure.getCause());
+      String what = isOfTopic ? "the record " + where : "a result of many records";
+      throw new IllegalStateException(
+          "node '%s' cannot process %s: %s".formatted(node, what, text(failure)), failure.getCause());
     }
     if (program.policy() == FailurePolicy.DEAD_LETTER) {
-      Map<String, String> about = new HashMap<>();
+      Map<String, String> about = new LinkedHashMap<>();
       about.put("jmsbridge.reason", reason);
       about.put("jmsbridge.topology", program.name());
       about.put("jmsbridge.node", node);
-      about.put("jmsbridge.position", where);
+      if (isOfTopic) {
+        about.put("jmsbridge.position", where);
+      }
+      if (window != null) {
+        about.put("jmsbridge.window-start", Long.toString(window.start()));
+        about.put("jmsbridge.window-end", Long.toString(window.end()));
+      }
       about.put("jmsbridge.error", text(failure));
       List<Header> headers = new ArrayList<>();
       Collections.addAll(headers, record.headers());
       about.forEach((name, text) -> headers.add(new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8))));
-      byte[] key = current == null ? record.key() : current.key();
+      byte[] key = current != null && isOfTopic ? current.key() : record.key();
       output.send(program.deadLetters(), key, value, record.time(), headers.toArray(NO_HEADERS));
     }
   }
