@@ -420,3 +420,22 @@ def test_a_driver_that_python_collects_calls_nothing_of_java(spark: SparkSession
     del last
     gc.collect()
     assert len(driver._LEFT) == 1  # the registry alone
+
+
+def test_a_result_of_tables_has_the_latest_time_of_what_it_comes_from(spark: SparkSession) -> None:
+    builder = StreamsBuilder("times")
+    left = builder.table("left", value=json("n int, at string"))
+    right = builder.table("right", value=json("m int"))
+    left.join(right).changelog("joined")
+    left.left_join(right, on="at", prefix="r_", name="named").changelog("named")
+    left.group_by("at").aggregate("g", s="sum(n)").changelog("grouped")
+    driver = TopologyTestDriver(builder.build(), spark)
+    driver.pipe_input("left", "a", {"n": 1, "at": "b"}, timestamp=5_000)
+    driver.pipe_input("right", "a", {"m": 1}, timestamp=3_000)
+    driver.pipe_input("right", "b", {"m": 2}, timestamp=9_000)
+    driver.pipe_input("left", "a", {"n": 2, "at": "b"}, timestamp=7_000)
+    driver.pipe_input("right", "a", {"m": 3}, timestamp=8_000)
+    driver.pipe_input("left", "c", {"n": 3, "at": "b"}, timestamp=1_000)
+    assert [each.timestamp for each in driver.read_output("joined")] == [5_000, 7_000, 8_000]
+    assert [each.timestamp for each in driver.read_output("named")] == [5_000, 9_000, 9_000, 9_000]
+    assert [each.timestamp for each in driver.read_output("grouped")] == [5_000, 7_000, 7_000]

@@ -1,6 +1,11 @@
 package jmsbridge.streams;
 
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -10,7 +15,10 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** Nodes that aggregate the records of each key. */
+/**
+ * Nodes that aggregate the records of each key. All that a record changes is computed before any of it is stored, so
+ * that a record that fails changes nothing, not even the stream time.
+ */
 final class Aggregates {
   private Aggregates() {}
 
@@ -64,8 +72,8 @@ final class Aggregates {
       UnsafeRow before = buffer(kept);
       UnsafeRow after = with(before, record);
       long latest = latest(kept, record);
-      InternalRow former = kept == null ? null : aggregator.result(before);
       InternalRow now = aggregator.result(after);
+      InternalRow former = kept == null ? null : EvaluationException.orNull(() -> aggregator.result(before));
       task.store().put(at, Rows.timed(latest, after));
       forward(record.withChange(now, former).withTime(latest));
     }
@@ -80,6 +88,12 @@ final class Aggregates {
     public InternalRow lookUp(byte[] of) {
       byte[] kept = task.store().get(keys(STATE).bytes(of).done());
       return kept == null ? null : aggregator.result(buffer(kept));
+    }
+
+    @Override
+    public long timeOf(byte[] of) {
+      byte[] kept = task.store().get(keys(STATE).bytes(of).done());
+      return kept == null ? Long.MIN_VALUE : Rows.time(kept);
     }
   }
 
@@ -131,6 +145,11 @@ final class Aggregates {
       return StreamRecord.of(of, row(start, end(start, latest), buffer(entry.value())), latest);
     }
 
+    /** The result of a window as it was before a record; null if it cannot be computed. */
+    final InternalRow former(long start, long end, UnsafeRow buffer) {
+      return EvaluationException.orNull(() -> row(start, end, buffer));
+    }
+
     /** Removes what has expired, and forwards the results of closed windows, which come of many records. */
     @Override
     final void expire() {
@@ -141,19 +160,24 @@ final class Aggregates {
           if (kept == null) {
             throw new DamagedStateException("a window that ends is gone");
           }
-          forward(shown(new Store.Entry(at, kept)));
+          close(new Store.Entry(at, kept));
         }
       }
     }
 
-    /** Puts a window, and forwards the change; {@code before} is null for a new one. */
-    final void put(StreamRecord record, byte[] at, long start, long latest, UnsafeRow before, UnsafeRow after) {
-      task.store().put(at, Rows.timed(latest, after));
-      if (!onlyFinal) {
-        long end = end(start, latest);
-        InternalRow former = before == null ? null : row(start, end, before);
-        forward(record.withChange(row(start, end, after), former).withTime(latest));
+    private void close(Store.Entry window) {
+      try {
+        forward(shown(window));
+      } catch (EvaluationException failure) {
+        byte[] of = new Keys.Reader(window.key()).bytes();
+        long latest = Rows.time(window.value());
+        reject(StreamRecord.of(of, null, latest), start(window.key()), latest, failure);
       }
+    }
+
+    /** Rejects a record in one window alone, or a result of many records, which has no position. */
+    final void reject(StreamRecord record, long start, long latest, EvaluationException failure) {
+      task.reject(name, record, new Task.Window(start, end(start, latest)), failure);
     }
 
     final byte[] window(StreamRecord record, long start) {
@@ -167,52 +191,135 @@ final class Aggregates {
     }
   }
 
+  /** Aggregates of windows of a fixed size, several of which can take a record. */
+  private abstract static class FixedWindows extends WindowedAggregate {
+    private static final long serialVersionUID = 1L;
+    protected final long size;
+
+    FixedWindows(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal) {
+      super(name, aggregator, grace, onlyFinal);
+      this.size = size;
+    }
+
+    @Override
+    final long end(long start, long latest) {
+      return start + size;
+    }
+
+    /** A window as a record changes it; {@code former} and {@code now} are null where only final results count. */
+    private record Change(
+        byte[] at, boolean isNew, long start, long latest, UnsafeRow after, InternalRow former, InternalRow now) {}
+
+    private record Failure(long start, long latest, EvaluationException why) {}
+
+    /** What a record changes in several windows, computed before any of it is stored. */
+    final class Plan {
+      private final StreamRecord record;
+      private final List<Change> changes = new ArrayList<>(1);
+      private final List<Failure> failures = new ArrayList<>(0);
+      private boolean isTaken;
+      private EvaluationException refusal;
+
+      Plan(StreamRecord record) {
+        this.record = record;
+      }
+
+      /** Plans that a window which takes the record goes from a buffer, null for a new one, to another. */
+      void take(long start, long latest, UnsafeRow before, Supplier<UnsafeRow> after) {
+        try {
+          changes.add(change(record, start, latest, before, after.get()));
+          isTaken = true;
+        } catch (EvaluationException failure) {
+          failures.add(new Failure(start, latest, failure));
+          refusal = failure;
+        }
+      }
+
+      /** Plans a window that follows from the record, and does not take it. */
+      void follow(long start, long latest, Supplier<UnsafeRow> after) {
+        try {
+          changes.add(change(record, start, latest, null, after.get()));
+        } catch (EvaluationException failure) {
+          failures.add(new Failure(start, latest, failure));
+        }
+      }
+
+      /**
+       * Checks that the record can be taken; a window that fails alone is left as it was, with a dead letter about it.
+       *
+       * @throws EvaluationException if all windows fail that should take the record
+       */
+      void check() {
+        if (refusal != null && !isTaken) {
+          throw refusal;
+        }
+        failures.forEach(each -> reject(record, each.start, each.latest, each.why));
+      }
+
+      /** Stores the windows, and forwards the changes. */
+      void carryOut() {
+        for (Change each : changes) {
+          if (each.isNew) {
+            expireAfter(closes(each.start), each.at);
+          }
+          task.store().put(each.at, Rows.timed(each.latest, each.after));
+          if (!onlyFinal) {
+            forward(record.withChange(each.now, each.former).withTime(each.latest));
+          }
+        }
+      }
+    }
+
+    private Change change(StreamRecord record, long start, long latest, UnsafeRow before, UnsafeRow after) {
+      long end = end(start, latest);
+      InternalRow now = onlyFinal ? null : row(start, end, after);
+      InternalRow former = onlyFinal || before == null ? null : former(start, end, before);
+      return new Change(window(record, start), before == null, start, latest, after, former, now);
+    }
+
+    /** The latest stream time at which a window that begins at a time still takes records. */
+    abstract long closes(long start);
+  }
+
   /**
    * Aggregates of tumbling or hopping windows, which begin at multiples of {@code advance} from 0 on, as in Kafka Streams;
    * ends are excluded.
    */
-  static final class Hopping extends WindowedAggregate {
+  static final class Hopping extends FixedWindows {
     private static final long serialVersionUID = 1L;
-    private final long size;
     private final long advance;
 
     Hopping(String name, Aggregator aggregator, long size, long advance, long grace, boolean onlyFinal) {
-      super(name, aggregator, grace, onlyFinal);
-      this.size = size;
+      super(name, aggregator, size, grace, onlyFinal);
       this.advance = advance;
     }
 
     @Override
-    long end(long start, long latest) {
-      return start + size;
+    long closes(long start) {
+      return start + size + grace - 1;
     }
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record);
+      long time = timeWith(record);
       long first = Math.max(0, (Math.floorDiv(record.time() - size, advance) + 1) * advance);
+      Plan plan = new Plan(record);
       boolean isLate = true;
       for (long start = first; start <= record.time(); start += advance) {
-        if (start + size + grace > time) {
+        if (closes(start) >= time) {
           isLate = false;
-          add(record, start);
+          byte[] kept = task.store().get(window(record, start));
+          UnsafeRow before = buffer(kept);
+          plan.take(start, latest(kept, record), kept == null ? null : before, () -> with(before, record));
         }
       }
+      plan.check();
+      observe(time);
+      plan.carryOut();
       if (isLate) {
         task.count(name, "late_records");
       }
       expire();
-    }
-
-    private void add(StreamRecord record, long start) {
-      byte[] at = window(record, start);
-      byte[] kept = task.store().get(at);
-      UnsafeRow before = buffer(kept);
-      UnsafeRow after = with(before, record);
-      if (kept == null) {
-        expireAfter(start + size + grace - 1, at);
-      }
-      put(record, at, start, latest(kept, record), kept == null ? null : before, after);
     }
   }
 
@@ -233,10 +340,9 @@ final class Aggregates {
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record);
+      long time = timeWith(record);
       long start = record.time();
       long end = record.time();
-      UnsafeRow buffer = aggregator.empty();
       // Sessions of the key by their starts. One that begins earlier can reach the record as well.
       byte[] ofKey = keys(STATE).bytes(record.key()).done();
       byte[] behind = window(record, record.time() + gap + 1);
@@ -251,81 +357,95 @@ final class Aggregates {
         expire();
         return;
       }
+      UnsafeRow buffer = aggregator.empty();
+      InternalRow former = null;
+      List<StreamRecord> removals = new ArrayList<>(0);
       for (Store.Entry each : near) {
-        UnsafeRow former = buffer(each.value());
-        buffer = aggregator.merge(buffer, former);
-        task.store().remove(each.key());
-        forgetExpiry(Rows.time(each.value()) + gap + grace, each.key());
-        if (!onlyFinal && (start(each.key()) != start || Rows.time(each.value()) != end)) {
+        UnsafeRow kept = buffer(each.value());
+        buffer = aggregator.merge(buffer, kept);
+        long from = start(each.key());
+        long to = Rows.time(each.value());
+        InternalRow row = onlyFinal ? null : former(from, to, kept);
+        if (from == start && to == end) {
+          former = row;
+        } else if (row != null) {
           // The session is part of a longer one now.
-          InternalRow row = row(start(each.key()), Rows.time(each.value()), former);
-          forward(record.withChange(null, row).withTime(Rows.time(each.value())));
+          removals.add(record.withChange(null, row).withTime(to));
         }
       }
       buffer = with(buffer, record);
+      InternalRow now = onlyFinal ? null : row(start, end, buffer);
+      observe(time);
+      for (Store.Entry each : near) {
+        task.store().remove(each.key());
+        forgetExpiry(closes(Rows.time(each.value())), each.key());
+      }
       byte[] at = window(record, start);
       task.store().put(at, Rows.timed(end, buffer));
-      expireAfter(end + gap + grace, at);
+      expireAfter(closes(end), at);
+      removals.forEach(this::forward);
       if (!onlyFinal) {
-        long from = start;
-        long to = end;
-        InternalRow former = near.stream()
-            .filter(each -> start(each.key()) == from && Rows.time(each.value()) == to)
-            .findFirst().map(each -> row(from, to, buffer(each.value()))).orElse(null);
-        forward(record.withChange(row(start, end, buffer), former).withTime(end));
+        forward(record.withChange(now, former).withTime(end));
       }
       expire();
+    }
+
+    /** The latest stream time at which a session that ends at a time still takes records. */
+    private long closes(long end) {
+      return end + gap + grace;
     }
   }
 
   /** Aggregates of sliding windows: all distinct sets of a key's records whose times differ by {@code size} at most. */
-  static final class Sliding extends WindowedAggregate {
+  static final class Sliding extends FixedWindows {
     private static final long serialVersionUID = 1L;
     private static final char RECORDS = 'r';
-    private final long size;
     private final RowCheck records;
 
     Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, StructType record) {
-      super(name, aggregator, grace, onlyFinal);
-      this.size = size;
+      super(name, aggregator, size, grace, onlyFinal);
       records = new RowCheck(record);
     }
 
     @Override
-    long end(long start, long latest) {
-      return start + size;
+    long closes(long start) {
+      return start + size + grace;
     }
 
     @Override
     void add(StreamRecord record) {
-      long time = observe(record);
-      if (record.time() + size + grace < time) {
+      long time = timeWith(record);
+      if (closes(record.time()) < time) {
         task.count(name, "late_records");
         expire();
         return;
       }
-      byte[] entry = keys(RECORDS).bytes(record.key()).number(record.time()).number(nextNumber()).done();
-      long[] others = times(record);
-      task.store().put(entry, Rows.timed(record.time(), record.value()));
-      expireAfter(record.time() + 2 * size + grace + 1, entry);
+      Plan plan = new Plan(record);
       // Windows that exist and take the record.
       byte[] first = window(record, record.time() - size);
       byte[] behind = window(record, record.time() + 1);
       for (Store.Entry each : task.store().range(first, behind)) {
-        if (start(each.key()) + size + grace >= time) {
+        if (closes(start(each.key())) >= time) {
           UnsafeRow before = buffer(each.value());
-          put(record, start(each.key()), latest(each.value(), record), before, with(before, record));
+          plan.take(start(each.key()), latest(each.value(), record), before, () -> with(before, record));
         }
       }
       // New windows: the one that ends with the record, one behind it, and those behind records before it.
-      create(record, record.time() - size);
-      for (long other : others) {
-        if (other > record.time()) {
-          create(record, record.time() + 1);
-        } else if (other < record.time()) {
-          create(record, other + 1);
+      Set<Long> starts = new LinkedHashSet<>(List.of(record.time() - size));
+      for (long other : times(record)) {
+        if (other != record.time()) {
+          starts.add(Math.min(other, record.time()) + 1);
         }
       }
+      for (long start : starts) {
+        create(plan, record, start, time);
+      }
+      plan.check();
+      observe(time);
+      byte[] entry = keys(RECORDS).bytes(record.key()).number(record.time()).number(nextNumber()).done();
+      task.store().put(entry, Rows.timed(record.time(), record.value()));
+      expireAfter(record.time() + 2 * size + grace + 1, entry);
+      plan.carryOut();
       expire();
     }
 
@@ -336,30 +456,40 @@ final class Aggregates {
       return task.store().range(first, behind).stream().mapToLong(each -> Rows.time(each.value())).distinct().toArray();
     }
 
-    private void create(StreamRecord record, long start) {
-      if (start + size + grace < time() || task.store().get(window(record, start)) != null) {
+    /** Plans a window that is not there yet, of the records that are there and of one that is not stored yet. */
+    private void create(Plan plan, StreamRecord record, long start, long time) {
+      if (closes(start) < time || task.store().get(window(record, start)) != null) {
         return;
       }
       byte[] first = keys(RECORDS).bytes(record.key()).number(start).done();
       byte[] behind = keys(RECORDS).bytes(record.key()).number(start + size + 1).done();
-      UnsafeRow buffer = aggregator.empty();
-      long latest = Long.MIN_VALUE;
+      List<StreamRecord> members = new ArrayList<>();
       for (Store.Entry each : task.store().range(first, behind)) {
         StreamRecord one = record.withTime(Rows.time(each.value()));
-        buffer = with(buffer, one.withValue(Rows.timedRow(each.value(), records)));
-        latest = one.time();
+        members.add(one.withValue(Rows.timedRow(each.value(), records)));
       }
-      if (latest != Long.MIN_VALUE) {
-        put(record, start, latest, null, buffer);
+      boolean takes = start <= record.time() && record.time() <= start + size;
+      if (takes) {
+        members.add(record);
+        members.sort(Comparator.comparingLong(StreamRecord::time));
+      }
+      if (members.isEmpty()) {
+        return;
+      }
+      long latest = members.get(members.size() - 1).time();
+      if (takes) {
+        plan.take(start, latest, null, () -> total(members));
+      } else {
+        plan.follow(start, latest, () -> total(members));
       }
     }
 
-    private void put(StreamRecord record, long start, long latest, UnsafeRow before, UnsafeRow after) {
-      byte[] at = window(record, start);
-      if (before == null) {
-        expireAfter(start + size + grace, at);
+    private UnsafeRow total(List<StreamRecord> members) {
+      UnsafeRow buffer = aggregator.empty();
+      for (StreamRecord each : members) {
+        buffer = with(buffer, each);
       }
-      put(record, at, start, latest, before, after);
+      return buffer;
     }
   }
 }

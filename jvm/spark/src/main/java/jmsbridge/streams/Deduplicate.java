@@ -28,8 +28,8 @@ final class Deduplicate extends StatefulNode {
 
   @Override
   void process(StreamRecord record, int port) {
-    long time = observe(record);
     UnsafeRow found = id.apply(record, record.value());
+    long time = observe(record);
     if (found.isNullAt(0)) {
       task.count(name, "null_keys");
       forward(record);

@@ -1,5 +1,7 @@
 package jmsbridge.streams;
 
+import java.util.function.Supplier;
+
 /** A node cannot process a record, mostly since an expression failed; the message is that of the first cause. */
 class EvaluationException extends RuntimeException {
   private static final long serialVersionUID = 1L;
@@ -32,6 +34,15 @@ class EvaluationException extends RuntimeException {
   EvaluationException(StackOverflowError deep) {
     super("a value is nested too deeply", deep);
     reason = "function";
+  }
+
+  /** The result of a computation; null if it fails, as for a former value: one that cannot be computed is no row. */
+  static <T> T orNull(Supplier<T> computation) {
+    try {
+      return computation.get();
+    } catch (EvaluationException failure) {
+      return null;
+    }
   }
 
   private static String first(Throwable failure) {

@@ -14,6 +14,8 @@ import org.apache.spark.sql.types.StructType;
  */
 final class ForeignKeys {
   private static final byte[] NOTHING = {};
+  /** In place of a partner: the key of the partner cannot be computed, so the left row counts as no row. */
+  private static final byte[] NO_KEY = {0};
 
   private ForeignKeys() {}
 
@@ -33,10 +35,20 @@ final class ForeignKeys {
 
     @Override
     void process(StreamRecord record, int port) {
-      byte[] former = record.before() == null ? null : on.of(record, record.before());
-      byte[] now = record.value() == null ? null : on.of(record, record.value());
+      byte[] former = record.before() == null ? null : EvaluationException.orNull(() -> on.of(record, record.before()));
+      byte[] now = null;
+      EvaluationException failed = null;
+      try {
+        now = record.value() == null ? null : on.of(record, record.value());
+      } catch (EvaluationException failure) {
+        failed = failure;
+      }
       if (former != null && !Arrays.equals(former, now)) {
         send(asks, former, Pair.of(record.key(), NOTHING), record);
+      }
+      if (failed != null) {
+        send(answers, record.key(), Pair.of(Rows.bytes(record.value()), NO_KEY), record);
+        throw failed;
       }
       if (now != null) {
         send(asks, now, Pair.of(record.key(), Rows.bytes(record.value())), record);
@@ -71,7 +83,7 @@ final class ForeignKeys {
         for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(record.key()).done())) {
           Keys.Reader reader = new Keys.Reader(each.key());
           reader.bytes();
-          answer(reader.bytes(), each.value(), record.value(), record);
+          answer(reader.bytes(), each.value(), record.value(), record, record.time());
         }
         return;
       }
@@ -83,13 +95,15 @@ final class ForeignKeys {
         task.store().remove(at);
       } else {
         task.store().put(at, row);
-        answer(key, row, ((TableState) right).lookUp(record.key()), record);
+        TableState partners = (TableState) right;
+        long latest = Math.max(record.time(), partners.timeOf(record.key()));
+        answer(key, row, partners.lookUp(record.key()), record, latest);
       }
     }
 
-    private void answer(byte[] key, byte[] left, InternalRow found, StreamRecord cause) {
+    private void answer(byte[] key, byte[] left, InternalRow found, StreamRecord cause, long time) {
       byte[] value = Pair.of(left, found == null ? NOTHING : Rows.bytes(found));
-      task.send(answers, key, value, cause.time(), cause.headers());
+      task.send(answers, key, value, time, cause.headers());
     }
   }
 
@@ -129,10 +143,12 @@ final class ForeignKeys {
           return;
         }
         byte[] found = Pair.second(answer);
-        UnsafeRow right = found.length == 0 ? null : rights.row(found, 0);
-        now = right != null || isLeft ? joiner.join(present, right) : null;
+        if (!Arrays.equals(found, NO_KEY)) {
+          UnsafeRow right = found.length == 0 ? null : rights.row(found, 0);
+          now = right != null || isLeft ? joiner.join(present, right) : null;
+        }
       }
-      change(record, now);
+      change(record.withTime(Math.max(record.time(), ((TableState) left).timeOf(record.key()))), now);
     }
   }
 }

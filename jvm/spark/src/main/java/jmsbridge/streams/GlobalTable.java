@@ -76,4 +76,10 @@ final class GlobalTable extends Node implements TableState {
     byte[] row = rows.get(ByteBuffer.wrap(of));
     return row == null ? null : check.kept(row, 0);
   }
+
+  /** Joins with a global table have the times of the other side, as in Kafka Streams. */
+  @Override
+  public long timeOf(byte[] of) {
+    return Long.MIN_VALUE;
+  }
 }

@@ -114,11 +114,12 @@ final class Joins {
 
     @Override
     void process(StreamRecord record, int port) {
-      InternalRow other = ((TableState) (port == LEFT ? right : left)).lookUp(record.key());
+      TableState others = (TableState) (port == LEFT ? right : left);
+      InternalRow other = others.lookUp(record.key());
       InternalRow now = join(port, record.value(), other);
       InternalRow former = join(port, record.before(), other);
       if (now != null || former != null) {
-        forward(record.withChange(now, former));
+        forward(record.withChange(now, former).withTime(Math.max(record.time(), others.timeOf(record.key()))));
       }
     }
 

@@ -3,6 +3,8 @@ package jmsbridge.streams;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
 /** Step of a topology's program. Each task works with a copy of its own. */
@@ -48,6 +50,29 @@ abstract class Node implements Serializable {
   final void forward(StreamRecord record) {
     for (int at = 0; at < consumers.size(); at++) {
       pass(record, at);
+    }
+  }
+
+  /**
+   * Forwards a change of a table whose rows a step gives other values, or none.
+   *
+   * @throws EvaluationException if the step fails for the present value; it has then been forwarded as a removal
+   */
+  final void change(StreamRecord record, UnaryOperator<InternalRow> step) {
+    InternalRow former =
+        record.before() == null ? null : EvaluationException.orNull(() -> step.apply(record.before()));
+    InternalRow now = null;
+    EvaluationException failed = null;
+    try {
+      now = record.value() == null ? null : step.apply(record.value());
+    } catch (EvaluationException failure) {
+      failed = failure;
+    }
+    if (now != null || former != null) {
+      forward(record.withChange(now, former));
+    }
+    if (failed != null) {
+      throw failed;
     }
   }
 

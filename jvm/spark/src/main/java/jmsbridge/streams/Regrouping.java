@@ -23,10 +23,19 @@ final class Regrouping {
 
     @Override
     void process(StreamRecord record, int port) {
-      byte[] former = record.before() == null ? null : group.of(record, record.before());
-      byte[] now = record.value() == null ? null : group.of(record, record.value());
+      byte[] former = record.before() == null ? null : EvaluationException.orNull(() -> group.of(record, record.before()));
+      byte[] now = null;
+      EvaluationException failed = null;
+      try {
+        now = record.value() == null ? null : group.of(record, record.value());
+      } catch (EvaluationException failure) {
+        failed = failure;
+      }
       if (former != null && !Arrays.equals(former, now)) {
         send(record, former, new byte[0]);
+      }
+      if (failed != null) {
+        throw failed;
       }
       if (now != null) {
         send(record, now, Rows.bytes(record.value()));
@@ -40,7 +49,10 @@ final class Regrouping {
     }
   }
 
-  /** Aggregates the present members of each group: all of them again at each change. */
+  /**
+   * Aggregates the present members of each group: all of them again at each change. A member with which the group cannot
+   * be aggregated counts as no member, so that the group goes on without it.
+   */
   static final class GroupTotal extends StatefulNode implements TableState {
     private static final long serialVersionUID = 1L;
     private final Aggregator aggregator;
@@ -59,14 +71,26 @@ final class Regrouping {
       byte[] row = Pair.second(value);
       byte[] at = keys(STATE).bytes(record.key()).bytes(member).done();
       InternalRow before = lookUp(record.key());
+      long latest = Math.max(record.time(), timeOf(record.key()));
       if (row.length == 0) {
         task.store().remove(at);
       } else {
         task.store().put(at, Rows.timed(record.time(), row));
       }
-      InternalRow now = lookUp(record.key());
+      InternalRow now;
+      EvaluationException failed = null;
+      try {
+        now = total(record.key());
+      } catch (EvaluationException failure) {
+        failed = failure;
+        task.store().remove(at);
+        now = lookUp(record.key());
+      }
       if (now != null || before != null) {
-        forward(record.withChange(now, before));
+        forward(record.withChange(now, before).withTime(latest));
+      }
+      if (failed != null) {
+        throw failed;
       }
     }
 
@@ -79,8 +103,23 @@ final class Regrouping {
       return Arrays.equals(first, entry.key()) ? StreamRecord.of(group, lookUp(group), Rows.time(entry.value())) : null;
     }
 
+    /** The result of a group; null if it has no members, or if they cannot be aggregated without one that has left. */
     @Override
     public InternalRow lookUp(byte[] group) {
+      return EvaluationException.orNull(() -> total(group));
+    }
+
+    /** The latest time of a member. */
+    @Override
+    public long timeOf(byte[] group) {
+      long latest = Long.MIN_VALUE;
+      for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
+        latest = Math.max(latest, Rows.time(each.value()));
+      }
+      return latest;
+    }
+
+    private InternalRow total(byte[] group) {
       UnsafeRow buffer = null;
       for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
         UnsafeRow row = Rows.timedRow(each.value(), members);

@@ -87,10 +87,15 @@ abstract class StatefulNode extends Node {
 
   /** Stream time now that a record came; EvaluationException for one without a time, of which no node can say it is late. */
   final long observe(StreamRecord record) {
+    return observe(timeWith(record));
+  }
+
+  /** Stream time as it will be with a record, which may still fail; EvaluationException as {@link #observe}. */
+  final long timeWith(StreamRecord record) {
     if (record.time() == StreamRecord.NO_TIME) {
       throw EvaluationException.noTime();
     }
-    return observe(record.time());
+    return Math.max(time, record.time());
   }
 
   /** Removes what has expired, and forwards what follows from it. */

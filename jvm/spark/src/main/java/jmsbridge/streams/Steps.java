@@ -11,7 +11,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** Nodes without state. In a table, a step is taken for the value and for the one that it replaces. */
+/**
+ * Nodes without state. In a table, a step is taken for the value and for the one that it replaces. A value for which it
+ * fails counts as no row: it replaces the row before it, and is rejected; a later value replaces nothing.
+ */
 final class Steps {
   private Steps() {}
 
@@ -57,11 +60,7 @@ final class Steps {
         }
         return;
       }
-      InternalRow now = record.value() != null && passes(record, record.value()) ? record.value() : null;
-      InternalRow former = record.before() != null && passes(record, record.before()) ? record.before() : null;
-      if (now != null || former != null) {
-        forward(record.withChange(now, former));
-      }
+      change(record, value -> passes(record, value) ? value : null);
     }
 
     private boolean passes(StreamRecord record, InternalRow value) {
@@ -113,15 +112,11 @@ final class Steps {
     @Override
     void process(StreamRecord record, int port) {
       if (isTable) {
-        forward(record.withChange(mapped(record, record.value()), mapped(record, record.before())));
+        change(record, value -> fields.apply(record, value).copy());
       } else {
         // A null value is a removal, and stays one.
         forward(record.withValue(mapped(record, record.value())));
       }
-    }
-
-    private InternalRow mapped(StreamRecord record, InternalRow value) {
-      return value == null ? null : fields.apply(record, value).copy();
     }
   }
 
@@ -137,8 +132,15 @@ final class Steps {
 
     @Override
     void process(StreamRecord record, int port) {
-      // A removal in a table has the key of what is removed.
-      forward(record.withKey(key.of(record, record.value() == null ? record.before() : record.value())));
+      if (record.value() != null || record.before() == null) {
+        forward(record.withKey(key.of(record, record.value())));
+        return;
+      }
+      // A removal in a table has the key of what is removed, which came no further if it has none.
+      byte[] former = EvaluationException.orNull(() -> key.of(record, record.before()));
+      if (former != null) {
+        forward(record.withKey(former));
+      }
     }
   }
 

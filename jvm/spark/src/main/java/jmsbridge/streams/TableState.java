@@ -6,4 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 interface TableState {
   /** The fields under the key; null: none. */
   InternalRow lookUp(byte[] key);
+
+  /** The time of the row under the key, in milliseconds since 1970; the smallest number if there is none. */
+  long timeOf(byte[] key);
 }

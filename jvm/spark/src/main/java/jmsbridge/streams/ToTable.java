@@ -47,4 +47,10 @@ class ToTable extends StatefulNode implements TableState {
     byte[] kept = task.store().get(keys(STATE).bytes(key).done());
     return kept == null ? null : Rows.timedRow(kept, rows);
   }
+
+  @Override
+  public final long timeOf(byte[] key) {
+    byte[] kept = task.store().get(keys(STATE).bytes(key).done());
+    return kept == null ? Long.MIN_VALUE : Rows.time(kept);
+  }
 }
