@@ -115,7 +115,7 @@ final class Steps {
         change(record, value -> fields.apply(record, value).copy());
       } else {
         // A null value is a removal, and stays one.
-        forward(record.withValue(mapped(record, record.value())));
+        forward(record.withValue(record.value() == null ? null : fields.apply(record, record.value()).copy()));
       }
     }
   }
