@@ -81,8 +81,8 @@ def check_identity(name: str, folder: Folder, kept: Mapping[str, str], now: Mapp
         msg = (
             f"topology '{name}' reads topics that were deleted and created again: {ids}. Its positions and the state "
             f"in {folder} are of the former topics. Three ways out: restore these; throw the state away with `jms-"
-            f"bridge topology reset {name}`, and read all topics from their beginning; or give StreamsBuilder a new name, "
-            "which begins with empty state"
+            f"bridge topology reset {name}`, and read all topics from their beginning; or give StreamsBuilder a new "
+            "name, which begins with empty state"
         )
         raise SetupError(msg)
 
