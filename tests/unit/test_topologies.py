@@ -116,5 +116,5 @@ def test_a_reset_takes_its_topics_from_the_state_and_can_be_finished(
         check_half_reset(folder)
     (folder / "topology.json").unlink()
     assert list(reset_topology(config, "t")) == [f"state in {folder}"]
-    assert asked == [("t", [INTERNAL])] * 2
+    assert asked == [("t", ["t-by-repartition"])] * 2
     assert not folder.exists()
