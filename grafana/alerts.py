@@ -115,6 +115,16 @@ ALERTS: tuple[Alert, ...] = (
         "The journal's retention removed {{ $value | humanize }} messages before {{ $labels.instance }} routed them.",
     ),
     Alert(
+        "JmsBridgeRecordsGone",
+        "sum by (instance, source) (increase(jmsbridge_source_lost_records_total[15m])) > 0 or "
+        'sum by (instance, topology) (increase(jmsbridge_topology_unprocessed_records_total{reason="retention"}[15m])) '
+        "> 0",
+        "0m",
+        "critical",
+        "Kafka removed {{ $value | humanize }} records before {{ $labels.source }}{{ $labels.topology }} of "
+        "{{ $labels.instance }} had read them.",
+    ),
+    Alert(
         "JmsBridgeMessagesFail",
         "sum by (instance, route, reason, policy) (increase(jmsbridge_failed_messages_total[10m])) > 0",
         "0m",

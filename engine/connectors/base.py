@@ -23,6 +23,7 @@ __all__ = [
     "Committing",
     "Delivery",
     "Exclusive",
+    "Expiring",
     "Holding",
     "MissingError",
     "NotConnectedError",
@@ -132,6 +133,15 @@ class MissingError(NotConnectedError):
 
 class RefusedError(Exception):
     """A message can never be expressed in the form that this system needs. The text is one line for users."""
+
+
+@runtime_checkable
+class Expiring(Protocol):
+    """Source whose system may remove messages before the source has read them."""
+
+    @property
+    def removed(self) -> int:
+        """Number of messages removed so, since the source was made."""
 
 
 class Source(Protocol):

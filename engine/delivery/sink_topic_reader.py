@@ -245,12 +245,34 @@ class SinkTopicReader:
         partition: Any = message.partition()
         offset: Any = message.offset()
         if not self._positions.knows(partition):
-            self._positions.recall(partition, self._committed(partition))
+            committed = self._committed(partition)
+            self._note_gap(partition, committed.offset)
+            self._positions.recall(partition, committed)
         if not self._positions.take(partition, offset):
             return None
         return TakenRecord(
             partition, offset, Record(message.key(), message.value(), tuple(headers)), max(message.timestamp()[1], 0)
         )
+
+    def _note_gap(self, partition: int, committed: int) -> None:
+        """Logs records that Kafka has removed since the last reader committed; an outage tells nothing."""
+        if committed == 0:
+            return
+        try:
+            place = TopicPartition(self._topic, partition)
+            start, _ = self._consumer.get_watermark_offsets(place, timeout=_ANSWER_SECONDS)
+        except KafkaException as error:
+            self._on_error(error.args[0])
+            return
+        if start > committed:
+            _log.error(
+                "records are gone before the sink has read them",
+                topic=self._topic,
+                partition=partition,
+                from_offset=committed,
+                to_offset=start - 1,
+                remedy="raise the retention of the topic",
+            )
 
     def _committed(self, partition: int) -> CommittedPosition:
         """Position that a partition's last reader has committed; waits for Kafka until `router.outage-timeout`."""

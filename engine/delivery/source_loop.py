@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.base import Committing, NotConnectedError, Positioned, Transactional
+from engine.connectors.base import Committing, Expiring, NotConnectedError, Positioned, Transactional
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
 from engine.delivery.deduplication.deduplicator import Deduplicator
@@ -95,6 +95,7 @@ class SourceLoop:
         self._worker = worker
         self._source = source
         self._committing = source if isinstance(source, Committing) else None
+        self._expiring = source if isinstance(source, Expiring) else None
         self._metrics = metrics
         self._status = status
         self._spans = spans
@@ -195,6 +196,8 @@ class SourceLoop:
         while not stop.is_set():
             if pipeline.step():
                 self._back_off.reset()
+            if self._expiring is not None:
+                self._metrics.lost(self._expiring.removed)
             if max(journal.stalled_seconds, self._commits_stalled_seconds()) > _STALLED_SECONDS:
                 self._stalled()
             elif self._is_stalled:

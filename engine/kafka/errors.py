@@ -25,6 +25,7 @@ __all__ = [
     "MISSING",
     "PASSING",
     "UNKNOWN_MEMBER",
+    "UNPLACED",
     "UNREACHABLE",
     "KafkaUnavailableError",
     "UnusableTopicError",
@@ -60,6 +61,8 @@ MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC
 """The topic does not exist, or the broker has not heard of it yet."""
 GONE = MISSING | {KafkaError._UNKNOWN_PARTITION}
 """The topic or the partition does not exist."""
+UNPLACED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+"""The partition has no record at the position of a consumer."""
 END = frozenset({KafkaError._PARTITION_EOF})
 """The end of a partition is reached."""
 LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})

@@ -59,7 +59,7 @@ def offset_summary(offsets: Offsets) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What tells a topic from others of its name, and from itself with more partitions."""
+    """Identity and size of a topic, by which a change is noticed."""
 
     partitions: int
     """Number of partitions."""

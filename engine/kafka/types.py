@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -19,6 +20,7 @@ from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
 
 __all__ = [
     "OFFSET_BEGINNING",
+    "OFFSET_END",
     "Consumer",
     "KafkaError",
     "KafkaException",

@@ -308,6 +308,7 @@ class SourceMetrics:
             metrics.JOURNALED,
             metrics.DUPLICATES,
             metrics.UNIDENTIFIED,
+            metrics.LOST,
             metrics.ACKNOWLEDGED,
             metrics.RECONNECTS,
         ):
@@ -332,6 +333,10 @@ class SourceMetrics:
     def unidentified(self, n: int) -> None:
         """Counts messages without a message id, of which the journal would not recognise a redelivery."""
         self._figures.add(metrics.UNIDENTIFIED, n, self._source)
+
+    def lost(self, total: int) -> None:
+        """Sets the number of messages that their system removed before the source had read them."""
+        self._figures.set(metrics.LOST, total, self._source)
 
     def acknowledged(self, n: int = 1) -> None:
         """Counts messages acknowledged to the JMS broker."""

@@ -37,6 +37,7 @@ __all__ = [
     "LATENCY_AVERAGE",
     "LATENCY_BUCKETS_SECONDS",
     "LEADER",
+    "LOST",
     "METRICS",
     "NO_ROUTE",
     "PROCESS_CPU",
@@ -221,6 +222,12 @@ REJECTED = Metric(
     MetricType.COUNTER,
     ("source", "reason"),
     "Messages that could not enter the journal, by reason.",
+)
+LOST = Metric(
+    "jmsbridge_source_lost_records_total",
+    MetricType.COUNTER,
+    ("source",),
+    "Records that Kafka removed from a topic before a source had read them.",
 )
 DUPLICATES = Metric(
     "jmsbridge_source_duplicates_total",
@@ -501,7 +508,7 @@ BUILD_INFO = Metric(
 METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
-    *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, RECONNECTS),
+    *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),

@@ -133,7 +133,7 @@ class KeptState:
             program.java.keepUnder(name, number)
 
     def begun(self, ids: Mapping[str, str], before: KeptState | None, batch: int) -> KeptState:
-        """The same state with the ids of its topics, and `batch` as the first one of shares new to `before`."""
+        """State with the ids of its topics, and `batch` as the first one of shares new to `before`."""
         former = 0 if before is None else max(before.partitions.values())
         later = {str(share): batch for share in range(former, max(self.partitions.values()))} if former else {}
         return replace(self, ids=dict(ids), first_batches={**later, **self.first_batches})

@@ -28,11 +28,11 @@ from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.spark.router_metrics import RETENTION
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
-from engine.topologies.backlog import Backlog
 from engine.topologies.deaths import Deaths
 from engine.topologies.definition import find, read
 from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.kept import KeptState
+from engine.topologies.lag_trend import LagTrend
 from engine.topologies.layout import Layout, fixed_inputs, lay_out
 from engine.topologies.registry import planned
 from engine.topologies.reset import check_half_reset
@@ -341,7 +341,7 @@ class _Query:
         self._mode = mode
         self._lock = lock
         self._watch = watch
-        self._backlog = Backlog()
+        self._trend = LagTrend()
         self._sources = _readers(program.topology)
         self._gaps: dict[str, int] = {}
         self._folder = folder = lock.root
@@ -465,8 +465,8 @@ class _Query:
         return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
 
     def _falls_behind(self, records: int, lag: int) -> str:
-        was_behind = self._backlog.reason
-        reason = self._backlog.update(time.monotonic(), records, lag)
+        was_behind = self._trend.reason
+        reason = self._trend.update(time.monotonic(), records, lag)
         if bool(reason) != bool(was_behind):
             said = _log.warning if reason else _log.info
             said("the topology is slower than its input", topology=self._program.topology.name, why=reason or "no more")

@@ -96,11 +96,12 @@ def _sources(board: Dashboard) -> None:
         draw(
             "Outages of sources",
             "Connections made anew per second, the messages that came again and were left out because the journal had "
-            "them, and those without an id, which would not be recognised.",
+            "them, those without an id, which would not be recognised, and those that Kafka removed unread.",
             "short",
             (_rate("source", "reconnects"), "{{source}}"),
             (_rate("source", "duplicates"), "{{source}}: came again"),
             (_rate("source", "unidentified_messages"), "{{source}}: without an id"),
+            (_rate("source", "lost_records"), "{{source}}: removed unread"),
         )
     )
 

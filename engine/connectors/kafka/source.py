@@ -18,10 +18,12 @@ from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.errors import HardFailureError
 from engine.kafka.clients import consumer, member
-from engine.kafka.errors import MISSING, PASSING, is_fatal, refusal, remedy
+from engine.kafka.errors import MISSING, PASSING, UNPLACED, KafkaUnavailableError, is_fatal, refusal, remedy
 from engine.kafka.journal import JournalError
+from engine.kafka.offsets import KafkaOffsets, committed_positions
+from engine.kafka.settings import librdkafka
 from engine.kafka.transactions import TransactionalJournal
-from engine.kafka.types import KafkaException, TopicPartition
+from engine.kafka.types import OFFSET_BEGINNING, OFFSET_END, KafkaException, TopicPartition
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.kafka.settings import KafkaSourceConfig
     from engine.kafka.journal import Journal
+    from engine.kafka.offsets import TopicFacts
     from engine.kafka.types import Consumer, KafkaError, KafkaMessage
     from routes.model import Config
 
@@ -38,6 +41,10 @@ __all__ = ["KafkaSource"]
 _BATCH = 500
 _LOOK_SECONDS = 5.0
 _ANSWER_SECONDS = 5.0
+_COMMITTED_SECONDS = 30.0
+"""Time for an answer about committed offsets; Kafka gives none while a transaction of a dead worker is open."""
+_LATEST = ("latest", "largest", "end")
+"""Values of `auto.offset.reset` with which a source leaves out what a topic has at first."""
 _OPEN_SECONDS = 0.05
 """Time after which a transaction is committed although more records keep arriving."""
 _log = structlog.get_logger(__name__)
@@ -59,6 +66,7 @@ class KafkaSource:
         self._reader = RecordConverter(source, config.bridge_id, propagates=config.tracing.propagate)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
+        self._group = ""
         self._topics: frozenset[str] = frozenset()
         self._read: deque[KafkaMessage] = deque()
         self._next: dict[Place, int] = {}
@@ -66,6 +74,17 @@ class KafkaSource:
         self._begun_at = 0.0
         self._looked_at = 0.0
         self._fault: Exception | None = None
+        self._ids: dict[str, str] = {}
+        """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
+        self._removed = 0
+        defaults = librdkafka(config, "consumer")
+        self._begins_at = OFFSET_END if defaults.get("auto.offset.reset") in _LATEST else OFFSET_BEGINNING
+        self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
+
+    @property
+    def removed(self) -> int:
+        """Number of records that Kafka removed before the source had read them, since it was made."""
+        return self._removed
 
     @property
     def address(self) -> str:
@@ -87,7 +106,9 @@ class KafkaSource:
         self._fault = None
         group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
-        self._consumer = consumer(self._config, group, settings, {"auto.offset.reset": "earliest"})
+        # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
+        self._consumer = consumer(self._config, group, settings | {"auto.offset.reset": "error"})
+        self._group = group
         self._look(first=True)
 
     def journal(self, stop: Event, while_full: Callable[[], None]) -> Journal:
@@ -134,6 +155,7 @@ class KafkaSource:
             self._consumer.close()
         self._consumer = self._journal = None
         self._topics = frozenset()
+        self._ids.clear()
 
     def _fill(self, timeout_seconds: float, now: float) -> None:
         """Reads the available records, and waits up to `timeout_seconds` for the first one."""
@@ -170,11 +192,14 @@ class KafkaSource:
         found = frozenset(name for name in names if self._is_wanted(name))
         if found and found != self._topics:
             _log.info("topics found", source=self._source.name, topics=sorted(found - self._topics)[:20])
-            self._opened().subscribe(sorted(found), on_revoke=self._on_revoke, on_lost=self._on_lost)
+            rebalancing = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
+            self._opened().subscribe(sorted(found), **rebalancing)
         elif not found and (first or self._topics):
             _log.warning("there is no such topic yet", source=self._source.name, wanted=self._source.destinations)
             self._opened().unsubscribe()
         self._topics = found
+        if self._ids:
+            self._check_ids(KafkaOffsets(self._config).topics(self._ids))
 
     def _is_wanted(self, name: str) -> bool:
         if name in self._own or name.startswith("__"):
@@ -199,7 +224,9 @@ class KafkaSource:
 
     def _commit(self, ends: Mapping[Place, int]) -> None:
         client = self._opened()
-        positions = [TopicPartition(topic, partition, at) for (topic, partition), at in ends.items()]
+        positions = [
+            TopicPartition(topic, partition, at, self._ids.get(topic, "")) for (topic, partition), at in ends.items()
+        ]
         if self._journal is not None and self._journal.begun:
             self._journal.move(positions, client.consumer_group_metadata())
             self._journal.commit()
@@ -210,6 +237,57 @@ class KafkaSource:
             except KafkaException as error:
                 raise self._translated(error.args[0], positions[0].topic) from error
         self._next.clear()
+
+    def _on_assign(self, client: Consumer, places: list[TopicPartition]) -> None:
+        """Handles new partitions: the source goes on at their committed offsets, or behind what Kafka has removed."""
+        try:
+            starts = self._starts(client, places)
+        except (KafkaUnavailableError, HardFailureError, NotConnectedError) as error:
+            self._fault = error if isinstance(error, HardFailureError) else NotConnectedError(str(error))
+            return
+        (client.incremental_assign if self._is_cooperative else client.assign)(starts)
+
+    def _starts(self, client: Consumer, places: list[TopicPartition]) -> list[TopicPartition]:
+        """The partitions with the offsets to begin at; raises NotConnectedError if a topic is another one."""
+        if not places:
+            return []
+        kafka, topics = KafkaOffsets(self._config), {place.topic for place in places}
+        try:
+            committed = committed_positions(client, places, _COMMITTED_SECONDS)
+        except KafkaException as error:
+            raise self._translated(error.args[0], "committed offsets") from error
+        now, starts = kafka.topics(topics), kafka.starts(topics)
+        self._ids |= {place.topic: place.metadata for place in committed if place.offset >= 0 and place.metadata}
+        self._check_ids(now)
+        self._ids |= {topic: each.id for topic, each in now.items()}
+        return [self._start(place, starts.get(place.topic, {}).get(place.partition, 0)) for place in committed]
+
+    def _start(self, committed: TopicPartition, start: int) -> TopicPartition:
+        """The partition with the offset to begin at. `start` is the first one that Kafka still has."""
+        topic, partition, offset = committed.topic, committed.partition, committed.offset
+        if 0 <= offset < start:
+            self._removed += start - offset
+            _log.error(
+                "records are gone before the source has read them",
+                source=self._source.name,
+                topic=topic,
+                partition=partition,
+                from_offset=offset,
+                to_offset=start - 1,
+                remedy="raise the retention of the topic",
+            )
+        return TopicPartition(topic, partition, self._begins_at if offset < 0 else max(offset, start))
+
+    def _check_ids(self, now: Mapping[str, TopicFacts]) -> None:
+        """Raises NotConnectedError if the position in a topic is that of another one of its name."""
+        for topic, before in self._ids.items():
+            if before and topic in now and now[topic].id not in ("", before):
+                raise NotConnectedError(
+                    f"topic '{topic}' was deleted and created again (Kafka's id is {now[topic].id} and was {before}), "
+                    "and the position of the source is of the former one. Restore that; or have the new one read from "
+                    "its beginning: stop the bridge, and call kafka-consumer-groups.sh --bootstrap-server "
+                    f"{self._config.bootstrap_servers} --group {self._group} --topic {topic} --delete-offsets"
+                )
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
         """Handles the revocation of partitions in a rebalance.
@@ -232,6 +310,10 @@ class KafkaSource:
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in MISSING | PASSING:
+            return
+        if error.code() in UNPLACED:
+            # A new connection begins where it can.
+            self._fault = NotConnectedError(f"Kafka has no record at the position of the source: {error.str()}")
             return
         if remedy(error) or is_fatal(error):
             self._fault = self._translated(error, str(self._source.name))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _END_TXN = 26
-"""Kafka's key of the request that ends a transaction (https://kafka.apache.org/protocol#The_Messages_EndTxn)."""
+"""Kafka's key of the request that ends a transaction, `EndTxn` of its protocol."""
 
 
 class KafkaBehindProxy(EmbeddedKafka):

@@ -1,11 +1,11 @@
-"""Backlog of a topology: whether the records that wait become more and more."""
+"""Trend of the lag of a topology: whether the records that wait become more and more."""
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import pairwise
 
-__all__ = ["Backlog"]
+__all__ = ["LagTrend"]
 
 _WINDOW_SECONDS = 20.0
 _RISES = 6
@@ -17,7 +17,7 @@ _LEAST_SECONDS = 60.0
 """A backlog that is processed in less time is no reason to worry."""
 
 
-class Backlog:
+class LagTrend:
     """Watch over the lag of a topology that runs; for one thread.
 
     It compares the least lag of windows of 20 s, so that batches and bursts do not count. A topology falls behind if
