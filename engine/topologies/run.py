@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from engine.delivery.back_off import BackOff
 from engine.errors import ServerEndedError, SetupError, UsageError
@@ -301,11 +301,13 @@ def _told_deaths(config: Config) -> Iterator[list[str]]:
     names: list[str] = []
     try:
         yield names
-    except (ServerEndedError, RuntimeError) as error:
+    except (ServerEndedError, RuntimeError, Py4JError) as error:
         said = "".join(Deaths(config, name).note() for name in names)
         if not said:
             raise
-        msg = f"{error}; {said}"
+        # A call that a JVM cuts off while it ends fails with nothing but its own name.
+        what = "Spark's Java process has ended" if isinstance(error, Py4JError) else error
+        msg = f"{what}; {said}"
         raise ServerEndedError(msg) from error
 
 

@@ -3,6 +3,7 @@ package jmsbridge.streams;
 import java.io.Serializable;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.math.BigInteger;
 import java.nio.ByteOrder;
 import java.util.stream.IntStream;
 import jmsbridge.serdes.UnfitValueException;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
@@ -103,6 +105,22 @@ final class RowCheck implements Serializable {
     }
   }
 
+  /** Number of a decimal type that fits its slot; getters fail for one with too many digits. */
+  private static final class ShortDecimal extends Slot {
+    private static final long serialVersionUID = 1L;
+    private final long limit;
+
+    ShortDecimal(int precision) {
+      limit = BigInteger.TEN.pow(precision).longValueExact();
+    }
+
+    @Override
+    String fault(byte[] in, int from, int length, int slot, int least) {
+      long number = word(in, slot);
+      return number > -limit && number < limit ? null : "%d has too many digits".formatted(number);
+    }
+  }
+
   /** Value whose slot has its offset and its size. */
   private static class Region extends Slot {
     private static final long serialVersionUID = 1L;
@@ -123,20 +141,29 @@ final class RowCheck implements Serializable {
     }
   }
 
-  /** Value whose size is limited. */
-  private static final class Sized extends Region {
+  private static final class Interval extends Region {
     private static final long serialVersionUID = 1L;
-    private final int least;
-    private final int most;
 
-    Sized(int least, int most) {
-      this.least = least;
-      this.most = most;
+    @Override
+    String fault(byte[] in, int from, int length) {
+      return length == INTERVAL_BYTES ? null : "%d bytes are no interval".formatted(length);
+    }
+  }
+
+  /** Number of a decimal type, most significant byte first. */
+  private static final class LongDecimal extends Region {
+    private static final long serialVersionUID = 1L;
+    private final BigInteger limit;
+
+    LongDecimal(int precision) {
+      limit = BigInteger.TEN.pow(precision);
     }
 
     @Override
     String fault(byte[] in, int from, int length) {
-      return length < least || length > most ? "%d bytes are no number or interval".formatted(length) : null;
+      boolean isNumber = length > 0 && length <= MOST_DECIMAL_BYTES
+          && new BigInteger(in, from, length).abs().compareTo(limit) < 0;
+      return isNumber ? null : "%d bytes are no decimal".formatted(length);
     }
   }
 
@@ -253,6 +280,10 @@ final class RowCheck implements Serializable {
     if (type instanceof UserDefinedType<?> user) {
       return slot(user.sqlType());
     }
+    if (type instanceof DecimalType decimal) {
+      int precision = decimal.precision();
+      return precision <= Decimal.MAX_LONG_DIGITS() ? new ShortDecimal(precision) : new LongDecimal(precision);
+    }
     if (UnsafeRow.isFixedLength(type)) {
       return type instanceof BooleanType ? new Flag() : null;
     }
@@ -265,11 +296,8 @@ final class RowCheck implements Serializable {
     if (type instanceof MapType map) {
       return new Entries(map);
     }
-    if (type instanceof DecimalType) {
-      return new Sized(1, MOST_DECIMAL_BYTES);
-    }
     if (type instanceof CalendarIntervalType) {
-      return new Sized(INTERVAL_BYTES, INTERVAL_BYTES);
+      return new Interval();
     }
     return type instanceof VariantType ? new Variant() : new Region();
   }
