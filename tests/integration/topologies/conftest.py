@@ -210,8 +210,9 @@ class TopologyBench:
         }
         consumer = Consumer({**settings, "isolation.level": "read_committed"})
         name, ended = f"{self.prefix}-{topic}", 0
-        consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-        while ended < PARTITIONS:
+        partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+        consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in partitions])
+        while ended < len(partitions):
             record = consumer.poll(10)
             assert record is not None, "no answer"
             if (error := record.error()) is not None:
