@@ -158,7 +158,7 @@ class JmsSinkConfig(SinkConfig):
 
     position_queue: str | None = key(
         "position-queue",
-        ValueKind("name", "the name of a queue", _parse_queue),
+        ValueKind("text", "the name of a queue", _parse_queue),
         "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
         "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
         default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",

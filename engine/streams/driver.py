@@ -71,6 +71,10 @@ class TopologyTestDriver:
 
     def __init__(self, topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter") -> None:
         """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`."""
+        if not isinstance(topology, Topology):
+            what = "None" if topology is None else f"a {type(topology).__name__}"
+            msg = f"the driver takes a topology, not {what}: what `builder.build()` returns"
+            raise TypeError(msg)
         self._topology = topology
         self._spark = spark
         self._on_failure = on_failure
@@ -105,7 +109,8 @@ class TopologyTestDriver:
     ) -> None:
         """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
-        `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka.
+        `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of a
+        name and bytes, such as `[("region", b"emea")]`.
 
         Raises:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from engine.streams import nodes
 from engine.streams.branches import Branches
+from engine.streams.guidance import Guided, check_aggregates, refuse_functions
 from engine.streams.nodes import Expression, Node, RowFunction, TextLanguage
 from engine.streams.python_functions import (
     BatchFunction,
@@ -40,7 +41,7 @@ from engine.streams.python_functions import (
 from engine.streams.row import Row
 from engine.streams.serdes import Key, KeyKind, Serde, binary, key_form
 from engine.streams.topology import Topology, TopologyError, faults_of
-from engine.streams.windows import Duration, Windows, milliseconds
+from engine.streams.windows import Duration, Windows, check_windows, milliseconds
 from routes.errors import BridgeError
 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
@@ -48,7 +49,7 @@ __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder",
 _Topic: TypeAlias = str | Column | RowFunction
 
 
-class StreamsBuilder:
+class StreamsBuilder(Guided):
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
     def __init__(self, name: str = "", *, language: TextLanguage | None = None, origin: str | None = None) -> None:
@@ -137,7 +138,7 @@ class StreamsBuilder:
             self._fault(name, "it takes a stream or table of another builder")
 
 
-class Stream:
+class Stream(Guided):
     """Stream: the records at one point of a topology that is being built."""
 
     def __init__(
@@ -167,6 +168,7 @@ class Stream:
 
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
         """The records with these fields instead of theirs, each an expression of the present fields."""
+        refuse_functions("map_values", name)
         name = self._builder._named(name, "map-values")
         stream, computed = self, dict(fields)
         for field, expression in fields.items():
@@ -406,7 +408,7 @@ class Stream:
         return builder._add(node, keyed_by=left._keyed_by)
 
 
-class GlobalTable:
+class GlobalTable(Guided):
     """Global table, for joins with streams by any expression; the streams need not be repartitioned."""
 
     def __init__(self, builder: StreamsBuilder, name: str) -> None:
@@ -414,7 +416,7 @@ class GlobalTable:
         self.name = name
 
 
-class Grouped:
+class Grouped(Guided):
     """Records of a stream by their keys; `windowed_by` groups them by windows of time as well."""
 
     def __init__(self, stream: Stream, windows: Windows | None = None) -> None:
@@ -422,10 +424,11 @@ class Grouped:
         self._windows = windows
 
     def windowed_by(self, windows: Windows) -> Grouped:
-        """The records of each key by windows of time."""
+        """The records of each key by windows of time; TypeError for what are none."""
+        check_windows(windows)
         return Grouped(self._stream, windows)
 
-    def count(self, *, name: str | None = None) -> Table:
+    def count(self, name: str | None = None) -> Table:
         """The number of records, in the field `count`."""
         return self._aggregate("count", {"count": "count(1)"}, name)
 
@@ -441,6 +444,7 @@ class Grouped:
         return self._aggregate("aggregate", columns, name)
 
     def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        check_aggregates(kind, columns, name)
         builder = self._stream._builder
         name = builder._named(name, kind)
         if not columns:
@@ -450,7 +454,7 @@ class Grouped:
         return builder._table(node, windows=self._windows)
 
 
-class Table:
+class Table(Guided):
     """Table: the latest value of each key, or of each key and window, and its changes."""
 
     def __init__(
@@ -472,6 +476,7 @@ class Table:
 
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Table:
         """The rows with these fields instead of theirs, each an expression of the present fields."""
+        refuse_functions("map_values", name)
         name = self._builder._named(name, "map-values")
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
@@ -571,14 +576,14 @@ class Table:
         return self._builder._table(joined, is_kept=False)
 
 
-class GroupedTable:
+class GroupedTable(Guided):
     """Rows of a table by groups other than their key."""
 
     def __init__(self, table: Table, key: Expression) -> None:
         self._table = table
         self._key = key
 
-    def count(self, *, name: str | None = None) -> Table:
+    def count(self, name: str | None = None) -> Table:
         """The number of rows of each group, in the field `count`."""
         return self._aggregate("count", {"count": "count(1)"}, name)
 
@@ -587,6 +592,7 @@ class GroupedTable:
         return self._aggregate("aggregate", columns, name)
 
     def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        check_aggregates(kind, columns, name)
         builder = self._table._builder
         name = builder._named(name, kind)
         kept = self._table._kept(name)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeAlias
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
+from engine.streams.expressions import parsed
 from engine.streams.python_functions import ProcessFunction, PythonFunction, TimerFunction
 from engine.streams.row import Row
-from engine.streams.serdes import ColumnSerde, Key, KeyForm, KeyKind, Serde, SerdeKind
+from engine.streams.serdes import ColumnSerde, Key, KeyForm, KeyKind, Serde, SerdeKind, check_serde
 from engine.streams.windows import Windows
 
 __all__ = [
@@ -68,13 +68,18 @@ Expression: TypeAlias = str | Column | RowFunction | PythonFunction
 
 
 def column_of(expression: Expression, row: Row) -> Column:
-    """The expression as a Column of the row; ValueError for a Python function where there can be none."""
+    """The expression as a Column of the row; ValueError for what is none, or a Python function where none can be."""
     if isinstance(expression, PythonFunction):
         msg = "a Python function cannot stand here: compute a field first, with map_values(f=python(…))"
         raise ValueError(msg)
     if isinstance(expression, str):
-        return F.expr(expression)
-    return expression if isinstance(expression, Column) else expression(row)
+        return parsed(expression)
+    found = expression(row) if callable(expression) and not isinstance(expression, Column) else expression
+    if not isinstance(found, Column):
+        what = "a function returns" if callable(expression) else "this is"
+        msg = f"{what} {found!r}, and not a Column: write text of Spark SQL, or F.lit({found!r}) for a constant"
+        raise ValueError(msg)
+    return found
 
 
 class RecordCondition(ABC):
@@ -139,6 +144,10 @@ class SourceNode(Node):
     topic: str = ""
     value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
     key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for values in a form that is no serde."""
+        check_serde(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +348,10 @@ class SinkNode(Node):
     """Form of the keys; None: as they are, structs as JSON."""
     is_compacted: bool = field(default=False, kw_only=True)
     """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for values in a form that is no serde."""
+        check_serde(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ through all nodes at once, in the task that has read it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
@@ -20,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.streams.expressions import ExpressionError
 from engine.streams.nodes import (
     SHOWN,
     Aggregate,
@@ -59,7 +62,7 @@ from engine.streams.topology import Topology, TopologyError
 from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -134,14 +137,29 @@ def plan(
     path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
     java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
     planner = _Planner(topology, spark, java, registry, pinned)
-    for node in topology.nodes:
-        try:
-            planner.add(node)
-        except (*JVM_ERRORS, ValueError) as error:
-            raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
-        if isinstance(node, SHOWN):
-            planner.show(node)
+    with _without_logs():
+        for node in topology.nodes:
+            try:
+                planner.add(node)
+            except (*JVM_ERRORS, ValueError) as error:
+                raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
+            if isinstance(node, SHOWN):
+                planner.show(node)
     return Program(topology, java, dead_letters, planner.versions)
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Keeps PySpark from printing the errors that it raises, with their stacks, before the message to the user."""
+    loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    before = [each.disabled for each in loggers]
+    for each in loggers:
+        each.disabled = True
+    try:
+        yield
+    finally:
+        for each, was in zip(loggers, before, strict=True):
+            each.disabled = was
 
 
 class _Planner:
@@ -328,7 +346,7 @@ class _Planner:
         return list(self._java.fieldNames(node))
 
     def _aggregates(self, columns: Mapping[str, str | Column]) -> Any:
-        made = (F.expr(each) if isinstance(each, str) else each for each in columns.values())
+        made = (column_of(each, self._row()) for each in columns.values())
         return self._list(each.alias(name)._jc for name, each in zip(columns, made, strict=True))
 
     def _column(self, expression: Expression) -> Any:
@@ -386,6 +404,8 @@ def is_outage(error: BaseException | None) -> bool:
 
 def reason_of(error: Exception) -> str:
     """The text of an error, without Java's classes and Spark's plan."""
+    if isinstance(error, ExpressionError):
+        return str(error)
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage()).splitlines()[0]
     return str(error).splitlines()[0]

@@ -10,7 +10,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from pyspark import cloudpickle
 
@@ -78,6 +78,13 @@ class InputRecord(NamedTuple):
     """Where it was read, with `partition` and `offset`; None if it comes of several records."""
     partition: int
     offset: int
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raises AttributeError that says how a field is written."""
+        text = f"a record has no '{name}'"
+        if not name.startswith("_"):
+            text += f': a field is written record.value["{name}"]'
+        raise AttributeError(text, name=name, obj=self)
 
 
 class ProcessorContext:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
@@ -145,6 +145,13 @@ class Row:
             raise TypeError(f"a row's key, value, headers and trail can be replaced, not {', '.join(sorted(unknown))}")
         fields: dict[str, Any] = dict(changes)
         return replace(self, **fields)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raises AttributeError that says how a field is written."""
+        text = f"a row has no '{name}'"
+        if not name.startswith("_"):
+            text += f": a field of the value is written row[{json.dumps(name)}]"
+        raise AttributeError(text, name=name, obj=self)
 
     def __getitem__(self, field: str) -> Column:
         """A field of the record's value, where the topology has given its values fields."""

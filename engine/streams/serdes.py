@@ -11,7 +11,19 @@ from pyspark.sql import functions as F
 
 from engine.streams.schema_serdes import SchemaSerde
 
-__all__ = ["ColumnSerde", "Key", "KeyForm", "KeyKind", "Serde", "SerdeKind", "binary", "json", "key_form", "text"]
+__all__ = [
+    "ColumnSerde",
+    "Key",
+    "KeyForm",
+    "KeyKind",
+    "Serde",
+    "SerdeKind",
+    "binary",
+    "check_serde",
+    "json",
+    "key_form",
+    "text",
+]
 
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timeZone": "UTC"}
 """Timestamps in JSON are those of ISO 8601, in UTC."""
@@ -95,4 +107,36 @@ def key_form(given: Key) -> KeyForm:
         return given
     if isinstance(given, ColumnSerde):
         return given if given.kind is SerdeKind.JSON else KeyKind(given.kind)
-    return KeyKind(given)
+    if given in set(KeyKind):
+        return KeyKind(given)
+    kinds = ", ".join(f"{kind.value!r}" for kind in KeyKind)
+    msg = f'key={_shown(given)} is no form of keys: write {kinds}, json("a int, …"), avro(…) or protobuf(…)'
+    raise ValueError(msg)
+
+
+def check_serde(given: object) -> None:
+    """Raises TypeError if the form of a topic's values is no serde; None is one that is left out."""
+    if given is not None and not isinstance(given, ColumnSerde | SchemaSerde):
+        instead = _INSTEAD.get(given) if isinstance(given, str) else None
+        if instead is None:
+            is_fields = isinstance(given, str) and " " in given
+            instead = f"json({given!r})" if is_fields else _INSTEAD.get(getattr(given, "__name__", ""), _SERDES)
+        msg = f"the form of values is a serde, not {_shown(given)}: write value={instead}"
+        raise TypeError(msg)
+
+
+_SERDES = 'json("a int, …"), text(), binary(), avro(…) or protobuf(…)'
+_INSTEAD = {
+    "json": 'json("a int, …")',
+    "text": "text()",
+    "string": "text()",
+    "bytes": "binary()",
+    "binary": "binary()",
+    "avro": "avro(…)",
+    "protobuf": "protobuf(…)",
+}
+"""Serdes by the names that may be written for them."""
+
+
+def _shown(given: object) -> str:
+    return f"the function {getattr(given, '__name__', given)}" if callable(given) else repr(given)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-__all__ = ["Duration", "SessionWindows", "SlidingWindows", "TimeWindows", "Windows", "milliseconds"]
+__all__ = [
+    "Duration",
+    "SessionWindows",
+    "SlidingWindows",
+    "TimeWindows",
+    "Windows",
+    "check_windows",
+    "milliseconds",
+]
 
 Duration: TypeAlias = "str | timedelta"
 """A length of time: a timedelta, or text such as "10 s", "500 ms", "1 minute" or "2 hours"."""
@@ -102,3 +110,15 @@ class SessionWindows:
 
 
 Windows: TypeAlias = TimeWindows | SlidingWindows | SessionWindows
+
+
+def check_windows(given: object) -> None:
+    """Raises TypeError for what are no windows, such as their length alone."""
+    if isinstance(given, TimeWindows | SlidingWindows | SessionWindows):
+        return
+    size = f'"{given}"' if isinstance(given, str) else repr(given) if isinstance(given, timedelta) else '"1 minute"'
+    shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+    msg = (
+        f"windowed_by takes windows, not {shown}: TimeWindows.of({size}), SlidingWindows.of(…) or SessionWindows.of(…)"
+    )
+    raise TypeError(msg)

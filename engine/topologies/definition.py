@@ -63,7 +63,8 @@ def read(name: str) -> Topology:
         msg = f"'{name}' fails: {_where(error)}"
         raise UsageError(msg) from error
     if not isinstance(topology, Topology):
-        msg = f"'{name}' returns {type(topology).__name__}: end it with `return builder.build()`"
+        what = "None" if topology is None else f"a {type(topology).__name__}"
+        msg = f"'{name}' returns {what}, not a topology: end it with `return builder.build()`"
         raise UsageError(msg)
     return topology
 
@@ -71,6 +72,8 @@ def read(name: str) -> Topology:
 def _where(error: Exception) -> str:
     """The error with file and line of the user's code."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if "site-packages" not in each.filename and "importlib" not in each.filename]
+    ours = str(Path(__file__).parents[1])
+    others = ("site-packages", "importlib", "<string>", ours)
+    own = [each for each in frames if not any(other in each.filename for other in others)]
     last = (own or list(frames))[-1]
     return f"{last.filename}:{last.lineno}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

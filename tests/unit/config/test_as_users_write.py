@@ -37,7 +37,7 @@ def test_a_source_of_any_system_takes_no_destination_with_slashes(system: str) -
     ("target", "column", "hint"),
     [
         ("stomp:queue://orders", 26, "write stomp:queue/orders"),
-        ("stomp:topic://eu.${msg.header.region}", 26, "write stomp:topic/eu.${msg.header.region}"),
+        ("stomp:topic://orders-${msg.header.region}", 26, "write stomp:topic/orders-${msg.header.region}"),
         ("stomp:temp-queue:///a", 26, "write stomp:queue/a"),
         ("nats:topic://orders", 25, "write nats:orders"),
         ("kafka:queue://orders", 26, "write kafka:orders"),

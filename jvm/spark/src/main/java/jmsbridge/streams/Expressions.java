@@ -7,8 +7,11 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataTypes;
@@ -30,7 +33,25 @@ final class Expressions {
   /** Projection of a record with these fields to the columns. */
   static Projection projection(SparkSession session, StructType fields, KeyKind key, List<Column> columns) {
     Dataset<Row> frame = frame(session, fields, key);
-    return projection(frame, key, frame.select(columns.toArray(Column[]::new)));
+    org.apache.spark.sql.Dataset<Row> selected = frame.select(columns.toArray(Column[]::new));
+    checkRecordByRecord(((Dataset<Row>) selected).queryExecution().analyzed());
+    return projection(frame, key, selected);
+  }
+
+  /** Refuses what Spark computes of several records, or into several, where each record is computed by itself. */
+  private static void checkRecordByRecord(LogicalPlan plan) {
+    if (plan instanceof Aggregate) {
+      throw new IllegalArgumentException(
+          "an aggregate such as sum belongs in aggregate(...), behind group_by or group_by_key");
+    }
+    if (plan instanceof Window) {
+      throw new IllegalArgumentException(
+          "a window function sees one record alone here: use windowed_by and aggregate(...)");
+    }
+    if (plan instanceof Generate) {
+      throw new IllegalArgumentException("explode makes several records of one: use flat_map");
+    }
+    CollectionConverters.asJava(plan.children()).forEach(Expressions::checkRecordByRecord);
   }
 
   /** Projection of a record with keys of a kind to what is selected of a frame of such records. */
