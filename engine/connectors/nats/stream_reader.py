@@ -3,8 +3,8 @@
 Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always
 requested ahead. A message is open until it is acknowledged. While it waits for the journal, its ack_wait is extended
 (`+WPI`); when the connection is closed, it is returned (`-NAK`), so that the server redelivers it at once and not after
-ack_wait. A message that the server delivers to the same connection again is not handed over twice, whatever its count of
-deliveries: where redelivered messages meet new ones, a server may deliver one message with count 2 and then with count 1.
+ack_wait. A message that the server delivers to the same connection again is not handed over twice, whatever its count
+of deliveries: where redelivered messages meet new ones, a server may deliver one with count 2 and then with count 1.
 """
 
 from __future__ import annotations

@@ -118,6 +118,8 @@ class StompTraits:
     """Header of messages from the clients whose bodies may be hidden; empty: those of every client may be."""
     garbles_maps: bool = False
     """Map messages of some entries come as texts that begin with NUL."""
+    hangs_up: str = ""
+    """Possible cause and remedy, for users, if the broker hangs up right behind acknowledgements; empty: not known."""
     foreign_type: str = ""
     """Value of the header `type` of messages whose bodies have the encoding of another protocol; empty: there are
     none."""
@@ -186,6 +188,8 @@ TRAITS: Mapping[Product, StompTraits] = {
         spelled_reply=_classic_path,
         durable={"activemq.subscriptionName": "{subscription}.{topic}"},
         transformation="jms-xml",
+        hangs_up="it does so at the acknowledgement of a message that came by AMQP; read such a queue with type=amqp "
+        "or type=jms",
         absent_delivery_mode="NON_PERSISTENT",
         sends_modified_utf8=True,
         hides_bodies=True,

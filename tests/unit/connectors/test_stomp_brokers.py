@@ -515,6 +515,49 @@ def test_a_message_that_came_to_rabbitmq_by_amqp_1_is_not_taken_as_it_is(
     )
 
 
+@pytest.mark.parametrize(
+    ("malformed", "says", "acknowledged"),
+    [
+        (
+            b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\nfonts:Arial\r\nBold\r",
+            "without a colon: 'Bold'",
+            True,
+        ),
+        (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\ncontent-length:ten", "is no number: 'ten'", True),
+        (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\ncontent-length:2", "after its 2 bytes", True),
+        (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\na:\\t", "an unknown escape", True),
+        (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\na:\xff", "that is not UTF-8", True),
+        (b"ack:9\nmessage-id:1\nsubscription:1", "without the header destination", True),
+        (b"ack:9\nmessage-id:1\ndestination:/queue/a", "without the header subscription", True),
+        (b"ack:9\nsubscription:1\ndestination:/queue/a", "without the header message-id", True),
+        (b"message-id:1\nsubscription:1\ndestination:/queue/a", "cannot be acknowledged", False),
+        (b"ack:\nmessage-id:1\nsubscription:1\ndestination:/queue/a", "cannot be acknowledged", False),
+    ],
+)
+@pytest.mark.parametrize("mode", ["individual", "cumulative"])
+def test_a_malformed_frame_is_one_unreadable_message(
+    opened: Callable[..., tuple[StompSource, Broker]], malformed: bytes, says: str, acknowledged: bool, mode: str
+) -> None:
+    sound = b"MESSAGE\nack:10\nmessage-id:2\nsubscription:1\ndestination:/queue/a\n\nnext\0"
+    frames = [b"MESSAGE\n" + malformed + b"\n\nbody\0", sound]
+    source, broker = opened("other", f"acknowledge={mode}", frames=frames)
+
+    first, after = source.receive(5), source.receive(5)
+    assert first is not None
+    assert after is not None
+    source.acknowledge([first.token])
+    source.acknowledge([after.token])
+    source.close()
+
+    assert first.fault is not None
+    assert says in first.fault
+    assert (first.message.body, first.message.body_type) == (b"body", "bytes")
+    assert first.message.headers["JMSDestination"] == "queue:a"
+    assert (after.message.body, after.fault) == (b"next", None)
+    assert (b"ACK\nid:9\n" in broker.heard) is acknowledged
+    assert b"ACK\nid:10\n" in broker.heard
+
+
 def test_another_broker_is_not_asked_to_convert(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
     _, broker = opened(RABBITMQ_SAYS, "convert-bodies=true")
 
@@ -532,6 +575,21 @@ def test_a_message_without_an_id_gets_one_by_its_content_only_on_request(
     assert delivery is not None
     found = delivery.message.headers.get("JMSMessageID")
     assert found is None if prefix is None else (found is not None and found.startswith(prefix))
+
+
+@pytest.mark.parametrize(("server", "is_known"), [(CLASSIC_SAYS, True), (ARTEMIS_SAYS, False)])
+def test_a_broker_that_hangs_up_behind_an_acknowledgement_gets_the_known_cause(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, is_known: bool
+) -> None:
+    message = b"MESSAGE\nsubscription:1\nmessage-id:1\nack:1\ndestination:/queue/a\ncontent-length:1\n\nx\0"
+    source, _ = opened(server, frames=[message], hangs_up=True)
+    delivery = source.receive(5)
+    assert delivery is not None
+
+    with pytest.raises(NotConnectedError) as caught:
+        until(lambda: source.acknowledge([delivery.token]) is not None, 10, "the write fails")
+
+    assert ("a message that came by AMQP; read such a queue with type=amqp" in str(caught.value)) is is_known
 
 
 def test_what_the_broker_said_before_is_why_nothing_can_be_acknowledged(
