@@ -10,9 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
@@ -33,13 +31,14 @@ from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import TranslationError, Translator, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED
+from engine.connectors.content_id import new_message_id
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "is_made_up", "new_message_id"]
+__all__ = ["JmsMappingInbound", "TransformError"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -53,9 +52,6 @@ _NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
-_MADE_UP = f"ID:{uuid4()}:"
-"""Beginning of the message ids that this process makes up."""
-_ID_NUMBERS = count(1)
 
 
 class TransformError(ValueError):
@@ -342,13 +338,3 @@ def _user(draft: _Draft, user: bytes) -> None:
         draft.fields["JMSXUserID"] = user.decode()
     except UnicodeDecodeError:
         draft.fault("JMSXUserID", f"binary {user[:100].hex()}")
-
-
-def new_message_id() -> str:
-    """Returns a new, globally unique JMSMessageID."""
-    return f"{_MADE_UP}{next(_ID_NUMBERS)}"
-
-
-def is_made_up(message_id: str | None) -> bool:
-    """Returns True if an id is one of `new_message_id` in this process."""
-    return message_id is not None and message_id.startswith(_MADE_UP)

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.amqp.encoded_edits import shortened
-from engine.connectors.amqp.inbound import is_made_up
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
-from engine.connectors.content_id import content_id
+from engine.connectors.content_id import content_id, is_made_up
 from engine.connectors.features import Feature, is_topic, refusal, require
 from engine.connectors.jms import Identity, client_id_of
 from engine.message import BodyType, Message

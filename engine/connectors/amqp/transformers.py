@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, new_message_id
+from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError
 from engine.connectors.amqp.outbound import JmsMappingOutbound
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.base import RefusedError
+from engine.connectors.content_id import new_message_id
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 import structlog
 
 from engine.connectors.base import Delivery, NotConnectedError, Redelivery
-from engine.connectors.content_id import content_id
+from engine.connectors.content_id import identified
 from engine.connectors.features import require
 from engine.connectors.jms import Identity, client_id_of
 from engine.connectors.stomp.frames import escape
@@ -123,9 +123,8 @@ class StompSource:
         elif (foreign := self._session.traits.foreign_type) and frame.headers.get("type") == foreign:
             fault = f"the body is in the encoding of {foreign}, as its sender sent it; read the queue with type=amqp"
             message = replace(message, body_type=BodyType.BYTES)
-        if self._source.identity is Identity.CONTENT and "JMSMessageID" not in message.headers:
-            message = replace(message, headers={"JMSMessageID": content_id(message), **message.headers})
-        return Delivery(message, (subscription, ack), size, fault)
+        message, has_own_id = identified(message, by_content=self._source.identity is Identity.CONTENT)
+        return Delivery(message, (subscription, ack), size, fault, has_own_id)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Sends an ACK frame for each delivery, or for the last of each subscription if cumulative, in one write."""
