@@ -146,6 +146,8 @@ class StompTraits:
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
     """An ERROR about a message has its receipt-id."""
+    refusals: re.Pattern[str] | None = None
+    """Beginnings of errors about a message or its destination that no other try can change; None: not known."""
     origin: str = ORIGIN
     """Header of SEND for the bridges that a message has passed."""
     names: re.Pattern[str] | None = None
@@ -188,6 +190,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         spelled_reply=_classic_path,
         durable={"activemq.subscriptionName": "{subscription}.{topic}"},
         transformation="jms-xml",
+        refusals=re.compile("User .{0,200} is not authorized to "),
         hangs_up="it does so at the acknowledgement of a message that came by AMQP; read such a queue with type=amqp "
         "or type=jms",
         absent_delivery_mode="NON_PERSISTENT",
@@ -224,6 +227,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         with_non_persistent={"durable": "true"},
         marks_bytes=True,
         errors_name_messages=False,
+        refusals=re.compile("(?:access_refused|not_found|precondition_failed|Invalid destination|Unknown destination)"),
         # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
         commands=re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),
