@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from nats.errors import NoRespondersError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection
     from engine.connectors.nats.settings import NatsSourceConfig
 
-__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "ensure_consumer", "ensure_stream"]
+__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "delivery_limit", "ensure_consumer", "ensure_stream"]
 
 API = "$JS.API"
 
@@ -85,6 +85,13 @@ class Consumer:
     max_expires_seconds: float | None
 
 
+class DeliveryLimit(NamedTuple):
+    """Limit of deliveries of a consumer, by which messages are lost, as texts for users."""
+
+    found: str
+    remedy: str
+
+
 def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Sends a request to `$JS.API.<subject>` and returns the JSON object of the reply.
 
@@ -135,7 +142,7 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
             consumer cannot be used by a source.
         NotConnectedError: JetStream is not ready, or the connection is lost.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
+    name = _consumer_name(source, bridge_id)
     key = f"source.{source.name}.stream"
     where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
     try:
@@ -147,6 +154,8 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
         raise _translated(error, source, where, key) from error
     config = _object(connection, found, "config")
     _check_consumer(config, source, name, where)
+    if limit := _limited(config, source, name):
+        _log.warning(limit.found, source=source.name, consumer=name, remedy=limit.remedy)
     return Consumer(
         name,
         str(found.get("created", "")),
@@ -154,6 +163,37 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
         _number(config, "max_batch") or None,
         _number(config, "max_bytes") or None,
         _number(config, "max_expires") / _NANOSECONDS or None,
+    )
+
+
+def delivery_limit(connection: Connection, source: NatsSourceConfig, bridge_id: str) -> DeliveryLimit | None:
+    """Returns the limit of deliveries of the source's consumer; None if it has none, or does not exist yet.
+
+    Raises:
+        NotConnectedError: no reply in time, or the connection is lost.
+    """
+    name = _consumer_name(source, bridge_id)
+    try:
+        found = _find(connection, source, name)
+    except (ApiError, NoRespondersError):
+        # The source itself says what is wrong with the stream.
+        return None
+    return None if found is None else _limited(_object(connection, found, "config"), source, name)
+
+
+def _consumer_name(source: NatsSourceConfig, bridge_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
+
+
+def _limited(config: Mapping[str, Any], source: NatsSourceConfig, name: str) -> DeliveryLimit | None:
+    most = _number(config, "max_deliver")
+    if not most:
+        return None
+    times = "once" if most == 1 else f"{most} times"
+    return DeliveryLimit(
+        f"consumer '{name}' of stream '{source.stream}' delivers a message {times} at most (max_deliver): each kill of "
+        "the bridge or outage of Kafka counts, and then the message never comes again",
+        f"remove the limit: nats consumer edit {source.stream} {name} --max-deliver=-1",
     )
 
 

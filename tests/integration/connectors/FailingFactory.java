@@ -69,7 +69,7 @@ public class FailingFactory extends ActiveMQConnectionFactory {
             } catch (InvocationTargetException error) {
                 throw error.getCause();
             }
-            if (found instanceof TextMessage text && text.getText().startsWith("foreign")) {
+            if (method.getName().equals("receive") && found instanceof TextMessage text && text.getText().startsWith("foreign")) {
                 throw new JMSException("this is not a message of this client");
             } else if (found instanceof Session session) {
                 return throwing(Session.class, session);

@@ -6,9 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.nats.jetstream import ApiError, _overlap, acknowledged, ensure_consumer, ensure_stream
+from engine.connectors.nats.jetstream import (
+    ApiError,
+    _overlap,
+    acknowledged,
+    delivery_limit,
+    ensure_consumer,
+    ensure_stream,
+)
 from engine.connectors.nats.settings import NatsSourceConfig
 from engine.connectors.nats.stream_reader import StreamReader, _lines, _place
 from engine.connectors.nats.system import SYSTEM
@@ -66,6 +74,32 @@ def test_a_consumer_of_another_form_does_not_end_the_source() -> None:
     for reply in ({}, {"config": None}, {"config": []}):
         with pytest.raises(NotConnectedError, match="JetStream answers without an object 'config'"):
             ensure_consumer(server(reply), SOURCE, "b")
+
+
+@pytest.mark.parametrize(
+    ("most", "says"), [(-1, None), (0, None), (1, "a message once at"), (5, "a message 5 times at")]
+)
+def test_a_consumer_with_a_limit_of_deliveries_is_told_with_the_remedy(most: int, says: str | None) -> None:
+    config = {"subjects": ["a"], "ack_policy": "explicit", "durable_name": "b-s", "filter_subject": "a"}
+    reply = {"config": config | {"max_deliver": most}}
+
+    limit = delivery_limit(server(reply), SOURCE, "b")
+    with capture_logs() as logs:
+        ensure_consumer(server(reply), SOURCE, "b")
+
+    told = [each["event"] for each in logs if each["log_level"] == "warning"]
+    if says is None:
+        assert (limit, told) == (None, [])
+    else:
+        assert limit is not None
+        assert says in limit.found
+        assert limit.remedy == "remove the limit: nats consumer edit S b-s --max-deliver=-1"
+        assert told == [limit.found]
+
+
+def test_a_consumer_that_is_not_there_yet_has_no_limit() -> None:
+    for code in (10014, 10059):
+        assert delivery_limit(server({"error": {"code": 404, "err_code": code}}), SOURCE, "b") is None
 
 
 def test_a_stream_list_of_another_form_names_no_stream() -> None:
