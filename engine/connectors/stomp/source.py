@@ -70,6 +70,8 @@ class StompSource:
         )
         self._kinds: dict[str, str] = {}
         self._cumulative = False
+        self._told: set[str] = set()
+        """Destinations of durable subscriptions of whose selector the log has told."""
         self._acknowledged_at = -math.inf
 
     @property
@@ -220,6 +222,20 @@ class StompSource:
         )
         return message, fault
 
+    def _tell_of_selector(self, destination: str, queue: str) -> None:
+        """Says once that the broker keeps the first selector of a durable subscription, since it does not say so."""
+        if not queue or destination in self._told:
+            return
+        self._told.add(destination)
+        _log.warning(
+            "the broker keeps the selector with which it made the durable subscription; if it was another one, stop "
+            "the bridge and delete the queue when no messages wait in it",
+            source=self._source.name,
+            destination=destination,
+            queue=queue,
+            selector=self._source.selector or "none",
+        )
+
     def _subscribe(self, number: str, destination: str) -> None:
         kind, _, name = destination.partition(":")
         traits = self._session.traits
@@ -234,6 +250,7 @@ class StompSource:
             # A durable name belongs to one topic.
             names = {"client_id": self._client_id, "subscription": self._source.subscription, "topic": name}
             headers |= {header: text.format_map(names) for header, text in traits.durable.items()}
+            self._tell_of_selector(destination, traits.keeps_selector.format_map(names))
         self._kinds[number] = kind
         ack = "client" if self._cumulative else "client-individual"
         self._session.connection.subscribe(traits.spelled(kind, name), number, ack=ack, headers=headers)

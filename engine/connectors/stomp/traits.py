@@ -95,6 +95,9 @@ class StompTraits:
     """Further headers of each SUBSCRIBE."""
     durable: Mapping[str, str] = field(default_factory=lambda: _DURABLE)
     """Headers of the SUBSCRIBE of a durable subscription: `{client_id}`, `{subscription}`, `{topic}` are filled in."""
+    keeps_selector: str = ""
+    """Name of the queue of a durable subscription, where the broker keeps the selector with which it was created,
+    whatever a later SUBSCRIBE says; filled in as `durable`. Empty: a new selector takes the place of the old one."""
     acknowledges_one: bool = True
     """The broker takes `client-individual`; else the source acknowledges cumulatively."""
     transformation: str = ""
@@ -173,6 +176,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         kinds=_ROUTING,
         # No limit to unacknowledged messages on their way; TCP limits these.
         subscribe={"consumer-window-size": "-1"},
+        keeps_selector="{client_id}.{subscription}.{topic}",
         # From messages that arrived by AMQP.
         native_id="NATIVE_MESSAGE_ID",
         plain_body=PlainBody.LENGTH_FIRST,

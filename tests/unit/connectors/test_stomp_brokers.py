@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from engine.connectors.base import NotConnectedError, Outgoing, RefusedError
 from engine.connectors.content_id import content_id
@@ -333,6 +334,18 @@ def test_a_durable_subscription_is_asked_for_in_the_brokers_words(
 
     fixed = {"id": "1", "ack": "client" if server == OPENMQ_SAYS else "client-individual", "receipt": "subscribed-1"}
     assert found == expected | fixed
+
+
+@pytest.mark.parametrize(("server", "is_told"), [(ARTEMIS_SAYS, True), (CLASSIC_SAYS, False)])
+def test_a_selector_that_the_broker_keeps_is_told_with_the_queue_to_delete(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, is_told: bool
+) -> None:
+    with capture_logs() as logs:
+        opened(server, "destinations=topic:prices", "subscription=keep", "selector=region = 'emea'")
+        opened(server, "destinations=topic:prices", "selector=region = 'emea'")
+
+    told = [(each["queue"], each["selector"]) for each in logs if "queue" in each]
+    assert told == [("b.s.keep.prices", "region = 'emea'")] * is_told
 
 
 def test_openmq_gets_cumulative_acknowledgements(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
