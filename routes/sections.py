@@ -145,8 +145,8 @@ class RoutingConfig:
         "routing.on-soft-failure",
         choice(Policy),
         "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
-        "log and dead-letter it. A message that its source cannot read, or that the system behind a sink refuses, "
-        "never stops the bridge: with `stop` it becomes a dead letter.",
+        "log and dead-letter it. With `stop`, one message of one sender can stop the bridge. A message that its source "
+        "cannot read, or that the system behind a sink refuses, never does: with `stop` it becomes a dead letter.",
         default="stop",
     )
     on_unmatched: Unmatched = key(

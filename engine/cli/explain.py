@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from engine.cli.options import (
 from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
 from engine.explain.explanation import result, rows
+from engine.jms_values import shown
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
 from engine.trace_context import traced
@@ -172,6 +174,7 @@ def _trace_lines(label: str, trace: Trace) -> list[str]:
 def _trace_json(trace: Trace) -> dict[str, Any]:
     return {
         "text": trace.text,
-        "value": trace.value,
+        # JSON has no number that is not finite, and null stands for an unknown value.
+        "value": shown(trace.value) if isinstance(trace.value, float) and not isfinite(trace.value) else trace.value,
         "parts": [_trace_json(part) for part in trace.parts],
     }

@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from engine.connectors.base import RefusedError
 
-__all__ = ["kind_and_name", "parsed"]
+__all__ = ["is_pattern", "kind_and_name", "parsed"]
 
+_WILDCARDS = re.compile(r"(?:.*\.)?[*#>](?:\..*)?", re.DOTALL)
+"""Names with a word that stands for others: `*`, `#` of Artemis and Broker-J, `>` of ActiveMQ Classic."""
 _ADDRESS = re.compile(r"/?(queue|topic)(?:://|[/:])(.+)", re.DOTALL)
 
 
@@ -20,6 +22,11 @@ def parsed(address: str) -> tuple[str, str] | None:
     """
     found = _ADDRESS.fullmatch(address)
     return (found[1], found[2]) if found else None
+
+
+def is_pattern(destination: str) -> bool:
+    """Returns True if a destination, such as `topic:orders.#`, stands for several queues or topics."""
+    return _WILDCARDS.fullmatch(destination.partition(":")[2]) is not None
 
 
 def kind_and_name(address: str) -> tuple[str, str]:

@@ -39,6 +39,7 @@ __all__ = [
     "JmsSourceConfig",
     "check_subscription",
     "client_id_of",
+    "identity",
     "jms_addresses",
     "selector",
 ]
@@ -134,6 +135,18 @@ def selector() -> Any:
     )
 
 
+def identity() -> Any:
+    """Declares the key `identity` of sources."""
+    return key(
+        "identity",
+        choice(Identity),
+        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
+        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
+        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
+        default="message-id",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class JmsSourceConfig(JmsConfig, SourceConfig):
     """Settings of a source at a JMS broker; destinations are `queue:NAME` or `topic:NAME`."""
@@ -142,14 +155,7 @@ class JmsSourceConfig(JmsConfig, SourceConfig):
     """JMS selector that the broker applies."""
     subscription: str | None = subscription()
     """Name of the durable subscription on topics; None: not durable."""
-    identity: Identity = key(
-        "identity",
-        choice(Identity),
-        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
-        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
-        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
-        default="message-id",
-    )
+    identity: Identity = identity()
 
 
 @dataclass(frozen=True, kw_only=True)

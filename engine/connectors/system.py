@@ -72,6 +72,13 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         """
         raise NotImplementedError
 
+    def doubts(self, config: Config, broker: BrokerT) -> Iterator[tuple[str, str]]:
+        """Yields what at the system of a source or sink may lose messages, with the remedy, for `jms-bridge doctor`.
+
+        Connects as `check_connection` does, and raises as it does.
+        """
+        yield from ()
+
     def check_listener(self, broker: BrokerT) -> None:
         """Checks the files of a source or sink that listens itself; raises BridgeError if it could not start."""
 

@@ -16,6 +16,9 @@ __all__ = ["BackOff", "Connecting"]
 
 _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
+_CONFIRMED_SECONDS = 5.0
+"""Time for which a connection has to last behind an acknowledgement before that counts as taken. Most systems confirm
+no acknowledgement, and some hang up at one: at the same message on each connection."""
 _REFUSED_SECONDS = 30.0
 """Shortest wait after a system has refused what the configuration asks of it."""
 
@@ -27,17 +30,23 @@ class BackOff:
         self._clock = clock
         self._next_seconds = _FIRST_BACK_OFF_SECONDS
         self._connected_since: float | None = None
+        self._acknowledged_since: float | None = None
 
     def next(self, at_least_seconds: float | None = None) -> float:
         """Returns the seconds to wait after another failure, no less than `at_least_seconds`.
 
         The wait is between half the current step and the whole step. The step doubles with each call. It starts again
-        at 0.5 seconds if the last connection lasted longer than 30 seconds.
+        at 0.5 seconds if the last connection lasted longer than 30 seconds, or than 5 seconds behind its first
+        acknowledgement.
         """
         now = self._clock()
-        if self._connected_since is not None and now - self._connected_since > _LONGEST_BACK_OFF_SECONDS:
-            self.reset()
-        self._connected_since = None
+        for since, seconds in (
+            (self._connected_since, _LONGEST_BACK_OFF_SECONDS),
+            (self._acknowledged_since, _CONFIRMED_SECONDS),
+        ):
+            if since is not None and now - since > seconds:
+                self.reset()
+        self._connected_since = self._acknowledged_since = None
         wait = self._next_seconds * random.uniform(0.5, 1.0)  # noqa: S311 # no secret depends on it
         self._next_seconds = min(self._next_seconds * 2, _LONGEST_BACK_OFF_SECONDS)
         return max(wait, at_least_seconds or 0.0)
@@ -49,8 +58,13 @@ class BackOff:
         """
         self._connected_since = self._clock()
 
+    def acknowledged(self) -> None:
+        """Notes that a source has acknowledged messages; the wait shrinks only if the connection outlives that."""
+        if self._acknowledged_since is None:
+            self._acknowledged_since = self._clock()
+
     def reset(self) -> None:
-        """Makes the next wait short, since the connection works."""
+        """Makes the next wait short, since the system has confirmed that it has taken something."""
         self._next_seconds = _FIRST_BACK_OFF_SECONDS
 
 

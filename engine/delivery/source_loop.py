@@ -195,7 +195,7 @@ class SourceLoop:
     def _steps(self, pipeline: IngressPipeline, journal: Journal, stop: Event) -> None:
         while not stop.is_set():
             if pipeline.step():
-                self._back_off.reset()
+                self._back_off.acknowledged()
             if self._expiring is not None:
                 self._metrics.lost(self._expiring.removed)
             if max(journal.stalled_seconds, self._commits_stalled_seconds()) > _STALLED_SECONDS:

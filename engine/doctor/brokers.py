@@ -41,7 +41,7 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
             yield from check_kafka_source(config, broker, name, timeout_seconds)
         else:
-            yield _connection_finding(config, broker, name, key)
+            yield from _connection_findings(config, broker, name, key)
 
     return Check(name, look, _remedy(broker, key), UnreachableError)
 
@@ -54,16 +54,18 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
 
 
-def _connection_finding(config: Config, broker: BrokerConfig, name: str, key: str) -> Finding:
+def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: str) -> Iterator[Finding]:
+    system = connector(broker.type)
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
-        found = connector(broker.type).check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}")
+        yield ok(name, system.check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}"))
+        for found, remedy in system.doubts(config, broker):
+            yield warning(name, found, remedy)
     except MissingError as error:
         found, _, remedy = str(error).rpartition("; ")
-        return warning(name, found, f"{remedy}; the {key.partition('.')[0]} waits for it")
+        yield warning(name, found, f"{remedy}; the {key.partition('.')[0]} waits for it")
     except NotConnectedError as error:
-        return not_connected(name, key, config.url(broker), broker, error)
-    return ok(name, found)
+        yield not_connected(name, key, config.url(broker), broker, error)
 
 
 def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,26 @@ def command(file: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
         return int(ended.value.code or 0), captured.out, captured.err
 
     return call
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity"), ("2.5", 2.5)]
+)
+def test_numbers_that_are_not_finite_are_told_from_no_value(
+    command: Callable[..., tuple[int, str, str]], text: str, expected: object
+) -> None:
+    given = ("--address", "queue:orders", "--json")
+    code, out, _ = command(*given, "--typed-property", f"amount:double={text}")
+    (amount,) = (part for part in parts(json.loads(out)["routes"][0]["include"]) if part["text"] == "amount")
+    assert (code, amount["value"]) == (0, expected)
+    _, out, _ = command(*given)
+    (amount,) = (part for part in parts(json.loads(out)["routes"][0]["include"]) if part["text"] == "amount")
+    assert amount["value"] is None
+
+
+def parts(trace: dict[str, Any]) -> list[dict[str, Any]]:
+    """A part of a predicate and all parts within it."""
+    return [trace, *(each for part in trace["parts"] for each in parts(part))]
 
 
 def test_the_first_route_that_wants_the_message_takes_it_and_later_ones_are_not_asked() -> None:

@@ -10,9 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from engine.connectors.amqp import ids
 from engine.connectors.amqp.annotations import (
@@ -33,13 +31,14 @@ from engine.connectors.amqp.conversion import UnfitError, to_property
 from engine.connectors.amqp.names import TranslationError, Translator, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED
+from engine.connectors.content_id import new_message_id
 from engine.message import ORIGIN, BodyType, Message
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "is_made_up", "new_message_id"]
+__all__ = ["JmsMappingInbound", "TransformError", "destination_of"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -53,9 +52,6 @@ _NUMBERS = (int, float)
 _NO_HEADER, _NO_PROPERTIES, _NO_PAIRS = Header(), Properties(), AmqpMap()
 _NOT_NATIVE = Property("false", JmsType.BOOLEAN)
 _STRING = JmsType.STRING
-_MADE_UP = f"ID:{uuid4()}:"
-"""Beginning of the message ids that this process makes up."""
-_ID_NUMBERS = count(1)
 
 
 class TransformError(ValueError):
@@ -194,10 +190,7 @@ class JmsMappingInbound:
     def _destination(self, text: str, mark: Any, default: str) -> str:
         """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
         kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
-        for prefix, its_kind in self._kinds.items():
-            if text.startswith(prefix):
-                return f"{kind or its_kind}:{text[len(prefix) :]}"
-        return f"{kind or default}:{text}"
+        return destination_of(text, kind, default, self._kinds)
 
     def _texts(self, draft: _Draft, found: Properties) -> None:
         """Adds the properties for subject, content type, content encoding and reply-to group."""
@@ -236,6 +229,14 @@ class JmsMappingInbound:
             entry = name if body[1] is BodyType.MAP else f"{self._vendor}Body_{name}" if name else f"{self._vendor}Body"
             draft.fault(entry, what)
         return body
+
+
+def destination_of(text: str, kind: str | None, default: str, kinds: Mapping[str, str]) -> str:
+    """Returns `queue:NAME` or `topic:NAME`: of `kind`, else of the kind of a prefix in `kinds`, else of `default`."""
+    for prefix, its_kind in kinds.items():
+        if text.startswith(prefix):
+            return f"{kind or its_kind}:{text[len(prefix) :]}"
+    return f"{kind or default}:{text}"
 
 
 class _Names(dict[Any, str | None]):
@@ -342,13 +343,3 @@ def _user(draft: _Draft, user: bytes) -> None:
         draft.fields["JMSXUserID"] = user.decode()
     except UnicodeDecodeError:
         draft.fault("JMSXUserID", f"binary {user[:100].hex()}")
-
-
-def new_message_id() -> str:
-    """Returns a new, globally unique JMSMessageID."""
-    return f"{_MADE_UP}{next(_ID_NUMBERS)}"
-
-
-def is_made_up(message_id: str | None) -> bool:
-    """Returns True if an id is one of `new_message_id` in this process."""
-    return message_id is not None and message_id.startswith(_MADE_UP)

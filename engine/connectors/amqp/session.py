@@ -25,7 +25,7 @@ from engine.connectors.amqp.frames import (
     AmqpFrameParser,
     frame,
 )
-from engine.connectors.amqp.performatives import Code, Transfer, condition_of, field, names, number, serial
+from engine.connectors.amqp.performatives import Code, Condition, Transfer, condition_of, field, names, number, serial
 from engine.connectors.amqp.sasl import WITH_PASSWORD, SaslError, chosen
 from engine.connectors.amqp.traits import SPECIFIED, traits_of
 from engine.connectors.base import NotConnectedError
@@ -106,6 +106,8 @@ class AmqpSession:
         self._next_outgoing = 0
         self._next_delivery = 0
         self._open = False
+        self.ended: Condition | None = None
+        """Reason why the broker has ended the session of the latest connection; None if it gave none."""
         self._silence = 0.0
         self._heard = 0.0
         self._unsent: NotConnectedError | None = None
@@ -121,6 +123,7 @@ class AmqpSession:
         """
         self.hang_up()
         self._parser = AmqpFrameParser()
+        self.ended = None
         self._unsent = None
         self._links, self._remote = {}, {}
         self._next_incoming = self._next_outgoing = self._next_delivery = 0
@@ -403,7 +406,7 @@ class AmqpSession:
         elif code == Code.CLOSE:
             raise self._closed(fields)
         elif code == Code.END:
-            condition = condition_of(field(fields, 0))
+            self.ended = condition = condition_of(field(fields, 0))
             raise self.fail(f"the broker says: {condition}" if condition else "the broker has ended the session")
 
     def _transferred(self, transfer: Transfer) -> None:

@@ -101,6 +101,11 @@ class AmqpSink:
         self._doubts: dict[int, int] = {}
         """Rejections for unexplained reasons so far, by message number."""
         self._failure: NotConnectedError | None = None
+        self._suspected: dict[str, None] = {}
+        """Destinations whose links the broker had not answered when it ended a session. RabbitMQ does so at a link that
+        it refuses, and does not say at which. So their links are asked for one after the other, the first alone."""
+        self._held: list[Outgoing] = []
+        """Messages to the other destinations of these."""
 
     @property
     def address(self) -> str:
@@ -117,6 +122,7 @@ class AmqpSink:
         self._deliveries.clear()
         self._expiry.clear()
         self._known.clear()
+        self._held.clear()
         self._failure = None
         self._session.open()
         require(self._config, self._sink, self._session)
@@ -133,10 +139,12 @@ class AmqpSink:
                 raise self._failure
             for each in messages:
                 self._add(each)
+            if self._held:
+                self._go_on()
             self._push()
         except NotConnectedError as error:
             # The outcomes that the broker has already told are returned before the error is raised.
-            self._failure = self._failure or error
+            self._lost(error)
             if not self._known:
                 raise
 
@@ -155,6 +163,9 @@ class AmqpSink:
 
     def _add(self, outgoing: Outgoing) -> None:
         try:
+            if self._is_held(outgoing.address):
+                self._held.append(outgoing)
+                return
             link = self._link(outgoing.address)
             encoded, form = self._outbound.encoded(outgoing.message, outgoing.address, outgoing.reply_to)
         except RefusedError as error:
@@ -166,6 +177,13 @@ class AmqpSink:
         self._expiry.add(outgoing)
         link.add(outgoing.number, encoded, form)
 
+    def _is_held(self, address: str) -> bool:
+        """Returns True if the link of an address waits for that of another one, see `_suspected`."""
+        if not self._suspected:
+            return False
+        destination = self._terminus(address).destination
+        return destination in self._suspected and destination != next(iter(self._suspected))
+
     def _is_native(self, link: Sender, form: int) -> bool:
         """Returns True if the message is sent as it once came (AMQPNative), so that the bridge may not change it."""
         used = self._transformers.settings(link.terminus.destination, form)
@@ -174,9 +192,7 @@ class AmqpSink:
     def _link(self, address: str) -> Sender:
         if is_topic(address) and (instead := self._traits.lacks.get(Feature.WRITE_TOPIC)):
             raise RefusedError(f"{self._session.server} does not honour {Feature.WRITE_TOPIC} over AMQP: {instead}")
-        kind, name = kind_and_name(address)
-        is_declared = kind == "queue" and self._traits.declares_queues
-        terminus = Terminus(name, kind, spelt=self._traits.spelling(kind, name), is_declared=is_declared)
+        terminus = self._terminus(address)
         link = self._links.get(terminus.destination)
         if link is None:
             self._make_room()
@@ -187,6 +203,11 @@ class AmqpSink:
         else:
             self._links.move_to_end(terminus.destination)
         return link
+
+    def _terminus(self, address: str) -> Terminus:
+        kind, name = kind_and_name(address)
+        is_declared = kind == "queue" and self._traits.declares_queues
+        return Terminus(name, kind, spelt=self._traits.spelling(kind, name), is_declared=is_declared)
 
     def _make_room(self) -> None:
         """Ends the least recently used link without messages under way, if there are too many links."""
@@ -214,13 +235,47 @@ class AmqpSink:
         try:
             while self._session.pump(timeout_seconds) and self._failure is None:
                 self._check_links()
+                if self._suspected or self._held:
+                    self._go_on()
                 self._push()
                 timeout_seconds = 0
             while self._failure is not None and self._open and self._session.pump(_LAST_WORDS_SECONDS):
                 pass
         except NotConnectedError as error:
-            self._failure = self._failure or error
+            self._lost(error)
         self._drop_expired()
+
+    def _lost(self, error: NotConnectedError) -> None:
+        """Keeps the first failure of a connection, and suspects the links that the broker has ended a session for."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        condition = self._session.ended
+        waiting = [(each, link) for each, link in self._links.items() if not link.attached and not link.fault]
+        if condition is None or not waiting:
+            return
+        if len(waiting) == 1 and waiting[0][0] in self._suspected:
+            ((address, link),) = waiting
+            for message in link.unsent:
+                if self._is_final(message, condition):
+                    self._record_outcome(message, f"the broker says: {condition}; may the bridge send to {address}?")
+        self._suspected |= dict.fromkeys(address for address, _ in waiting)
+
+    def _go_on(self) -> None:
+        """Sends the messages that were held, as far as the link before theirs is there."""
+        while self._suspected:
+            first = next(iter(self._suspected))
+            self._release()
+            link = self._links.get(first)
+            if link is not None and not link.attached:
+                return
+            del self._suspected[first]
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for each in held:
+            self._add(each)
 
     def _drop_expired(self) -> None:
         """Drops messages that have expired while they waited for credit."""

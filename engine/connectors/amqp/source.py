@@ -11,15 +11,17 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import structlog
+
+from engine.connectors.addresses import is_pattern
 from engine.connectors.amqp.encoded_edits import shortened
-from engine.connectors.amqp.inbound import is_made_up
 from engine.connectors.amqp.links import IncomingTransfer, Receiver
 from engine.connectors.amqp.performatives import ACCEPTED, Role, Terminus, disposition, serial
 from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformers import TransformError, inbound_of, translated_selector
 from engine.connectors.base import Delivery, Redelivery
-from engine.connectors.content_id import content_id
+from engine.connectors.content_id import content_id, is_made_up
 from engine.connectors.features import Feature, is_topic, refusal, require
 from engine.connectors.jms import Identity, client_id_of
 from engine.message import BodyType, Message
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = ["AmqpSource"]
+
+_log = structlog.get_logger(__name__)
 
 _WINDOW = 1000
 _HEAD_BYTES = 1024 * 1024
@@ -57,6 +61,8 @@ class AmqpSource:
         self._traits = SPECIFIED
         self._inbound = inbound_of(source.transformers, self._traits)
         self._by_content = source.identity is Identity.CONTENT
+        self._patterns = {name for name in source.destinations if is_pattern(name)}
+        """Destinations with wildcards of which each message so far has named its own address."""
         self._links: list[Receiver] = []
         self._waiting: deque[IncomingTransfer] = deque()
 
@@ -179,6 +185,14 @@ class AmqpSource:
         except TransformError as error:
             found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
             return Delivery(found, incoming.delivery_id, size, str(error))
+        if destination in self._patterns and message.headers["JMSDestination"] == destination:
+            self._patterns.discard(destination)
+            _log.warning(
+                "messages that do not name their address (`to`) come with the wildcards in its place; routes that need "
+                "the address miss them: have senders set `to`, read each address by itself, or use type=stomp",
+                source=self._source.name,
+                destination=destination,
+            )
         has_own_id = not is_made_up(message.headers.get("JMSMessageID"))
         if not has_own_id and self._by_content and size is None and not _is_native(message):
             message = replace(message, headers={**message.headers, "JMSMessageID": content_id(message)})

@@ -11,11 +11,16 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, new_message_id
+from engine.connectors.addresses import is_pattern
+from engine.connectors.amqp.annotations import PREFIXES
+from engine.connectors.amqp.codec.sections import decode
+from engine.connectors.amqp.codec.values import AmqpError
+from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, destination_of
 from engine.connectors.amqp.outbound import JmsMappingOutbound
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
 from engine.connectors.base import RefusedError
+from engine.connectors.content_id import new_message_id
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 
@@ -87,7 +92,7 @@ class _NativeInbound:
         now = time.time_ns() // 1_000_000
         fields = {
             "JMSMessageID": new_message_id(),
-            "JMSDestination": address,
+            "JMSDestination": _addressed(encoded, address) if is_pattern(address) else address,
             "JMSTimestamp": str(now),
             "JMSDeliveryMode": settings.default_delivery_mode,
             "JMSPriority": str(settings.default_priority),
@@ -99,6 +104,16 @@ class _NativeInbound:
             f"{settings.prefix_vendor}NATIVE": Property("true", JmsType.BOOLEAN),
         }
         return Message(encoded, BodyType.BYTES, fields, properties, source)
+
+
+def _addressed(encoded: bytes, pattern: str) -> str:
+    """Returns the destination that a message names itself, as it came by a pattern; the pattern if it names none."""
+    try:
+        properties = decode(encoded).properties
+    except AmqpError:
+        return pattern
+    found = properties.to if properties is not None else None
+    return destination_of(found, None, pattern.partition(":")[0], PREFIXES) if found else pattern
 
 
 class _NativeOutbound:

@@ -53,6 +53,8 @@ _MOST_LINES = 200
 _NOTE = "NOTE: Picked up JDK_JAVA_OPTIONS"
 _SETTINGS, _CLOSE = ord("C"), ord("X")
 _READY, _FAILED, _ALIVE, _END = ord("R"), ord("F"), ord("P"), ord("E")
+_AGAIN = ("lost", "unreadable")
+"""Kinds of failures after which the pauses between attempts grow from the shortest on."""
 _CLOSED = (
     "-Dcom.sun.jndi.rmi.object.trustURLCodebase=false",
     "-Dcom.sun.jndi.ldap.object.trustURLCodebase=false",
@@ -306,7 +308,7 @@ class ClientProcess:
         why = self._masked(why)
         if kind == "refused" and not self._is_connected:
             return HardFailureError(f"'{self._broker.name}' of type jms: {why}")
-        return NotConnectedError(why, None if kind == "lost" else _LOGIN_SECONDS)
+        return NotConnectedError(why, None if kind in _AGAIN else _LOGIN_SECONDS)
 
     def _ended(self) -> NotConnectedError | HardFailureError:
         """Error for a process that has closed its pipe: the reason that it gave, else how it ended."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from engine.connectors.jms import JmsSinkConfig, selector
+from engine.connectors.jms import Identity, JmsSinkConfig, identity, selector
 from routes.keys.secrets import is_secret_key
 from routes.keys.table import key
 from routes.keys.values import ANY_TEXT, FLAG, PATH, TEXT, BadValueError, ValueKind, parse_text, size, whole
@@ -140,6 +140,7 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
     """JMS selector that the provider applies."""
     subscription: str | None = subscription()
     """Name of the durable subscription on topics; None: not durable."""
+    identity: Identity = identity()
     shared_subscription: bool = key(
         "shared-subscription",
         FLAG,

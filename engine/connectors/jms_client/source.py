@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from engine.connectors.base import Delivery, Redelivery
+from engine.connectors.content_id import identified
+from engine.connectors.jms import Identity
 from engine.connectors.jms_client.message import deliveries
 from engine.connectors.jms_client.process import ClientProcess, connection_settings
 from engine.connectors.jms_client.providers import provider_of
@@ -93,7 +96,9 @@ class JmsClientSource:
             most, before = self._config.journal.max_message_bytes, self._received[channel]
             self._waiting.extend(deliveries(frame.content, self._source.name, before, most))
             self._received[channel] += count
-        return self._waiting.popleft()
+        delivery = self._waiting.popleft()
+        message, has_own_id = identified(delivery.message, by_content=self._source.identity is Identity.CONTENT)
+        return delivery if message is delivery.message else replace(delivery, message=message, has_own_id=has_own_id)
 
     def acknowledge(self, tokens: Sequence[object]) -> None:
         """Tells the child process up to which message of each destination the journal has all."""

@@ -10,7 +10,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 from nats.errors import NoRespondersError
@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from engine.connectors.nats.connection import Connection
     from engine.connectors.nats.settings import NatsSourceConfig
 
-__all__ = ["API", "ApiError", "Consumer", "acknowledged", "ask", "check_stream", "ensure_consumer", "ensure_stream"]
+__all__ = [
+    "API",
+    "ApiError",
+    "Consumer",
+    "acknowledged",
+    "ask",
+    "check_stream",
+    "delivery_limit",
+    "ensure_consumer",
+    "ensure_stream",
+]
 
 API = "$JS.API"
 
@@ -86,6 +96,13 @@ class Consumer:
     max_expires_seconds: float | None
 
 
+class DeliveryLimit(NamedTuple):
+    """Limit of deliveries of a consumer, by which messages are lost, as texts for users."""
+
+    found: str
+    remedy: str
+
+
 def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Sends a request to `$JS.API.<subject>` and returns the JSON object of the reply.
 
@@ -137,12 +154,14 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
         MissingError: there is no such stream so far.
         NotConnectedError: JetStream is not ready, or the connection is lost.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
+    name = _consumer_name(source, bridge_id)
     with _refusals(connection, source) as where:
         _check_subjects(connection, source, where)
         found = _find(connection, source, name) or _make(connection, source, name)
     config = _object(connection, found, "config")
     _check_consumer(config, source, name, where)
+    if limit := _limited(config, source, name):
+        _log.warning(limit.found, source=source.name, consumer=name, remedy=limit.remedy)
     return Consumer(
         name,
         str(found.get("created", "")),
@@ -170,6 +189,35 @@ def _refusals(connection: Connection, source: NatsSourceConfig) -> Iterator[str]
         raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
     except ApiError as error:
         raise _translated(error, source, where, key) from error
+def delivery_limit(connection: Connection, source: NatsSourceConfig, bridge_id: str) -> DeliveryLimit | None:
+    """Returns the limit of deliveries of the source's consumer; None if it has none, or does not exist yet.
+
+    Raises:
+        NotConnectedError: no reply in time, or the connection is lost.
+    """
+    name = _consumer_name(source, bridge_id)
+    try:
+        found = _find(connection, source, name)
+    except (ApiError, NoRespondersError):
+        # The source itself says what is wrong with the stream.
+        return None
+    return None if found is None else _limited(_object(connection, found, "config"), source, name)
+
+
+def _consumer_name(source: NatsSourceConfig, bridge_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", source.consumer or f"{bridge_id}-{source.name}")
+
+
+def _limited(config: Mapping[str, Any], source: NatsSourceConfig, name: str) -> DeliveryLimit | None:
+    most = _number(config, "max_deliver")
+    if not most:
+        return None
+    times = "once" if most == 1 else f"{most} times"
+    return DeliveryLimit(
+        f"consumer '{name}' of stream '{source.stream}' delivers a message {times} at most (max_deliver): each kill of "
+        "the bridge or outage of Kafka counts, and then the message never comes again",
+        f"remove the limit: nats consumer edit {source.stream} {name} --max-deliver=-1",
+    )
 
 
 def acknowledged(connection: Connection, stream: str, consumer: str) -> int:

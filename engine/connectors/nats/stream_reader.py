@@ -3,7 +3,8 @@
 Specification: ADR-13 (pull requests) of nats-io/nats-architecture-and-design. Some hundred messages are always
 requested ahead. A message is open until it is acknowledged. While it waits for the journal, its ack_wait is extended
 (`+WPI`); when the connection is closed, it is returned (`-NAK`), so that the server redelivers it at once and not after
-ack_wait. A message that the server redelivers to the same connection is not handed over twice.
+ack_wait. A message that the server delivers to the same connection again is not handed over twice, whatever its count
+of deliveries: where redelivered messages meet new ones, a server may deliver one with count 2 and then with count 1.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ server would close the connection."""
 _FRAMING_BYTES = 64 * 1024
 _EXPIRES_SECONDS = 30.0
 _LATE_SECONDS = 5.0
-_NO_SEQUENCE = -1
 _TOKENS = 9
 _REMEMBERED = 25_000
 _PENDING = "Nats-Pending-Messages"
@@ -48,6 +48,11 @@ _REFUSED_SECONDS = 30.0
 _TOO_MANY_BYTES = "Message Size Exceeds MaxBytes"
 _EARLY_ENDS = (_TOO_MANY_BYTES, "Batch Completed", "Leadership Change", "Server Shutdown")
 """Status texts that end a request which can be repeated; all others mean that the request was wrong."""
+
+
+_Place = tuple[bytes, bytes]
+"""Sequence of a message in its stream, and the time at which the stream stored it: together they identify the message,
+also where a stream that was made anew uses its sequences again."""
 
 
 class AckPosition(NamedTuple):
@@ -113,17 +118,17 @@ class StreamReader:
         self._waiting: deque[tuple[IncomingMessage, bytes]] = deque()
         self._bytes = 0
         """Total size of the bodies of waiting messages."""
-        self._open: dict[int, bytes] = {}
-        """Messages not acknowledged: stream sequence to acknowledgement subject, in the order of arrival."""
-        self._done: tuple[set[int], set[int]] = (set(), set())
-        """Sequences acknowledged on this connection, in a newer and an older generation; see `_take`."""
+        self._open: dict[_Place, bytes] = {}
+        """Messages not acknowledged: place to acknowledgement subject, in the order of arrival."""
+        self._done: tuple[set[_Place], set[_Place]] = (set(), set())
+        """Places of messages acknowledged on this connection, in a newer and an older generation; see `_take`."""
         self._left: tuple[float, list[bytes]] = (0.0, [])
         self._asked = 0
         self._came = False
         self._most_bytes = _WINDOW_BYTES
         self._silent_at = 0.0
         self._prolonged_at = 0.0
-        self._last_open = _NO_SEQUENCE
+        self._last_open: _Place | None = None
         self._acknowledged_ms = 0
         self._past: AckPosition | None = None
 
@@ -175,9 +180,9 @@ class StreamReader:
         newer, older = self._done
         for token in tokens:
             assert isinstance(token, bytes)
-            sequence, _ = _place(token)
-            self._open.pop(sequence, None)
-            newer.add(sequence)
+            if (place := _place(token)) is not None:
+                self._open.pop(place, None)
+                newer.add(place)
             replies.append(token)
         if replies and (last := stored(replies[-1].decode("utf-8", "replace"))):
             self._acknowledged_ms = max(self._acknowledged_ms, last.milliseconds)
@@ -219,13 +224,13 @@ class StreamReader:
         self._prolonged_at = now
         old = []
         if self._last_open in self._open:
-            for sequence, reply in self._open.items():
+            for place, reply in self._open.items():
                 old.append(reply)
-                if sequence == self._last_open:
+                if place == self._last_open:
                     break
         if old:
             self._connection.send(_lines(old, b"+WPI"))
-        self._last_open = next(reversed(self._open), _NO_SEQUENCE)
+        self._last_open = next(reversed(self._open), None)
 
     def leave(self) -> None:
         """Ends the subscription, then returns the open messages to the server."""
@@ -260,15 +265,16 @@ class StreamReader:
             return
         self._asked = max(self._asked - 1, 0)
         self._came = True
-        sequence, first = _place(reply)
-        if not first and sequence in self._open:
-            # The message is open here, and ack_wait passed because `tend` was not called in time.
+        place = _place(reply)
+        if place in self._open:
+            # The message is open here. ack_wait passed because `tend` was not called in time, or see the module.
             return
-        if not first and any(sequence in done for done in self._done):
-            # As above, but it was acknowledged while the redelivery was on its way.
+        if any(place in done for done in self._done):
+            # As above, but it was acknowledged while the other delivery was on its way.
             self._connection.put(_lines([reply], b""))
             return
-        self._open[sequence] = reply
+        if place is not None:
+            self._open[place] = reply
         self._bytes += len(body)
         incoming = IncomingMessage(subject.decode("utf-8", "replace"), reply.decode("utf-8", "replace"), headers, body)
         self._waiting.append((incoming, reply))
@@ -302,14 +308,11 @@ class StreamReader:
         self._most_bytes *= 2
 
 
-def _place(reply: bytes) -> tuple[int, bool]:
-    """Returns the stream sequence in an acknowledgement subject, and True if this is the first delivery."""
+def _place(reply: bytes) -> _Place | None:
+    """Returns the place in an acknowledgement subject; None for a subject of another form (ADR-15 of NATS)."""
     tokens = reply.split(b".")
-    at = 4 if len(tokens) == _TOKENS else 6
-    try:
-        return int(tokens[at + 1]), tokens[at] == b"1"
-    except (IndexError, ValueError):
-        return _NO_SEQUENCE, True
+    at = 5 if len(tokens) == _TOKENS else 7
+    return (tokens[at], tokens[at + 2]) if len(tokens) >= at + 4 else None
 
 
 def _lines(replies: Iterable[bytes], what: bytes) -> bytes:

@@ -64,6 +64,21 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
         finally:
             connection.close()
 
+    def doubts(self, config: Config, broker: NatsConfig) -> Iterator[tuple[str, str]]:
+        """See `Connector`: a consumer with a limit of deliveries."""
+        if not isinstance(broker, NatsSourceConfig) or broker.stream is None:
+            return
+        from engine.connectors.nats.connection import Connection
+        from engine.connectors.nats.jetstream import delivery_limit
+
+        connection = Connection(config, broker)
+        try:
+            connection.open()
+            if limit := delivery_limit(connection, broker, config.bridge_id):
+                yield limit
+        finally:
+            connection.close()
+
     def check(self, settings: Settings, section: str, name: str) -> None:
         """Checks the subjects of a source, and the format of a sink."""
         if section == "sink":

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from engine.connectors.jms import JmsConfig
     from engine.connectors.stomp.frames import StompFrame
 
-__all__ = ["StompSession", "said"]
+__all__ = ["BROKER_SAYS", "StompSession", "said"]
+
+BROKER_SAYS = "the broker says: "
+"""Beginning of the error for a connection that the broker has ended with an ERROR frame."""
 
 _PORTS = {"stomp": 61613, "stomp+ssl": 61612}
 _CONNECT_SECONDS = 10.0
@@ -252,7 +255,7 @@ class StompSession:
             found = next((frame for frame in self._frames if frame.command == "ERROR"), None)
             if found is None:
                 raise
-            raise NotConnectedError(f"the broker says: {said(found)}") from error
+            raise NotConnectedError(f"{BROKER_SAYS}{said(found)}") from error
 
     def next(self, timeout_seconds: float) -> StompFrame | None:
         """Returns the next frame from the broker; None if none came in time.
@@ -329,7 +332,7 @@ class StompSession:
 
         The broker closes the connection after an ERROR as well (STOMP 1.2, ERROR).
         """
-        return self.lost(f"the broker says: {said(frame)}", back_off_seconds)
+        return self.lost(f"{BROKER_SAYS}{said(frame)}", back_off_seconds)
 
     def lost(self, why: str, back_off_seconds: float | None = None) -> NotConnectedError:
         """Ends the connection and returns the error to raise."""

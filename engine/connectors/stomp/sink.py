@@ -15,6 +15,7 @@ brokers do not even tell which message it is about: after such an ERROR, the mes
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from engine.connectors.features import require
 from engine.connectors.jms import MOST_IN_DOUBT, MOST_IN_FLIGHT, client_id_of
 from engine.connectors.numbers import whole
 from engine.connectors.stomp.message import to_frame
-from engine.connectors.stomp.session import StompSession, said
+from engine.connectors.stomp.session import BROKER_SAYS, StompSession, said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,10 @@ class StompSink:
         self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
         self._frames: deque[tuple[int, bytes, SentMessage]] = deque()
         """Frames not written yet; more than none only while messages are sent one by one."""
+        self._held: dict[str, float] = {}
+        """Addresses of messages in doubt, and the times by the monotonic clock at which they are tried again."""
+        self._later: list[tuple[int, bytes, SentMessage]] = []
+        """Frames to addresses that are held."""
         self._open: dict[int, SentMessage] = {}
         self._singly = 0
         """Number of messages to send one by one, each after the outcome of the one before."""
@@ -99,6 +104,7 @@ class StompSink:
             HardFailureError: a route sends to a topic, and the broker would put the messages into a queue.
         """
         self._frames.clear()
+        self._later.clear()
         self._open.clear()
         self._known.clear()
         self._failure = None
@@ -107,27 +113,29 @@ class StompSink:
         self.most_under_way = MOST_IN_FLIGHT if self._session.traits.drops_duplicates else MOST_IN_DOUBT
 
     def send(self, messages: Sequence[Outgoing]) -> None:
-        """Sends all messages in one write; the first of them only, after an ERROR about an unknown one."""
+        """Sends all messages in one write; the first of them only, after an ERROR about an unknown one.
+
+        Messages to an address that has just refused one for a reason that may pass wait for some seconds; the others
+        go on.
+        """
+        self._release()
+        now = time.monotonic()
         for each in messages:
             try:
                 frame = self._frame(each)
             except RefusedError as error:
                 self._known.append(Outcome(each.number, str(error)))
             else:
-                self._frames.append(
-                    (each.number, frame, SentMessage(each.address, len(frame) - len(each.message.body)))
-                )
-        try:
-            self._write()
-        except NotConnectedError as error:
-            # The broker may have sent an ERROR before, or receipts; outcomes are returned before the error is raised.
-            self._listen(0)
-            self._failure = self._failure or self._lost(error)
-            if not self._known:
-                raise self._failure from None
+                waiting = self._later if self._held.get(each.address, now) > now else self._frames
+                waiting.append((each.number, frame, SentMessage(each.address, len(frame) - len(each.message.body))))
+        self._write_or_fail()
+        if self._failure and not self._known:
+            raise self._failure
 
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
         """Returns outcomes of receipts and refusals; raises NotConnectedError only when none is left to return."""
+        if not self._known and self._failure is None and self._release():
+            self._write_or_fail()
         if not self._known and self._failure is None:
             self._listen(timeout_seconds)
         if self._failure and not self._known:
@@ -142,6 +150,24 @@ class StompSink:
     def _frame(self, outgoing: Outgoing) -> bytes:
         """Returns the SEND frame of a message; RefusedError if there can be none."""
         return to_frame(outgoing, self._session.traits)
+
+    def _release(self) -> bool:
+        """Moves the frames to addresses that are no longer held to those to write; returns True if there are any."""
+        now = time.monotonic()
+        due = [each for each in self._later if self._held.get(each[2].address, 0.0) <= now]
+        if due:
+            self._later = [each for each in self._later if self._held.get(each[2].address, 0.0) > now]
+            self._frames.extend(due)
+        return bool(due)
+
+    def _write_or_fail(self) -> None:
+        """Writes the frames that may be sent by now; keeps the failure of a lost connection for `outcomes`."""
+        try:
+            self._write()
+        except NotConnectedError as error:
+            # The broker may have sent an ERROR before, or receipts; outcomes are returned before the error is raised.
+            self._listen(0)
+            self._failure = self._failure or self._lost(error)
 
     def _write(self) -> None:
         """Writes the frames that may be sent by now."""
@@ -176,9 +202,8 @@ class StompSink:
         if frame.command == "RECEIPT":
             self._receipt(frame)
         elif frame.command == "ERROR":
-            is_settled = self._judged(frame)
-            why = f"the broker says: {said(frame)}"
-            self._failure = self._failure or NotConnectedError(why, None if is_settled else _DOUBT_SECONDS)
+            pause_seconds = self._judged(frame)
+            self._failure = self._failure or NotConnectedError(f"{BROKER_SAYS}{said(frame)}", pause_seconds)
         return self._failure is None
 
     def _receipt(self, frame: StompFrame) -> None:
@@ -186,6 +211,7 @@ class StompSink:
         sent = self._open.pop(number, None)
         if sent is not None:
             self._judge.accepted(number, sent)
+            self._held.pop(sent.address, None)
             self._known.append(Outcome(number))
             self._settled()
 
@@ -195,24 +221,33 @@ class StompSink:
             self._singly -= 1
             self._write()
 
-    def _judged(self, frame: StompFrame) -> bool:
-        """Returns True if the message to which an ERROR refers is refused for good; then records its outcome."""
-        number = _number(frame)
-        if number not in self._open and not self._session.traits.errors_name_messages:
-            if len(self._open) != 1:
+    def _judged(self, frame: StompFrame) -> float | None:
+        """Records the outcome of the message that an ERROR refuses for good, if it refuses one.
+
+        Returns the shortest wait in seconds before the next connection. It is None for an error about one message,
+        which must not hold up the others: only messages to its address wait. Else it is the time in which the broker's
+        state may change.
+        """
+        number, traits = _number(frame), self._session.traits
+        if number not in self._open and not traits.errors_name_messages and self._open:
+            if len(self._open) > 1:
                 self._singly = len(self._open)
-                return False
+                return None
             (number,) = self._open
         sent = self._open.get(number)
         if sent is None:
-            return False
-        refusal = self._judge.refusal(number, sent, said(frame))
+            return _DOUBT_SECONDS
+        text = said(frame)
+        is_final = traits.refusals is not None and traits.refusals.match(text) is not None
+        refusal = self._judge.refusal(number, sent, text, is_final=is_final)
         if refusal is None:
-            return False
+            self._held[sent.address] = time.monotonic() + _DOUBT_SECONDS
+            return None
         del self._open[number]
+        self._held.pop(sent.address, None)
         self._singly = max(self._singly - 1, 0)
         self._known.append(Outcome(number, refusal))
-        return True
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,33 +268,52 @@ class _Judge:
     def __init__(self) -> None:
         self._doubts: dict[int, int] = {}
         self._taking: set[str] = set()
+        """Addresses that have accepted a message."""
+        self._refusing: set[str] = set()
+        """Addresses that have refused a message for good, and accepted none since."""
 
     def accepted(self, number: int, sent: SentMessage) -> None:
         """Records that the broker has confirmed this message."""
         self._doubts.pop(number, None)
-        if len(self._taking) >= _MOST_ADDRESSES:
-            self._taking.clear()
-        self._taking.add(sent.address)
+        self._refusing.discard(sent.address)
+        _note(self._taking, sent.address)
 
-    def refusal(self, number: int, sent: SentMessage, text: str) -> str | None:
-        """Returns the reason why this message is refused for good; None if sending it again may succeed."""
-        found = _CODE.match(text)
-        code = found[0] if found else ""
+    def refusal(self, number: int, sent: SentMessage, text: str, *, is_final: bool = False) -> str | None:
+        """Returns the reason why this message is refused for good; None if sending it again may succeed.
+
+        `is_final` is true for an error of which the broker is known to say it at every attempt.
+        """
+        code = _code(text)
         if code == _NOT_ITS_FAULT:
             return None
         doubts = self._doubts[number] = self._doubts.get(number, 0) + 1
-        if code not in _REFUSING and (doubts < _MOST_DOUBTS or (code == _NOT_SENT and self._is_full(sent))):
+        most = 1 if sent.address in self._refusing else _MOST_DOUBTS
+        if code not in _REFUSING and not is_final and (doubts < most or self._is_full(sent, text)):
             return None
         del self._doubts[number]
+        _note(self._refusing, sent.address)
         hint = f"; may the bridge send to {sent.address}, and are its headers short?" if code == _NOT_SENT else ""
         return f"the broker says: {text}{hint}"
 
-    def _is_full(self, sent: SentMessage) -> bool:
+    def _is_full(self, sent: SentMessage, text: str) -> bool:
         """Returns True if the address is probably full: it accepted other messages, and the headers are not too long.
 
         Such a message will be accepted when the address has room again.
         """
-        return sent.address in self._taking and sent.head_bytes < _LONG_HEAD_BYTES
+        return _code(text) == _NOT_SENT and sent.address in self._taking and sent.head_bytes < _LONG_HEAD_BYTES
+
+
+def _code(text: str) -> str:
+    """Returns the code of an error of Artemis; empty if there is none."""
+    found = _CODE.match(text)
+    return found[0] if found else ""
+
+
+def _note(addresses: set[str], address: str) -> None:
+    """Adds an address to a set that does not grow without bound."""
+    if len(addresses) >= _MOST_ADDRESSES:
+        addresses.clear()
+    addresses.add(address)
 
 
 def _number(frame: StompFrame) -> int:

@@ -95,6 +95,9 @@ class StompTraits:
     """Further headers of each SUBSCRIBE."""
     durable: Mapping[str, str] = field(default_factory=lambda: _DURABLE)
     """Headers of the SUBSCRIBE of a durable subscription: `{client_id}`, `{subscription}`, `{topic}` are filled in."""
+    keeps_selector: str = ""
+    """Name of the queue of a durable subscription, where the broker keeps the selector with which it was created,
+    whatever a later SUBSCRIBE says; filled in as `durable`. Empty: a new selector takes the place of the old one."""
     acknowledges_one: bool = True
     """The broker takes `client-individual`; else the source acknowledges cumulatively."""
     transformation: str = ""
@@ -118,6 +121,8 @@ class StompTraits:
     """Header of messages from the clients whose bodies may be hidden; empty: those of every client may be."""
     garbles_maps: bool = False
     """Map messages of some entries come as texts that begin with NUL."""
+    hangs_up: str = ""
+    """Possible cause and remedy, for users, if the broker hangs up right behind acknowledgements; empty: not known."""
     foreign_type: str = ""
     """Value of the header `type` of messages whose bodies have the encoding of another protocol; empty: there are
     none."""
@@ -144,6 +149,8 @@ class StompTraits:
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
     """An ERROR about a message has its receipt-id."""
+    refusals: re.Pattern[str] | None = None
+    """Beginnings of errors about a message or its destination that no other try can change; None: not known."""
     origin: str = ORIGIN
     """Header of SEND for the bridges that a message has passed."""
     names: re.Pattern[str] | None = None
@@ -169,6 +176,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         kinds=_ROUTING,
         # No limit to unacknowledged messages on their way; TCP limits these.
         subscribe={"consumer-window-size": "-1"},
+        keeps_selector="{client_id}.{subscription}.{topic}",
         # From messages that arrived by AMQP.
         native_id="NATIVE_MESSAGE_ID",
         plain_body=PlainBody.LENGTH_FIRST,
@@ -186,6 +194,9 @@ TRAITS: Mapping[Product, StompTraits] = {
         spelled_reply=_classic_path,
         durable={"activemq.subscriptionName": "{subscription}.{topic}"},
         transformation="jms-xml",
+        refusals=re.compile("User .{0,200} is not authorized to "),
+        hangs_up="it does so at the acknowledgement of a message that came by AMQP; read such a queue with type=amqp "
+        "or type=jms",
         absent_delivery_mode="NON_PERSISTENT",
         sends_modified_utf8=True,
         hides_bodies=True,
@@ -220,6 +231,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         with_non_persistent={"durable": "true"},
         marks_bytes=True,
         errors_name_messages=False,
+        refusals=re.compile("(?:access_refused|not_found|precondition_failed|Invalid destination|Unknown destination)"),
         # Properties that say how to make the queue, who else gets the message, and what to compare with the login.
         commands=re.compile("x-|(?:durable|auto-delete|exclusive|expiration|user-id|cluster-id|CC|BCC)$"),
     ),

@@ -4,12 +4,17 @@ import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
 import java.io.Serializable;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.concurrent.locks.LockSupport;
 import javax.jms.Connection;
 import javax.jms.JMSException;
+import javax.jms.MessageConsumer;
+import javax.jms.Session;
+import javax.jms.TextMessage;
 import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 
 /** The connection factory of a client that does harm; as a program, prints a {@link Hostile} in hexadecimal digits. */
@@ -50,7 +55,29 @@ public class FailingFactory extends ActiveMQConnectionFactory {
                 throw new JMSException(refused.toString());
             }
         }
-        return super.createConnection();
+        Connection connection = super.createConnection();
+        return harm.equals("cannot read") ? throwing(Connection.class, connection) : connection;
+    }
+
+    /** What is made, whose consumers throw at a text that begins with "foreign", after they have received it. */
+    private static <T> T throwing(Class<T> type, T made) {
+        Class<?>[] types = {type};
+        return type.cast(Proxy.newProxyInstance(FailingFactory.class.getClassLoader(), types, (proxy, method, given) -> {
+            Object found;
+            try {
+                found = method.invoke(made, given);
+            } catch (InvocationTargetException error) {
+                throw error.getCause();
+            }
+            if (method.getName().equals("receive") && found instanceof TextMessage text && text.getText().startsWith("foreign")) {
+                throw new JMSException("this is not a message of this client");
+            } else if (found instanceof Session session) {
+                return throwing(Session.class, session);
+            } else if (found instanceof MessageConsumer consumer) {
+                return throwing(MessageConsumer.class, consumer);
+            }
+            return found;
+        }));
     }
 
     private static void hang() {

@@ -94,6 +94,30 @@ def test_a_client_ends_with_its_worker_whatever_the_provider_does(
 
 
 @by_core
+def test_a_message_at_which_the_client_throws_stays_and_is_told(
+    artemis: EmbeddedArtemis, ends: MakeEnds, queue: str
+) -> None:
+    both = ends(failing(artemis, "cannot read"))
+    both.sink.connect()
+    texts = (b"one", b"two", b"foreign", b"three")
+    assert both.send(f"queue/{queue}", *map(Message, texts)) == dict.fromkeys(range(4))
+    both.source.connect()
+    assert [each.body for each in both.receive(2)] == [b"one", b"two"]
+    for _ in range(2):
+        with pytest.raises(
+            NotConnectedError,
+            match=f"cannot read a message of queue:{queue}, which stays there with all behind it: this is not",
+        ) as told:
+            until(lambda: both.source.receive(0.5), 30)
+        assert told.value.back_off_seconds is None, "the pauses grow from the shortest on"
+        both.source.connect()
+    both.source.close()
+    whole = ends(failing(artemis, ""))
+    whole.source.connect()
+    assert [each.body for each in whole.receive(2)] == [b"foreign", b"three"], "what came before is acknowledged"
+
+
+@by_core
 def test_nothing_is_deserialised(artemis: EmbeddedArtemis, ends: MakeEnds, tmp_path: Path, queue: str) -> None:
     data = hostile(tmp_path / "made")
     with pytest.raises(NotConnectedError, match=r"may not deserialise FailingFactory\$Hostile, see deserialized-cla"):

@@ -10,7 +10,9 @@ import structlog
 from nats.js.api import AckPolicy
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.nats.system import SYSTEM
 from engine.errors import HardFailureError
+from routes.config import loads
 from tests.integration.connectors.nats_harness import (
     CONSUMER,
     Connectors,
@@ -203,6 +205,20 @@ def test_the_limits_of_a_consumer_are_kept(jetstream: NatsHarness, connectors: C
     publish(jetstream, [(queue, b"300")])
     receive(source, 1)
     source.close()
+
+
+def test_a_limit_of_deliveries_by_which_messages_are_lost_is_warned_of(jetstream: NatsHarness, queue: str) -> None:
+    add_stream(jetstream, queue, queue)
+    settings = f"source.src.url={jetstream.url}\nsource.src.destinations={queue}\nsource.src.stream={queue}\n"
+    config = loads(f"bridge.id=b1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=o\nsource.src.type=nats\n{settings}")
+    (source,) = config.sources
+    assert list(SYSTEM.doubts(config, source)) == [], "the source will make its consumer without a limit"  # type: ignore[arg-type]
+    add_limited_consumer(jetstream, queue, b'"max_deliver":3')
+    ((found, remedy),) = SYSTEM.doubts(config, source)  # type: ignore[arg-type]
+    assert found.startswith(
+        f"consumer '{CONSUMER}' of stream '{queue}' delivers a message 3 times at most (max_deliver)"
+    )
+    assert remedy == f"remove the limit: nats consumer edit {queue} {CONSUMER} --max-deliver=-1"
 
 
 def test_a_message_that_its_consumer_may_not_ask_for_is_reported(

@@ -147,6 +147,23 @@ def test_a_native_message_is_not_looked_at(encoded: bytes, message_format: int) 
     assert outbound(NATIVE).encoded(stored, "queue/orders", None) == (encoded, message_format)
 
 
+@pytest.mark.parametrize(
+    ("to", "pattern", "expected"),
+    [
+        ("orders.north", "topic:orders.#", "topic:orders.north"),
+        ("topic://orders", "topic:*", "topic:orders"),
+        ("orders.north", "queue:*.north", "queue:orders.north"),
+        (None, "topic:orders.#", "topic:orders.#"),
+        ("other", "topic:orders", "topic:orders"),
+    ],
+)
+def test_a_native_message_of_a_pattern_has_the_address_that_it_names(
+    to: str | None, pattern: str, expected: str
+) -> None:
+    encoded = encode_sections(Sections(properties=Properties(to=to), body=DATA, content=b"x"))
+    assert inbound(NATIVE).to_message(encoded, 0, pattern, "p").headers["JMSDestination"] == expected
+
+
 def test_a_native_message_has_the_fields_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time_ns", lambda: 1_795_000_000_000_000_000)
     message = inbound(NATIVE).to_message(b"raw", 9, "topic:prices", "plant")

@@ -64,8 +64,11 @@ def test_stomp_heart_beats_without_a_frame_take_no_memory() -> None:
 
 @pytest.mark.parametrize("length", ["-1", "1e9", "9" * 5000, "0x10", "\u0661", " ", "+5"])
 def test_a_stomp_length_that_is_no_number_is_reported(length: str) -> None:
-    with pytest.raises(StompFrameError, match="a content-length that is no number"):
-        list(StompFrameParser(BODY_BYTES, KEPT_BYTES).feed(f"MESSAGE\ncontent-length:{length}\n\nx\0".encode()))
+    (frame,) = fed(f"MESSAGE\ncontent-length:{length}\n\nx\0".encode())
+    assert frame.body == b"x"
+    assert frame.fault is not None
+    assert frame.fault.startswith("a content-length that is no number")
+    assert len(frame.fault) < 100
 
 
 def parse(*pieces: bytes) -> None:

@@ -11,10 +11,11 @@ import pytest
 from engine.connectors.base import Delivery, Outgoing, RefusedError
 from engine.connectors.jms_client.class_files import Classes, parse
 from engine.connectors.jms_client.message import deliveries, encoded
-from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts, texts_at
+from engine.connectors.jms_client.process import ClientProcess, Frame, connection_settings, texts, texts_at
 from engine.connectors.jms_client.providers import provider_of
 from engine.connectors.jms_client.settings import JmsClientConfig, JmsClientSinkConfig, JmsClientSourceConfig
 from engine.connectors.jms_client.sink import JmsClientSink
+from engine.connectors.jms_client.source import JmsClientSource
 from engine.embedded.artemis import artemis_home
 from engine.message import BodyType, Message
 from routes import config as configuration
@@ -33,18 +34,23 @@ FACTORY = "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory"
 LIB = artemis_home(JARS) / "lib"
 
 
-def received(letter: str, values: list[str], body: bytes = b"", size: int | None = None) -> Delivery:
-    """The delivery of a frame with one message, as the child process writes it.
+def framed(letter: str, values: list[str], body: bytes = b"", size: int | None = None, channel: int = 3) -> bytes:
+    """A frame with one message, as the child process writes it.
 
     `values` are names and values by turns, each value with the letter of its type before it.
     """
     named = [value[0] + name for name, value in zip(values[::2], values[1::2], strict=True)]
     shared = sorted({*named, *(value[1:] for value in values[1::2])})
-    frame = struct.pack(">II", 3, 1) + texts(shared)
+    frame = struct.pack(">II", channel, 1) + texts(shared)
     frame += struct.pack(f">{2 + len(named)}I", 1, len(named), *map(shared.index, named))
     frame += struct.pack(">QBI", len(body) if size is None else size, ord(letter), 0)
     frame += struct.pack(f">{len(named)}I", *(shared.index(value[1:]) for value in values[1::2]))
-    (found,) = deliveries(frame + struct.pack(">I", len(body)) + body, "src", 41, 1000)
+    return frame + struct.pack(">I", len(body)) + body
+
+
+def received(letter: str, values: list[str], body: bytes = b"", size: int | None = None) -> Delivery:
+    """The delivery of a frame with one message; for `values` see `framed`."""
+    (found,) = deliveries(framed(letter, values, body, size), "src", 41, 1000)
     return found
 
 
@@ -101,6 +107,38 @@ def test_a_message_that_cannot_be_read_has_its_fault_and_a_large_one_its_size() 
     assert received("b", ["", "Fno way to the bytes"]).fault == "no way to the bytes"
     assert received("b", [], b"begin", 1001).size == 1001
     assert received("b", [], b"all", 1000).size is None
+
+
+@pytest.mark.parametrize(("settings", "is_content"), [("", False), ("source.mq.identity=content\n", True)])
+def test_a_message_without_an_id_gets_one_and_one_by_its_content_only_on_request(
+    monkeypatch: pytest.MonkeyPatch, settings: str, is_content: bool
+) -> None:
+    config = configuration.loads(
+        "bridge.id=b1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=out\nsource.mq.type=jms\n"
+        f"source.mq.destinations=queue:q\nsource.mq.connection-factory={FACTORY}\n"
+        f"source.mq.class-path={LIB}/artemis-jms-client-*.jar, {LIB}/artemis-core-client-*.jar\n{settings}"
+    )
+    (own,) = config.sources
+    assert isinstance(own, JmsClientSourceConfig)
+    source = JmsClientSource(config, own, 1)
+    frames = iter(
+        Frame(ord("M"), framed("t", ["JMSRedelivered", f"H{redelivered}", *identity], b"same", channel=0))
+        for redelivered, identity in (("false", []), ("true", []), ("false", ["JMSMessageID", "HID:own"]))
+    )
+    monkeypatch.setattr(source._process, "next", lambda _: next(frames))
+
+    first, again, other = (source.receive(1) for _ in range(3))
+
+    assert first is not None
+    assert again is not None
+    assert other is not None
+    ids = [each.message.headers["JMSMessageID"] for each in (first, again)]
+    assert [each.startswith("ID:content-") for each in ids] == [is_content] * 2
+    assert [each.startswith("ID:") for each in ids] == [True] * 2
+    assert (ids[0] == ids[1]) is is_content
+    assert [first.has_own_id, again.has_own_id, other.has_own_id] == [is_content, is_content, True]
+    assert other.message.headers["JMSMessageID"] == "ID:own"
+    assert [each.token for each in (first, again, other)] == [(0, 1), (0, 2), (0, 3)]
 
 
 def test_structured_bodies_are_received_and_sent_alike() -> None:

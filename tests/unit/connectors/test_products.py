@@ -11,10 +11,11 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+from structlog.testing import capture_logs
 
 from engine.connectors.amqp import performatives
 from engine.connectors.amqp.codec.encoding import encode
-from engine.connectors.amqp.codec.sections import DATA, Header, Sections, encode_sections
+from engine.connectors.amqp.codec.sections import DATA, Header, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbol, UByte, UInt, ULong, UShort
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Terminus
@@ -546,6 +547,26 @@ def transferred(number: int, *, first: bool) -> bytes:
     header = Header(durable=True, first_acquirer=first)
     encoded = encode_sections(Sections(header=header, body=DATA, content=b"same"))
     return frame(0, performatives.transfer(0, number, b"t%d" % number, 0, more=False) + encoded)
+
+
+def test_a_message_of_a_pattern_has_the_address_that_it_names_or_the_log_says_that_it_names_none(
+    broker: MakeBroker,
+) -> None:
+    named = encode_sections(Sections(properties=Properties(to="orders.north"), body=DATA, content=b"1"))
+    unnamed = encode_sections(Sections(body=DATA, content=b"2"))
+    transfers = b"".join(
+        frame(0, performatives.transfer(0, number, b"t%d" % number, 0, more=False) + encoded)
+        for number, encoded in enumerate((named, unnamed, unnamed))
+    )
+    attach = attached("topic:orders.##1", ["topic"]) + transfers
+    own = source("amqp", broker(amqp(ARTEMIS), attach).port, "destinations=topic:orders.#")
+    own.connect()
+    with capture_logs() as logs:
+        found = [delivery for _ in range(3) if (delivery := own.receive(5)) is not None]
+    own.close()
+    assert [each.message.headers["JMSDestination"] for each in found] == ["topic:orders.north", *["topic:orders.#"] * 2]
+    (warned,) = logs
+    assert (warned["log_level"], warned["destination"]) == ("warning", "topic:orders.#")
 
 
 @pytest.mark.parametrize(("settings", "equal"), [((), False), (("identity=content",), True)])

@@ -5,29 +5,28 @@ The frames are those of Artemis 2.56.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8
 
 from __future__ import annotations
 
-import socket
-import struct
-import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from engine.connectors.base import NotConnectedError, Outgoing, RefusedError
 from engine.connectors.content_id import content_id
 from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Product
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
-from engine.connectors.stomp.source import StompSource
 from engine.connectors.stomp.traits import traits_of
-from engine.connectors.system import connector
 from engine.message import BodyType, Message
-from routes.config import loads
 from routes.properties import Property
+from tests.unit.connectors.stomp_broker import opened as opened
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.connectors.stomp.source import StompSource
+    from tests.unit.connectors.stomp_broker import Broker
 
 CLASSIC_TEXT = {
     "expires": "0",
@@ -291,70 +290,6 @@ def test_texts_for_another_classic_are_in_utf8(server: str) -> None:
 # Sources
 
 
-class Broker:
-    """Answers CONNECT, then each SUBSCRIBE with its receipt and with the frames given."""
-
-    def __init__(self, server: str, frames: Sequence[bytes] = (), *, hangs_up: bool = False) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._server, self._frames, self._hangs_up = server, frames, hangs_up
-        self.heard = b""
-        self.port: int = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        connection, _ = self._listener.accept()
-        with connection:
-            connection.sendall(f"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:{self._server}\n\n\0".encode())
-            subscribed = False
-            while data := connection.recv(65536):
-                self.heard += data
-                if not subscribed and b"SUBSCRIBE" in self.heard:
-                    subscribed = True
-                    connection.sendall(b"RECEIPT\nreceipt-id:subscribed-1\n\n\0" + b"".join(self._frames))
-                    if self._hangs_up:
-                        # A reset may overtake what is not sent yet.
-                        time.sleep(0.2)
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                        return
-                if b"DISCONNECT" in self.heard:
-                    connection.sendall(b"RECEIPT\nreceipt-id:bye\n\n\0")
-                    return
-
-    def subscription(self) -> dict[str, str]:
-        """Headers of the SUBSCRIBE."""
-        text = self.heard.partition(b"SUBSCRIBE\n")[2].partition(b"\n\n")[0].decode()
-        return dict(line.replace("\\c", ":").split(":", 1) for line in text.splitlines())
-
-    def close(self) -> None:
-        self._listener.close()
-        self._thread.join(10)
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., tuple[StompSource, Broker]]]:
-    made: list[tuple[StompSource, Broker]] = []
-
-    def make(
-        server: str, *settings: str, frames: Sequence[bytes] = (), hangs_up: bool = False
-    ) -> tuple[StompSource, Broker]:
-        broker = Broker(server, frames, hangs_up=hangs_up)
-        lines = [f"source.s.{each}" for each in (f"url=stomp://127.0.0.1:{broker.port}", "type=stomp", *settings)]
-        if not any("destinations" in each for each in settings):
-            lines.append("source.s.destinations=queue:a")
-        config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
-        source = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
-        assert isinstance(source, StompSource)
-        made.append((source, broker))
-        source.connect()
-        return made[-1]
-
-    yield make
-    for source, broker in made:
-        source.close()
-        broker.close()
-
-
 def frame(headers: Mapping[str, str], body: bytes = b"") -> bytes:
     lines = "".join(f"{name}:{value.replace(':', chr(92) + 'c')}\n" for name, value in headers.items())
     return f"MESSAGE\n{lines}\n".encode() + body + b"\0"
@@ -399,6 +334,18 @@ def test_a_durable_subscription_is_asked_for_in_the_brokers_words(
 
     fixed = {"id": "1", "ack": "client" if server == OPENMQ_SAYS else "client-individual", "receipt": "subscribed-1"}
     assert found == expected | fixed
+
+
+@pytest.mark.parametrize(("server", "is_told"), [(ARTEMIS_SAYS, True), (CLASSIC_SAYS, False)])
+def test_a_selector_that_the_broker_keeps_is_told_with_the_queue_to_delete(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, is_told: bool
+) -> None:
+    with capture_logs() as logs:
+        opened(server, "destinations=topic:prices", "subscription=keep", "selector=region = 'emea'")
+        opened(server, "destinations=topic:prices", "selector=region = 'emea'")
+
+    told = [(each["queue"], each["selector"]) for each in logs if "queue" in each]
+    assert told == [("b.s.keep.prices", "region = 'emea'")] * is_told
 
 
 def test_openmq_gets_cumulative_acknowledgements(opened: Callable[..., tuple[StompSource, Broker]]) -> None:
@@ -521,17 +468,34 @@ def test_another_broker_is_not_asked_to_convert(opened: Callable[..., tuple[Stom
     assert "transformation" not in broker.subscription()
 
 
-@pytest.mark.parametrize(("settings", "prefix"), [((), None), (("identity=content",), "ID:content-")])
-def test_a_message_without_an_id_gets_one_by_its_content_only_on_request(
-    opened: Callable[..., tuple[StompSource, Broker]], settings: Sequence[str], prefix: str | None
+@pytest.mark.parametrize(("settings", "is_content"), [((), False), (("identity=content",), True)])
+def test_a_message_without_an_id_gets_one_and_one_by_its_content_only_on_request(
+    opened: Callable[..., tuple[StompSource, Broker]], settings: Sequence[str], is_content: bool
 ) -> None:
-    source, _ = opened(RABBITMQ_SAYS, *settings, frames=[frame(RABBITMQ_TEXT, b"abc")])
+    source, _ = opened(RABBITMQ_SAYS, *settings, frames=[frame(RABBITMQ_TEXT, b"abc")] * 2)
 
+    found = [each for _ in range(2) if (each := source.receive(5)) is not None]
+
+    ids = [each.message.headers["JMSMessageID"] for each in found]
+    assert [each.startswith("ID:content-") for each in ids] == [is_content] * 2
+    assert [each.startswith("ID:") for each in ids] == [True] * 2
+    assert (ids[0] == ids[1]) is is_content, "without a request, equal messages are not taken for one"
+    assert [each.has_own_id for each in found] == [is_content] * 2
+
+
+@pytest.mark.parametrize(("server", "is_known"), [(CLASSIC_SAYS, True), (ARTEMIS_SAYS, False)])
+def test_a_broker_that_hangs_up_behind_an_acknowledgement_gets_the_known_cause(
+    opened: Callable[..., tuple[StompSource, Broker]], server: str, is_known: bool
+) -> None:
+    message = b"MESSAGE\nsubscription:1\nmessage-id:1\nack:1\ndestination:/queue/a\ncontent-length:1\n\nx\0"
+    source, _ = opened(server, frames=[message], hangs_up=True)
     delivery = source.receive(5)
-
     assert delivery is not None
-    found = delivery.message.headers.get("JMSMessageID")
-    assert found is None if prefix is None else (found is not None and found.startswith(prefix))
+
+    with pytest.raises(NotConnectedError) as caught:
+        until(lambda: source.acknowledge([delivery.token]) is not None, 10, "the write fails")
+
+    assert ("a message that came by AMQP; read such a queue with type=amqp" in str(caught.value)) is is_known
 
 
 def test_what_the_broker_said_before_is_why_nothing_can_be_acknowledged(

@@ -55,6 +55,7 @@ def test_escapes_are_undone_in_names_and_values() -> None:
     (frame,) = parse(rb"MESSAGE" b"\n" rb"n\cam\\e:li\nne\r\c\\n\\" b"\n\n\0")
 
     assert frame.headers == {"n:am\\e": "li\nne\r:\\n\\"}
+    assert frame.fault is None
 
 
 def test_an_unknown_escape_stays_as_it_is() -> None:
@@ -93,20 +94,12 @@ def test_bytes_that_are_no_utf8_in_a_header_do_not_hurt() -> None:
     ("stream", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n\0", "'HTTP/1.1 400 Bad Request', which is no STOMP command"),
-        (b"MESSAGE\nno colon\n\n\0", "a header line without a colon: 'no colon'"),
-        (b"MESSAGE\ncontent-length:3\x1c\n\n\0", "a content-length that is no number: '3"),
-        (b"MESSAGE\ncontent-length:-1\n\n\0", "a content-length that is no number: '-1'"),
-        (b"MESSAGE\ncontent-length:99999999999999999999\n\n\0", "a content-length that is no number"),
-        (b"MESSAGE\ncontent-length:2\n\nbody\0", "a body that does not end after its 2 bytes"),
+        (b"MESSAGE\ncontent-length:2000\n\n" + b"x" * 2001, "a body that does not end after its 2000 bytes"),
         (b"MESSAGE\na:" + b"x" * 2_000_000, "a frame with more than 1048576 bytes of headers"),
     ],
     ids=[
         "other protocol",
-        "no colon",
-        "odd length",
-        "negative length",
-        "huge length",
-        "wrong length",
+        "wrong length of a body that is too large to keep",
         "endless headers",
     ],
 )
@@ -115,6 +108,35 @@ def test_what_is_not_stomp_is_reported(stream: bytes, says: str) -> None:
         parse(stream)
 
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "says"),
+    [
+        (b"no colon", b"body", "a header line without a colon: 'no colon'"),
+        (b"fonts:Arial\r\nBold\r", b"body", "a header line without a colon: 'Bold'"),
+        (b"content-length:4\nno colon", b"bo\0y", "a header line without a colon: 'no colon'"),
+        (b"content-length:3\x1c", b"body", "a content-length that is no number: '3\\x1c'"),
+        (b"content-length:ten", b"body", "a content-length that is no number: 'ten'"),
+        (b"content-length:-1", b"body", "a content-length that is no number: '-1'"),
+        (b"content-length:99999999999999999999", b"", "a content-length that is no number: '99999999999999999999'"),
+        (b"content-length:2", b"body", "a body that does not end after its 2 bytes"),
+        (b"content-length:7", b"body", "a body that does not end after its 7 bytes"),
+        (b"a:x\\ty", b"body", r"a header line with an unknown escape: 'a:x\\ty'"),
+        (b"a:x\\\\\\", b"body", r"a header line with an unknown escape: 'a:x\\\\\\'"),
+        (b"a:v\xe9", b"body", "a header line that is not UTF-8: 'a:v\ufffd'"),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 3, 10**9])
+def test_what_is_not_stomp_within_a_frame_is_a_fault_of_that_frame_alone(
+    head: bytes, body: bytes, says: str, step: int
+) -> None:
+    stream = b"MESSAGE\nack:1\n" + head + b"\n\n" + body + b"\0\n" + message(b"next")
+
+    frame, after = parse(*(stream[n : n + step] for n in range(0, len(stream), step)))
+
+    assert (frame.headers["ack"], frame.body, frame.size, frame.fault) == ("1", body, len(body), says)
+    assert (after.body, after.fault) == (b"next", None)
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["with length", "without length"])

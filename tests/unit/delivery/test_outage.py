@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,8 @@ sink.out.type=stomp
 kafka.bootstrap.servers=127.0.0.1:1
 """)
 HOUR = 3600.0
+STILL = SimpleNamespace(stalled_seconds=0.0)
+"""A journal that takes everything at once."""
 
 
 class Unreachable:
@@ -144,6 +147,35 @@ def test_a_source_tries_again_long_after_the_outage_timeout(monkeypatch: pytest.
     assert said.states == [(State.DEGRADED, f"{Unreachable.address}: the broker says: access refused")] * 10
     assert min(hours.waits) >= 30, "a refused login is not asked for at once"
     assert registry.get_sample_value("jmsbridge_connection_up", {"component": "source:jms"}) == 0
+
+
+class HangingUp:
+    """The flow of a connection that ends right behind the acknowledgement of its first message."""
+
+    def __init__(self) -> None:
+        self._steps = iter([True])
+
+    def step(self) -> bool:
+        if next(self._steps, False):
+            return True
+        raise NotConnectedError("the broker has closed the connection")
+
+
+def test_pauses_grow_while_connections_end_right_behind_an_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Still(Hours):
+        def _clock(self) -> float:
+            return 0.0
+
+    stop = Event()
+    hours = Still(stop)
+    monkeypatch.setattr(source_loop, "BackOff", lambda: hours)
+    monkeypatch.setattr(SourceLoop, "_serve", lambda self, stop: self._steps(HangingUp(), STILL, stop))
+    metrics = SourceMetrics(CollectorRegistry(), "jms", "source:jms")
+
+    SourceLoop(CONFIG, SourceWorker("jms", 1, 1), Redelivering(), metrics, Said()).run(stop)
+
+    for wait, whole in zip(hours.waits, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30], strict=True):
+        assert whole / 2 <= wait <= whole
 
 
 def test_a_refusal_that_comes_later_than_at_the_first_attempt_stops_only_its_own_source(

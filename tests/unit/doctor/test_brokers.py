@@ -11,6 +11,7 @@ import pytest
 
 from engine.connectors.base import NotConnectedError
 from engine.connectors.jms import JmsConfig
+from engine.connectors.nats.system import NatsConnector
 from engine.doctor.brokers import broker_check, not_connected
 from engine.doctor.checks import Finding, Severity, ok
 from engine.doctor.kafka import topic_findings
@@ -130,3 +131,13 @@ def test_topics_that_are_well_are_one_line_and_each_problem_is_one() -> None:
     many = tuple(f"t{number}" for number in range(7))
     assert list(topic_findings(Survey(many, (), ()))) == [ok("topics", "t0, t1, t2, t3, t4 and 2 more can be used")]
     assert [each.state for each in topic_findings(Survey((), (), (problem,)))] == [Severity.FAILED]
+
+
+def test_what_may_lose_messages_is_a_warning_beside_a_login_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NatsConnector, "check_connection", lambda *_: "nats://h:1 takes the login")
+    monkeypatch.setattr(NatsConnector, "doubts", lambda *_: iter([("a limit of deliveries", "remove it")]))
+    found = look("source.s.type=nats\nsource.s.destinations=a\nsource.s.stream=S\nsource.s.url=nats://h:1\n")
+    assert found == [
+        ok("source:s", "nats://h:1 takes the login"),
+        Finding("source:s", Severity.WARNING, "a limit of deliveries", "remove it"),
+    ]

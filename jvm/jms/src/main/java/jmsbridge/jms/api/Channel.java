@@ -30,9 +30,12 @@ final class Channel implements Runnable {
   private static final long IDLE = 250;
   private static final long AGAIN = 2000;
   private static final long CATCH_UP = 500;
+  private static final long PATIENCE = 10_000;
 
   private final Client client;
   private final Session session;
+  private final String address;
+  private final Destination destination;
   private final MessageConsumer consumer;
   private final Codec codec;
   private final Pipe pipe;
@@ -65,7 +68,9 @@ final class Channel implements Runnable {
     mostMessages = settings.number("batch");
     mostBytes = settings.number("batch-bytes");
     codec = new Codec(settings.number("most-bytes"), (int) settings.number("kept-bytes"), address);
-    consumer = consumer(found(client, address), address, settings);
+    this.address = address;
+    destination = found(client, address);
+    consumer = consumer(destination, address, settings);
     thread = new Thread(this, "receive " + address);
   }
 
@@ -123,6 +128,8 @@ final class Channel implements Runnable {
       session.close();
     } catch (OutOfMemoryError error) {
       throw error;
+    } catch (UnreadableException error) {
+      client.unreadable(address, error.getCause());
     } catch (Exception | LinkageError error) {
       client.failed(error);
     }
@@ -133,7 +140,7 @@ final class Channel implements Runnable {
     return busySince > 0 && busySince < time;
   }
 
-  private void receive() throws JMSException, InterruptedException {
+  private void receive() throws JMSException, InterruptedException, UnreadableException {
     try {
       while (step()) {
         busySince = System.currentTimeMillis();
@@ -144,7 +151,7 @@ final class Channel implements Runnable {
     busySince = 0;
   }
 
-  private boolean step() throws JMSException, IOException, InterruptedException {
+  private boolean step() throws JMSException, IOException, InterruptedException, UnreadableException {
     long now = System.currentTimeMillis();
     synchronized (this) {
       if (ending) {
@@ -167,7 +174,13 @@ final class Channel implements Runnable {
       }
       return true;
     }
-    Message message = consumer.receive(batch.count() > 0 ? BRIEFLY : received > committed ? SOON : IDLE);
+    Message message;
+    try {
+      message = consumer.receive(batch.count() > 0 ? BRIEFLY : received > committed ? SOON : IDLE);
+    } catch (JMSException | RuntimeException | LinkageError error) {
+      setAside(error);
+      return true;
+    }
     if (message == null) {
       flush();
     } else {
@@ -179,12 +192,94 @@ final class Channel implements Runnable {
   private void take(Message message) throws JMSException, IOException {
     int before = batch.size();
     codec.write(batch, message);
-    ids.add(message.getJMSMessageID());
+    count(message, before);
+    if (batch.size() >= FRAME_BYTES || batch.count() >= FRAME_MESSAGES) {
+      flush();
+    }
+  }
+
+  private void count(Message message, int before) {
+    ids.add(id(message));
     last = message;
     received++;
     bytes += batch.size() - before;
-    if (batch.size() >= FRAME_BYTES || batch.count() >= FRAME_MESSAGES) {
-      flush();
+  }
+
+  private static String id(Message message) {
+    try {
+      return message.getJMSMessageID();
+    } catch (JMSException | RuntimeException unreadable) {
+      return null;
+    }
+  }
+
+  /**
+   * Takes a message at which the client has thrown as it is, where the provider has a way to it.
+   *
+   * <p>The client may count the message as received, so that the next commit would acknowledge it unseen. Therefore all is
+   * given back, and what the worker has is received once more and acknowledged.
+   */
+  private void setAside(Throwable error) throws JMSException, IOException, InterruptedException, UnreadableException {
+    if (client.hasFailed()) {
+      throw lost(error);
+    }
+    flush();
+    busySince = 0;
+    if (!isDone()) {
+      throw lost(error);
+    }
+    try {
+      giveBack();
+      acknowledgeAgain(ids);
+    } catch (JMSException | RuntimeException broken) {
+      // Without a connection the client throws as well.
+      throw lost(error);
+    }
+    settled();
+    byte[] body;
+    Message message;
+    try (Foreign foreign = Foreign.of(session, destination)) {
+      message = foreign == null ? null : foreign.receive(AGAIN);
+      body = message == null ? null : foreign.body(message);
+    }
+    if (body == null) {
+      giveBack();
+      throw new UnreadableException(error);
+    }
+    int before = batch.size();
+    codec.writeForeign(batch, message, body, error);
+    count(message, before);
+    flush();
+    if (isDone()) {
+      // By itself, since the next message may be another one that the client cannot read.
+      commit();
+    }
+  }
+
+  private static JMSException lost(Throwable error) {
+    if (error instanceof JMSException found) {
+      return found;
+    }
+    JMSException told = new JMSException(String.valueOf(error));
+    told.initCause(error);
+    return told;
+  }
+
+  /** Waits until the worker has all messages; false if it does not have them in time. */
+  private synchronized boolean isDone() throws InterruptedException {
+    long until = System.currentTimeMillis() + PATIENCE;
+    while (!ending && done < received && System.currentTimeMillis() < until) {
+      wait(IDLE);
+    }
+    return done >= received;
+  }
+
+  /** A message that the client cannot read, and that the provider has no other way to. */
+  private static final class UnreadableException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    UnreadableException(Throwable cause) {
+      super(cause);
     }
   }
 
@@ -202,6 +297,10 @@ final class Channel implements Runnable {
     } else {
       last.acknowledge();
     }
+    settled();
+  }
+
+  private void settled() {
     committed = received;
     behindSince = 0;
     bytes = 0;
@@ -223,14 +322,28 @@ final class Channel implements Runnable {
     }
     List<String> wanted = new ArrayList<>(ids.subList(0, (int) count));
     giveBack();
+    acknowledgeAgain(wanted);
+  }
+
+  /**
+   * Receives messages that were given back once more, and acknowledges them: a session cannot acknowledge a part.
+   *
+   * <p>If another message comes, or one that the client cannot read, they stay with the provider: what comes again then, the
+   * worker recognises.
+   */
+  private void acknowledgeAgain(List<String> ids) throws JMSException {
+    List<String> wanted = new ArrayList<>(ids);
     if (wanted.isEmpty() || wanted.contains(null)) {
       return;
     }
-    // A session cannot acknowledge a part, so this part is received once more. If another message comes, the part stays
-    // with the provider: what comes again then, the worker recognises.
     while (!wanted.isEmpty()) {
-      Message again = consumer.receive(AGAIN);
-      if (again == null || !wanted.remove(again.getJMSMessageID())) {
+      Message again = null;
+      try {
+        again = consumer.receive(AGAIN);
+      } catch (JMSException | RuntimeException | LinkageError unreadable) {
+        // As if another message had come.
+      }
+      if (again == null || !wanted.remove(id(again))) {
         giveBack();
         return;
       }

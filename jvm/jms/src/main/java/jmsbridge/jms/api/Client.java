@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import javax.naming.InvalidNameException;
 import javax.naming.NameNotFoundException;
 import javax.naming.NamingException;
 import jmsbridge.jms.Factories;
@@ -99,8 +100,8 @@ public final class Client implements Link {
         if (names.lookup(name) instanceof Destination found) {
           return found;
         }
-      } catch (NameNotFoundException missing) {
-        // The same as a name of something else.
+      } catch (NameNotFoundException | InvalidNameException missing) {
+        // The same as a name of something else. A message may name any destination.
       }
       throw new RefusedException("JNDI has no destination '" + name + "'");
     }
@@ -138,9 +139,21 @@ public final class Client implements Link {
 
   /** Reports the end of the connection, once. */
   void failed(Throwable error) {
+    failed(isLogin(error) ? "login" : "lost", why(error));
+  }
+
+  /** Reports a message that this client cannot read, and that stays with the provider; once. */
+  void unreadable(String address, Throwable error) {
+    failed(
+        "unreadable",
+        "the client cannot read a message of " + address + ", which stays there with all behind it: " + why(error)
+            + "; read a queue of such senders with type=amqp or type=stomp, or take the message out");
+  }
+
+  private void failed(String kind, String why) {
     if (failed.compareAndSet(false, true)) {
       try {
-        pipe.write(Pipe.FAILED, List.of(isLogin(error) ? "login" : "lost", why(error)));
+        pipe.write(Pipe.FAILED, List.of(kind, why));
       } catch (IOException gone) {
         System.err.println("the worker has gone");
       }

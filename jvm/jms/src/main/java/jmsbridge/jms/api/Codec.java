@@ -56,13 +56,29 @@ final class Codec {
       fields(message, values);
       properties(message, values);
       body(out, message, values);
-    } catch (JMSException | RuntimeException error) {
-      if (!values.has(FIELD, "JMSDestination")) {
-        values.add(FIELD, "JMSDestination", address);
-      }
-      values.add(FAULT, "", Main.text(error));
-      out.add(0, BYTES, values, new byte[0]);
+    } catch (JMSException | RuntimeException | LinkageError | StackOverflowError error) {
+      writeFault(out, values, error, new byte[0]);
     }
+  }
+
+  /** Adds a message that the client cannot read, as it came, with the fault. */
+  void writeForeign(Batch out, Message message, byte[] body, Throwable fault) {
+    Batch.Values values = new Batch.Values();
+    try {
+      fields(message, values);
+      properties(message, values);
+    } catch (JMSException | RuntimeException error) {
+      // Its body and what could be read are enough to tell it.
+    }
+    writeFault(out, values, fault, body.length > mostBytes ? Arrays.copyOf(body, keptBytes) : body);
+  }
+
+  private void writeFault(Batch out, Batch.Values values, Throwable fault, byte[] body) {
+    if (!values.has(FIELD, "JMSDestination")) {
+      values.add(FIELD, "JMSDestination", address);
+    }
+    values.add(FAULT, "", Main.text(fault));
+    out.add(0, BYTES, values, body);
   }
 
   private void fields(Message message, Batch.Values values) throws JMSException {
