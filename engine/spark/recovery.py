@@ -32,7 +32,7 @@ from engine.spark.generation import Start
 from engine.spark.last_progress import check_end, check_journal
 from engine.spark.published import Published, find, records, slices
 from engine.spark.session import running_tasks
-from routes.config import loads
+from routes.config.load import loads_routes
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
 from routes.spark_master import is_cluster
@@ -159,7 +159,7 @@ class Recovery:
     def _routes(self, start: Start) -> Config:
         """The present configuration with the routes and sinks of the last run."""
         try:
-            then = loads(start.routes, self.config.path.absolute().parent)
+            then = loads_routes(start.routes, self.config.path.absolute().parent)
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
