@@ -61,7 +61,7 @@ def loads_routes(text: str, base: str | Path = ".") -> Config:
     """Returns the configuration in an extract of a file that was checked as a whole when it was in force.
 
     The extract has the lines that determine the routing (`engine.spark.recovery.routes_text`). Checks between keys are
-    left out: keys that a source or a sink needs are not in the extract, nor is what the checks look for beside the file.
+    left out: the keys that a source or a sink needs are not in the extract, and files that they name may be gone.
 
     Raises:
         ConfigurationError: a line cannot be read.

@@ -89,5 +89,5 @@ def test_lines_with_passwords_and_the_key_of_seals_are_not_kept(tmp_path: Path) 
 
 
 def test_a_kept_line_that_is_not_understood_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="unknown key 'routes.r.of.later.versions'"):
+    with pytest.raises(ConfigurationError, match=r"unknown key 'routes\.r\.of\.later\.versions'"):
         loads_routes("bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\nroutes.r.of.later.versions=1\n")
