@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from routes.immutable import immutable
 
-__all__ = ["ORIGIN", "POSITION", "Record"]
+__all__ = ["ORIGIN", "POSITION", "SEAL", "Record"]
 
 ORIGIN = "jmsbridge.origin"
 """Header of published records: `bridge.id` of a bridge that routed the message; one header for each bridge that the
 message passed through."""
 POSITION = "jmsbridge.position"
 """Header of published records: `topic:partition:offset` of the record that it was made from."""
+
+SEAL = "jmsbridge.seal"
+"""Header of published records that only the router can make: the run, and a digest over run, position and topic."""
 
 
 @immutable

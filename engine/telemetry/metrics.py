@@ -428,6 +428,13 @@ RECOVERY_PUBLISHED = Metric(
     (),
     "Messages published by recoveries because the previous run had left them out; they count as routed messages, too.",
 )
+RECOVERY_FOREIGN = Metric(
+    "jmsbridge_recovery_foreign_records_total",
+    MetricType.COUNTER,
+    (),
+    "Records that recoveries found in destination topics, and that name this bridge and its journal, but that the "
+    "router did not write; they change nothing.",
+)
 TOPOLOGY_RECORDS = Metric(
     "jmsbridge_topology_records_total",
     MetricType.COUNTER,

@@ -26,7 +26,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * trail, outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records
  * than the task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the
  * record that the task has just read, uncopied; the columns value and headers count otherwise. The headers of a
- * published record are: the record's or the column's; if kept, origin and position; those of the trail.
+ * published record are: the record's or the column's; if kept, origin, position and seal; those of the trail. Where
+ * the column has origin and position already, the seal follows the position.
  *
  * <p>A failed send ends the task at its next row or at its end, with Kafka's exception.
  */
@@ -60,6 +61,9 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private final String origin;
   /** Name of the header with a message's id; null if rows are of other records than those that the task reads. */
   private final String messageHeader;
+  /** Seal of published records; null for none. */
+  private final Seal seal;
+  private transient Seal.Press press;
   private transient UTF8String messageName;
   private transient Header originHeader;
   private transient KafkaProducer<byte[], byte[]> producer;
@@ -67,12 +71,14 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private transient Callback onEnd;
   private transient UTF8String topicBytes;
   private transient String topic;
+  private transient byte[] topicName;
   private transient String place;
 
-  RecordWriter(Map<String, String> settings, String origin, String messageHeader) {
+  RecordWriter(Map<String, String> settings, String origin, String messageHeader, Seal seal) {
     this.settings = settings;
     this.origin = origin;
     this.messageHeader = messageHeader;
+    this.seal = seal;
   }
 
   @Override
@@ -83,6 +89,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
     originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
+    press = seal == null ? null : seal.new Press();
     AtomicReference<Exception> first = new AtomicReference<>();
     failure = first;
     onEnd = (metadata, thrown) -> {
@@ -110,7 +117,8 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if (producer == null) {
       producer = Producers.get(settings);
     }
-    producer.send(new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read)), onEnd);
+    String name = topic(row);
+    producer.send(new ProducerRecord<>(name, null, null, key, value, headers(row, kept, read)), onEnd);
   }
 
   /** Waits until Kafka has all records, unless the task has failed. */
@@ -148,15 +156,32 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     } else if (!row.isNullAt(HEADERS)) {
       add(headers, row.getArray(HEADERS));
     }
-    if ((kept & KEEPS_ORIGIN) != 0) {
+    if ((kept & KEEPS_ORIGIN) == 0) {
+      sealLast(headers);
+    } else {
+      byte[] position = bytes(place(read) + read.record().offset());
       headers.add(originHeader);
-      headers.add(new RecordHeader(POSITION_HEADER, bytes(place(read) + read.record().offset())));
+      headers.add(new RecordHeader(POSITION_HEADER, position));
+      if (press != null) {
+        headers.add(press.header(position, topicName));
+      }
     }
     if (!row.isNullAt(TRAIL)) {
       add(headers, row.getArray(TRAIL));
     }
     // A record copies headers of this class as one block.
     return new RecordHeaders(headers.toArray(NO_HEADERS));
+  }
+
+  /** Adds a seal behind the last position, which is the router's: it comes behind all headers of the message. */
+  private void sealLast(List<Header> headers) {
+    for (int at = headers.size() - 1; press != null && at >= 0; at--) {
+      Header header = headers.get(at);
+      if (header.key().equals(POSITION_HEADER)) {
+        headers.add(at + 1, press.header(header.value(), topicName));
+        return;
+      }
+    }
   }
 
   /** Topic and partition as a position begins; those of all records of a task are the same. */
@@ -180,6 +205,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if (!bytes.equals(topicBytes)) {
       topicBytes = bytes.clone();
       topic = bytes.toString();
+      topicName = bytes.getBytes();
     }
     return topic;
   }
