@@ -38,7 +38,10 @@ def known_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
 
 
 def present_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
-    """As `known_keys`, but makes a secret if there is none. To be called while the checkpoint's lock is held."""
+    """Keys as `known_keys` gives them; makes a secret if there is none.
+
+    To be called while the checkpoint's lock is held.
+    """
     if not (found := known_keys(config, root)):
         if isinstance(root, Path):
             make_folder(root)

@@ -44,6 +44,10 @@ public final class Seal implements Serializable {
 
     /** The header for a record of a topic that was made from the journal record at a position. */
     Header header(byte[] position, byte[] topic) {
+      return new RecordHeader(HEADER, value(position, topic));
+    }
+
+    private byte[] value(byte[] position, byte[] topic) {
       int length = RUN_CHARACTERS + position.length + 1 + topic.length;
       if (text.length < length) {
         text = Arrays.copyOf(text, length);
@@ -51,8 +55,13 @@ public final class Seal implements Serializable {
       byte[] value = new byte[RUN_CHARACTERS + DIGEST_CHARACTERS];
       System.arraycopy(run, 0, value, 0, RUN_CHARACTERS);
       write(digest(hash, text, position, topic), value);
-      return new RecordHeader(HEADER, value);
+      return value;
     }
+  }
+
+  /** The value of a single header; {@link Press} makes many. */
+  public byte[] value(byte[] position, byte[] topic) {
+    return new Press().value(position, topic);
   }
 
   /** True where a seal is valid, by a key: columns with the seal and the position (binary, may be null) and the topic. */
