@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
+from engine.record import SEAL
 from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
 from routes.predicate import evaluate
@@ -35,7 +36,7 @@ TIME = "jmsbridge.time"
 _CONNECT = "__connect.errors."
 _ROUTE = "jmsbridge.route"
 _TRUNCATED = "jmsbridge.truncated"
-_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, REPLAYS, _TRUNCATED})
+_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, SEAL, REPLAYS, _TRUNCATED})
 _DIGEST_BYTES = 12
 _COUNT = re.compile("[0-9]{1,9}")
 
