@@ -16,7 +16,7 @@ from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, part
-from routes.keys.values import ANY_TEXT, LONG_SECRET, NAME, PLACE, TEXT, choice
+from routes.keys.values import ANY_TEXT, NAME, PLACE, STRONG_SECRET, TEXT, choice
 from routes.sections import (
     BodyConversion,
     Embedded,
@@ -169,7 +169,7 @@ class Config:
     )
     secret: str | None = key(
         "bridge.secret",
-        LONG_SECRET,
+        STRONG_SECRET,
         "Secret with which the router seals what it publishes and notes, so that after a crash it believes no record "
         "that others wrote to its topics. Bridges that stand by for each other need the same one; `jms-bridge doctor` "
         "asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",

@@ -147,8 +147,9 @@ def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
 
 def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
     return HardFailureError(
-        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
-        f"{config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
+        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or as "
+        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes everything that the "
+        "journal holds now, also what it has published before"
     )
 
 
@@ -185,10 +186,14 @@ def _refusal(error: DamagedError, root: Folder, entry: NotedProgress | None) -> 
         "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
         "had published before"
         if entry is None
-        else "set router.checkpoint to another folder: the router then goes on from where it was by its note in Kafka, "
-        f"which is {_age(entry)} old, without loss or duplicates"
+        else f"set router.checkpoint to another folder{_with_secret(root)}: the router then goes on from where it was "
+        f"by its note in Kafka, which is {_age(entry)} old, without loss or duplicates"
     )
     return f"the router's checkpoint cannot be used: {error}. Either restore {root} from a copy, or {way_out}"
+
+
+def _with_secret(root: Folder) -> str:
+    return f", with a copy of {root / 'secret'}" if (root / "secret").exists() else ""
 
 
 def _age(entry: NotedProgress) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "RATIO",
     "REPLICATION",
     "RETENTION",
+    "STRONG_SECRET",
     "TEXT",
     "TOKEN",
     "BadValueError",
@@ -40,7 +41,7 @@ __all__ = [
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>[^/\s]*)(?P<path>\S*)")
-_LONG_SECRET = 32
+_STRONG_SECRET = 32
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
@@ -179,10 +180,10 @@ def _parse_token(text: str) -> str:
     return text
 
 
-def _parse_long_secret(text: str) -> str:
-    if len(text) < _LONG_SECRET:
+def _parse_strong_secret(text: str) -> str:
+    if len(text) < _STRONG_SECRET:
         hint = "a random one, as from: openssl rand -hex 32"
-        raise BadValueError(f"the value has fewer than {_LONG_SECRET} characters", hint, secret=True)
+        raise BadValueError(f"the value has fewer than {_STRONG_SECRET} characters", hint, secret=True)
     return text
 
 
@@ -243,7 +244,7 @@ ANY_TEXT = ValueKind("text", "text", lambda text: text)
 TEXT = ValueKind("text", "text", parse_text)
 TOKEN = ValueKind("token", "letters, digits and - . _ ~ + /", _parse_token)
 """A token that may follow `Bearer` (RFC 6750, section 2.1)."""
-LONG_SECRET = ValueKind("secret text", "text of 32 characters or more", _parse_long_secret)
+STRONG_SECRET = ValueKind("secret text", "text of 32 characters or more", _parse_strong_secret)
 """A secret that keys are made of: too long to be guessed."""
 FLAG = ValueKind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = ValueKind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
