@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["SealKeys", "configured_keys"]
+__all__ = ["SealKeys", "configured_keys", "keys_of_files", "stored_secret"]
 
 _SALT = b"jms-bridge seals 1"
 _RECORD_KEY_BYTES = 16
+_STORED = re.compile(r"[0-9a-f]{64}")
 _ID_DIGITS = 16
 
 
@@ -64,3 +67,24 @@ class SealKeys:
 def configured_keys(config: Config) -> SealKeys | None:
     """Keys from `bridge.secret`; None if it is not set."""
     return SealKeys(config.secret.encode(), config.bridge_id, is_shared=True) if config.secret else None
+
+
+def stored_secret(text: str) -> bytes | None:
+    """The secret in the content of a checkpoint's file `secret`; None if the content is none."""
+    return bytes.fromhex(text.strip()) if _STORED.fullmatch(text.strip()) else None
+
+
+def keys_of_files(config: Config) -> tuple[SealKeys, ...]:
+    """Keys that a process other than the router knows: of `bridge.secret`, and of a checkpoint on a local disk.
+
+    None before the router's first start, or if this user may not read the checkpoint.
+    """
+    shared = configured_keys(config)
+    found = () if shared is None else (shared,)
+    if not isinstance(config.router.checkpoint, Path):
+        return found
+    try:
+        secret = stored_secret((config.router.checkpoint / "secret").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return found
+    return found if secret is None else (*found, SealKeys(secret, config.bridge_id))

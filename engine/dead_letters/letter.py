@@ -95,6 +95,11 @@ class DeadLetter:
         return int(text) if _COUNT.fullmatch(text) else 0
 
     @property
+    def has_seal(self) -> bool:
+        """True if the letter says that this version of the bridge has written it, whose audit entries have seals."""
+        return bool(self._header(SEAL))
+
+    @property
     def origin(self) -> str:
         """Journal position, route and a digest of the message; empty for a letter that was never in the journal.
 

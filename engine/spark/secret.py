@@ -8,7 +8,6 @@ its own, does not, and cannot tell the last run's records from those of others: 
 
 from __future__ import annotations
 
-import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.private import make_folder
-from engine.seals import SealKeys, configured_keys
+from engine.seals import SealKeys, configured_keys, stored_secret
 from engine.spark.stored_files import write
 
 if TYPE_CHECKING:
@@ -26,14 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["known_keys", "present_keys"]
 
 _BYTES = 32
-_SECRET = re.compile(r"[0-9a-f]{64}")
 _log = structlog.get_logger(__name__)
 
 
 def known_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
     """Keys that this router knows, those of the next run first; none before the first start without `bridge.secret`."""
     stored = _stored(root)
-    found = (configured_keys(config), SealKeys(bytes.fromhex(stored), config.bridge_id) if stored else None)
+    found = (configured_keys(config), SealKeys(stored, config.bridge_id) if stored else None)
     return tuple(keys for keys in found if keys is not None)
 
 
@@ -50,14 +48,13 @@ def present_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
     return found
 
 
-def _stored(root: Folder) -> str:
-    """The secret in the checkpoint; empty if there is none, or what is there is none."""
+def _stored(root: Folder) -> bytes | None:
+    """The secret in the checkpoint; None if there is none, or what is there is none."""
     path = root / "secret"
     try:
-        text = path.read_text(encoding="utf-8", errors="replace").strip()
+        found = stored_secret(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
-        return ""
-    if not _SECRET.fullmatch(text):
+        return None
+    if found is None:
         _log.error("the secret in the checkpoint is damaged: another one takes its place", file=str(path))
-        return ""
-    return text
+    return found
