@@ -222,7 +222,15 @@ def replay(
     everything: _All = False,
     quarantine: Quarantine = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also replay dead letters that were replayed too often, and discarded ones.")
+        bool,
+        typer.Option(
+            "--force",
+            bool,
+            typer.Option(
+                "--force",
+                help="Also replay dead letters that were replayed too often, discarded ones, and those with a doubtful mark.",
+            ),
+        ),
     ] = False,
     most: Most = None,
     rate: Annotated[

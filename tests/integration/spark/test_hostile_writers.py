@@ -74,14 +74,21 @@ def copies(bench: Bench, of: str) -> Iterator[Record]:
         yield replace(record, value=None, headers=changed)
 
 
+def is_note(record: Record) -> bool:
+    if not (record.key or b"").endswith((b" start", b" place")):
+        return False
+    try:
+        return "seal of note" in json.loads(record.value or b"")
+    except (ValueError, RecursionError, TypeError):
+        return False
+
+
 def write_state(bench: Bench, *, last_is_malformed: bool) -> None:
     """Notes that move the router to the end of the journal and beyond, made of its own; and some that are none."""
     topic = f"{bench.journal}.state"
-    own = bench.records(topic)
+    own = [record for record in bench.records(topic).values() if is_note(record)][-40:]
     producer = Producer({"bootstrap.servers": bench.bootstrap, "log_level": 0})
-    for record in own.values():
-        if not (record.key or b"").endswith((b" start", b" place")):
-            continue
+    for record in own:
         note: dict[str, Any] = json.loads(record.value or b"{}")
         far = {"0": ends(bench)[0] + 30, "1": ends(bench)[1] + 30}
         for change in (
@@ -103,9 +110,13 @@ def write_state(bench: Bench, *, last_is_malformed: bool) -> None:
 
 
 def attack(bench: Bench, *, last_is_malformed: bool) -> None:
+    claimed, copied = list(claims(bench)), {each: list(copies(bench, each)) for each in (bench.red, bench.blue)}
+    producer = Producer({"bootstrap.servers": bench.bootstrap, "log_level": 0})
     for topic, other in ((bench.red, bench.blue), (bench.blue, bench.red), (bench.dead, bench.red)):
-        for record in (*claims(bench), *copies(bench, other)):
-            bench.put(topic, record)
+        for record in (*claimed, *copied[other]):
+            headers: Any = list(record.headers)
+            producer.produce(topic, record.value, record.key, headers=headers)
+    assert producer.flush(60) == 0
     write_state(bench, last_is_malformed=last_is_malformed)
 
 
