@@ -225,11 +225,7 @@ def replay(
         bool,
         typer.Option(
             "--force",
-            bool,
-            typer.Option(
-                "--force",
-                help="Also replay dead letters that were replayed too often, discarded ones, and those with a doubtful mark.",
-            ),
+            help="Also replay letters that were replayed too often, discarded ones, and those whose mark is doubtful.",
         ),
     ] = False,
     most: Most = None,
