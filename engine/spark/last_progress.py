@@ -44,15 +44,22 @@ _log = structlog.get_logger(__name__)
 
 
 def noted(
-    store: PositionStore, generations: Generations, keys: Sequence[SealKeys], *, is_trial: bool = False
+    store: PositionStore,
+    generations: Generations,
+    journal_id: str,
+    keys: Sequence[SealKeys],
+    *,
+    is_trial: bool = False,
 ) -> NotedProgress | None:
     """The notes in Kafka; None if there are none, or if they cannot be read and there is a checkpoint to go on from.
+
+    The arguments are those of `last_progress`.
 
     Raises:
         HardFailureError: the notes cannot be read, and there is no checkpoint; or Kafka refuses the bridge.
     """
     try:
-        return store.read(keys)
+        return store.read(keys, journal_id)
     except UnreadableNoteError as error:
         try:
             newest = generations.newest()
@@ -221,7 +228,7 @@ def check_progress(config: Config, *, leads: bool) -> None:
         store.open()
     identity = kafka.identity(journal)
     generations, keys = Generations(config.router.checkpoint), known_keys(config, config.router.checkpoint)
-    entry = noted(store, generations, keys, is_trial=True)
+    entry = noted(store, generations, identity, keys, is_trial=True)
     last = last_progress(generations, entry, identity, keys, is_trial=True)
     if last is not None:
         check_journal(config, last.start, identity)

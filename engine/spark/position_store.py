@@ -23,6 +23,7 @@ import json
 import re
 import socket
 import time
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,8 @@ _ANSWER_SECONDS = 10.0
 _NOTE_SECONDS = 2.0
 _PART_BYTES = 48 * 1024
 """Greatest size of a part, and of a batch of parts: less than any limit that the state topic may have."""
+_MOST_NOTES = 1000
+"""Greatest number of notes of a kind kept during a reading: more than compaction leaves, unless others write."""
 _PARTS = "parts"
 """Header with the number of parts of a note that has several."""
 
@@ -108,10 +111,11 @@ class PositionStore:
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
-    def read(self, keys: Sequence[SealKeys] = ()) -> NotedProgress | None:
+    def read(self, keys: Sequence[SealKeys] = (), journal_id: str = "") -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`.
 
-        Without one of the keys that the notes were sealed with, their seals cannot be checked.
+        Without one of the keys that the notes were sealed with, their seals cannot be checked. `journal_id` is Kafka's
+        id of the journal, empty if it has none: own notes about an earlier journal of that name are passed over.
         """
         notes = {name: _Notes(self._key(name), name, keys) for name in (_START, _PROGRESS)}
         try:
@@ -123,9 +127,9 @@ class PositionStore:
             # The bridge that leads makes a missing topic.
             raise unavailable(self._config.bootstrap_servers, str(error)) from error
         start, progress = notes[_START], notes[_PROGRESS]
-        own = _sealed_entry(start, progress, self._topic)
+        own = _sealed_entry(start, progress, self._topic, journal_id)
         try:
-            if start.is_last_sealed:
+            if own is not None and start.is_last_sealed:
                 return own
             last = entry_of(start.last(self._topic), progress.last(self._topic), self._topic)
         except UnreadableNoteError:
@@ -211,10 +215,10 @@ class _Notes:
         self._keys = keys
         self._found: dict[bytes, Record] = {}
         """The last record of each part."""
-        self.sealed: list[dict[str, Any]] = []
-        """Notes with a valid seal, in the order of the topic."""
-        self.is_last_sealed = False
-        """True if the last record belongs to a note with a valid seal."""
+        self._texts: deque[bytes] = deque(maxlen=_MOST_NOTES)
+        """The last whole notes, in the order of the topic."""
+        self._is_whole = False
+        """True if the last record completes a note."""
 
     def take(self, record: Record) -> None:
         """Takes note of a record of the topic, of whatever kind."""
@@ -222,20 +226,30 @@ class _Notes:
         if key != self._key and not re.fullmatch(rb"%s [1-9][0-9]{0,8}" % re.escape(self._key), key):
             return
         self._found[key] = record
-        self.is_last_sealed = False
         # Parts come in order, so a note is whole when its last part is there.
-        if (count := _count(self._found.get(self._key))) is not None and key == _part_key(self._key, count - 1):
-            self._take_sealed(_joined(self._found, self._key))
+        count = _count(self._found.get(self._key))
+        text = _joined(self._found, self._key) if count and key == _part_key(self._key, count - 1) else None
+        self._is_whole = text is not None
+        if text is not None:
+            self._texts.append(text)
 
-    def _take_sealed(self, text: bytes | None) -> None:
+    def sealed(self) -> Iterator[dict[str, Any]]:
+        """Yields the notes with a valid seal, the last one first; each is checked when it is asked for."""
+        return filter(None, map(self._checked, reversed(self._texts)))
+
+    @property
+    def is_last_sealed(self) -> bool:
+        """True if the last record belongs to a note with a valid seal."""
+        return self._is_whole and self._checked(self._texts[-1]) is not None
+
+    def _checked(self, text: bytes) -> dict[str, Any] | None:
+        """The fields of a note with a valid seal, else None."""
         try:
-            note = json.loads(text or b"")
+            note: dict[str, Any] = json.loads(text)
             seal = note.pop(_SEAL, None)
         except (ValueError, RecursionError, AttributeError, TypeError):
-            return
-        if seal is not None and any(each.holds(seal, self._name, note) for each in self._keys):
-            self.sealed.append(note)
-            self.is_last_sealed = True
+            return None
+        return note if any(each.holds(seal, self._name, note) for each in self._keys) else None
 
     def last(self, topic: str) -> bytes | None:
         """The last note; None if there is none. UnreadableNoteError if a part is missing."""
@@ -274,17 +288,17 @@ def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedPr
         raise _unreadable(topic, repr(error)) from error
 
 
-def _sealed_entry(start: _Notes, progress: _Notes, topic: str) -> NotedProgress | None:
+def _sealed_entry(start: _Notes, progress: _Notes, topic: str, journal_id: str) -> NotedProgress | None:
     """The entry made from notes with valid seals; None if there is none.
 
     Whoever may write to the topic may repeat an earlier note, so that of the last run counts.
     """
-    begun = max(reversed(start.sealed), key=lambda note: note["sequence"], default=None)
+    own = (each for each in start.sealed() if not journal_id or each["journal_id"] in ("", journal_id))
+    begun = max(own, key=lambda note: note["sequence"], default=None)
     if begun is None:
         return None
-    of_run = [each for each in progress.sealed if each["run"] == begun["run"]]
-    texts = [json.dumps(each).encode() for each in (begun, *of_run[-1:])]
-    entry = entry_of(texts[0], texts[1] if of_run else None, topic)
+    place = next((each for each in progress.sealed() if each["run"] == begun["run"]), None)
+    entry = entry_of(json.dumps(begun).encode(), json.dumps(place).encode() if place else None, topic)
     return None if entry is None else replace(entry, is_sealed=True)
 
 

@@ -204,7 +204,8 @@ class _Router:
         self._store.open()
         journal_id = self._kafka.identity(config.journal.topic)
         keys = present_keys(config, self._lock.root)
-        last = last_progress(self._generations, noted(self._store, self._generations, keys), journal_id, keys)
+        entry = noted(self._store, self._generations, journal_id, keys)
+        last = last_progress(self._generations, entry, journal_id, keys)
         recovery = Recovery(
             config,
             self._kafka_io,

@@ -122,21 +122,21 @@ def attack(bench: Bench, *, last_is_malformed: bool) -> None:
 
 def test_records_of_others_in_every_topic_neither_lose_nor_double_a_message(bench: Bench) -> None:
     bench.send(100)
-    router = bench.start().wait_ready()
+    router = bench.start().wait_ready(240)
     check(bench, 100)
     bench.send(200)
     router.kill()
     attack(bench, last_is_malformed=False)
     bench.send(100)
 
-    router = bench.start("batch").wait_ready()
+    router = bench.start("batch").wait_ready(240)
     check(bench, 400)
     assert router.metric("jmsbridge_recovery_foreign_records_total") > 300
     bench.send(2000)
     router.kill()
     attack(bench, last_is_malformed=True)
 
-    router = bench.start().wait_ready()
+    router = bench.start().wait_ready(240)
     check(bench, 2400)
     bench.send(10)
     check(bench, 2410)

@@ -51,15 +51,15 @@ def test_after_a_kill_the_routes_to_sinks_of_every_system_are_read(bench: Bench,
         assert bench.numbers(*topics.values()) == dict.fromkeys(range(bench.count), 1)
 
     send(10)
-    router = bench.start(routes=lines).wait_ready()
+    router = bench.start(routes=lines).wait_ready(240)
     check()
     send(50)
     router.kill()
     send(10)
-    router = bench.start(routes=lines).wait_ready()
+    router = bench.start(routes=lines).wait_ready(240)
     check()
     router.kill()
-    router = bench.start("batch", routes=lines).wait_ready()
+    router = bench.start("batch", routes=lines).wait_ready(240)
     send(1)
     check()
     assert router.stop() == 0

@@ -147,10 +147,10 @@ class Topic:
         self.records.append(replace(last, value=json.dumps({**note, **fields}).encode()))
 
     def read(self, *keys: SealKeys) -> NotedProgress | None:
-        return PositionStore(self.config).read(keys)
+        return PositionStore(self.config).read(keys, "id")
 
     def progress(self, *keys: SealKeys) -> Any:
-        entry = noted(PositionStore(self.config), self.generations, keys)
+        entry = noted(PositionStore(self.config), self.generations, "id", keys)
         return last_progress(self.generations, entry, "id", keys)
 
 
@@ -208,6 +208,17 @@ def test_a_note_of_an_earlier_run_that_is_repeated_does_not_count(topic: Topic) 
     # Nor does it when compaction has removed the later one.
     topic.records = earlier
     assert topic.progress(KEYS) == topic.generations.newest().progress()  # type: ignore[union-attr]
+
+
+def test_an_own_note_about_an_earlier_journal_of_the_name_does_not_count(topic: Topic) -> None:
+    common = replace(KEYS, is_shared=True)
+    earlier = topic.write(replace(START, journal_id="earlier", sequence=57), common)
+    topic.write(replace(START, run="first", sequence=1), common)
+    topic.records += earlier
+    found = topic.read(common)
+    assert found is not None
+    assert found.own is not None
+    assert found.own.progress.start.run == "first"
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b'{"version": 1}', None])
