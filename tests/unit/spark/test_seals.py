@@ -217,8 +217,8 @@ def test_an_own_note_about_an_earlier_journal_of_the_name_does_not_count(topic: 
     topic.records += earlier
     found = topic.read(common)
     assert found is not None
-    assert found.own is not None
-    assert found.own.progress.start.run == "first"
+    assert found.is_sealed
+    assert found.progress.start.run == "first"
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b'{"version": 1}', None])
