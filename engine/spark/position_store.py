@@ -56,6 +56,8 @@ _ANSWER_SECONDS = 10.0
 _NOTE_SECONDS = 2.0
 _PART_BYTES = 48 * 1024
 """Greatest size of a part, and of a batch of parts: less than any limit that the state topic may have."""
+_REPEAT_SECONDS = 300.0
+"""Time after which the start is noted again, in case others have written over it and compaction removes the former."""
 _MOST_NOTES = 1000
 """Greatest number of notes of a kind kept during a reading: more than compaction leaves, unless others write."""
 _PARTS = "parts"
@@ -93,6 +95,9 @@ class PositionStore:
         self._producer: Producer | None = None
         self._run = ""
         self._keys: SealKeys | None = None
+        self._start = b""
+        self._started_at = 0.0
+        """Time of `time.monotonic` at which the start was noted last."""
         self._waiting: dict[str, bytes] = {}
         """Records to be written, by `_START` or `_PROGRESS`."""
         self._written: dict[str, bytes] = {}
@@ -145,13 +150,20 @@ class PositionStore:
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
-        self._waiting[_START] = self._encoded(_START, {**asdict(generation.start), **where})
+        self._start = self._encoded(_START, {**asdict(generation.start), **where})
+        self._note_start()
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
         """Prepares a note about the progress of the generation; `write` sends it."""
         fields = {"run": self._run, "committed": asdict(committed) if committed else None, "stopped": stopped}
         self._waiting[_PROGRESS] = self._encoded(_PROGRESS, fields)
+        if time.monotonic() - self._started_at > _REPEAT_SECONDS:
+            self._note_start()
+
+    def _note_start(self) -> None:
+        self._waiting[_START] = self._start
+        self._started_at = time.monotonic()
 
     def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
         """Sends the notes that are not yet in Kafka.

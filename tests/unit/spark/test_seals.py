@@ -229,6 +229,18 @@ def test_a_malformed_note_stops_nothing_where_there_is_a_checkpoint(topic: Topic
     assert topic.progress(KEYS) == generation.progress()
 
 
+def test_the_start_is_noted_again_now_and_then(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Any = PositionStore(topic.config)
+    monkeypatch.setattr(store, "write", lambda *_: None)
+    store.begin(Generation(topic.generations.root / "1", START), KEYS)
+    start = store._waiting.pop("start")
+    store.note(None)
+    assert "start" not in store._waiting
+    monkeypatch.setattr(position_store, "_REPEAT_SECONDS", 0.0)
+    store.note(None)
+    assert store._waiting["start"] == start
+
+
 def test_a_number_of_parts_that_is_none_is_named(topic: Topic) -> None:
     (first, *_) = topic.write(START, None)
     topic.records = [replace(first, headers=(("parts", b"x"),))]
