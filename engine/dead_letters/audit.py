@@ -92,8 +92,14 @@ class AuditEntry:
     """Kafka's id of the topic of the dead letter: a topic that is created anew has other letters at the same
     positions."""
     is_doubtful: bool = field(default=False, compare=False)
-    """True if the bridge would have sealed the entry, had it written it, and it has not. A letter that the bridge has
-    sealed is then not settled by it."""
+    """True if the bridge would have sealed the entry, had it written it, and it has not."""
+
+    def settles(self, *, has_seal: bool) -> bool:
+        """Returns True if the entry settles its letter; `has_seal` is `DeadLetter.has_seal`.
+
+        Letters of older versions, without a seal, have entries of older versions.
+        """
+        return not (self.is_doubtful and has_seal)
 
     def to_json(self, keys: SealKeys | None = None) -> str:
         """Returns the value of the audit record, with a seal if there are keys."""

@@ -150,7 +150,7 @@ def discard(
     """
 
     def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-        is_open = entry is None or _is_doubtful(letter, entry)
+        is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
         return _Verdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
     return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
@@ -306,7 +306,7 @@ def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> I
 
 
 def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> _Verdict:
-    if entry is not None and _is_doubtful(letter, entry):
+    if entry is not None and not entry.settles(has_seal=letter.has_seal):
         if not options.force:
             return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_doubt(entry))
     elif entry is not None and not (options.force and entry.action is Action.DISCARDED):
@@ -322,11 +322,6 @@ def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
         return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     return _Verdict(Action.QUARANTINED)
-
-
-def _is_doubtful(letter: DeadLetter, entry: AuditEntry) -> bool:
-    """True if the bridge would have sealed the entry: letters of older versions have entries of older versions."""
-    return entry.is_doubtful and letter.has_seal
 
 
 def _doubt(entry: AuditEntry) -> str:
