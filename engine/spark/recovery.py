@@ -72,7 +72,7 @@ _LONGER_SECONDS = 120.0
 _NO_KEY = (
     "the secret of the last run is not known here, since its checkpoint is elsewhere or gone: its records are told by "
     "the id of that run alone, which whoever reads the topics can forge. Set the same bridge.secret on all hosts of "
-    "this bridge (docs/security.md)"
+    "this bridge"
 )
 _log = structlog.get_logger(__name__)
 

@@ -2,7 +2,9 @@ package jmsbridge.kafka;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
@@ -69,10 +71,12 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private transient KafkaProducer<byte[], byte[]> producer;
   private transient AtomicReference<Exception> failure;
   private transient Callback onEnd;
-  private transient UTF8String topicBytes;
-  private transient String topic;
-  private transient byte[] topicName;
-  private transient String place;
+  private transient Map<UTF8String, Target> targets;
+  private transient Target target;
+  private transient byte[] place;
+
+  /** A topic that was written to: its name as Spark and as Kafka have it, and its mark in seals. */
+  private record Target(UTF8String bytes, String name, long mark) {}
 
   RecordWriter(Map<String, String> settings, String origin, String messageHeader, Seal seal) {
     this.settings = settings;
@@ -90,6 +94,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
     originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
     press = seal == null ? null : seal.new Press();
+    targets = new HashMap<>();
     AtomicReference<Exception> first = new AtomicReference<>();
     failure = first;
     onEnd = (metadata, thrown) -> {
@@ -159,11 +164,11 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if ((kept & KEEPS_ORIGIN) == 0) {
       sealLast(headers);
     } else {
-      byte[] position = bytes(place(read) + read.record().offset());
+      byte[] position = position(read);
       headers.add(originHeader);
       headers.add(new RecordHeader(POSITION_HEADER, position));
       if (press != null) {
-        headers.add(press.header(position, topicName));
+        headers.add(press.header(position));
       }
     }
     if (!row.isNullAt(TRAIL)) {
@@ -178,18 +183,28 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     for (int at = headers.size() - 1; press != null && at >= 0; at--) {
       Header header = headers.get(at);
       if (header.key().equals(POSITION_HEADER)) {
-        headers.add(at + 1, press.header(header.value(), topicName));
+        headers.add(at + 1, press.header(header.value()));
         return;
       }
     }
   }
 
-  /** Topic and partition as a position begins; those of all records of a task are the same. */
-  private String place(RecordRow read) {
+  /** The position of a record; topic and partition, with which it begins, are the same for all records of a task. */
+  private byte[] position(RecordRow read) {
     if (place == null) {
-      place = read.record().topic() + ":" + read.record().partition() + ":";
+      place = bytes(read.record().topic() + ":" + read.record().partition() + ":");
     }
-    return place;
+    int digits = 1;
+    for (long left = read.record().offset(); left > 9; left /= 10) {
+      digits++;
+    }
+    byte[] position = Arrays.copyOf(place, place.length + digits);
+    long left = read.record().offset();
+    for (int at = position.length - 1; at >= place.length; at--) {
+      position[at] = (byte) ('0' + left % 10);
+      left /= 10;
+    }
+    return position;
   }
 
   private static void add(List<Header> headers, ArrayData from) {
@@ -199,15 +214,20 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
   }
 
-  /** The topic's name; that of the row before is not decoded again. */
+  /** The topic's name; none is decoded again. */
   private String topic(InternalRow row) {
     UTF8String bytes = row.getUTF8String(TOPIC);
-    if (!bytes.equals(topicBytes)) {
-      topicBytes = bytes.clone();
-      topic = bytes.toString();
-      topicName = bytes.getBytes();
+    if (target == null || !bytes.equals(target.bytes())) {
+      target = targets.get(bytes);
+      if (target == null) {
+        target = new Target(bytes.clone(), bytes.toString(), press == null ? 0 : seal.mark(bytes.getBytes()));
+        targets.put(target.bytes(), target);
+      }
+      if (press != null) {
+        press.turn(target.mark());
+      }
     }
-    return topic;
+    return target.name();
   }
 
   private void rethrow() {

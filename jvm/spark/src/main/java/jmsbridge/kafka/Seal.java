@@ -1,6 +1,9 @@
 package jmsbridge.kafka;
 
 import java.io.Serializable;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.kafka.common.header.Header;
@@ -22,6 +25,7 @@ public final class Seal implements Serializable {
   static final String HEADER = "jmsbridge.seal";
 
   private static final long serialVersionUID = 1L;
+  private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
   private static final int RUN_CHARACTERS = 8;
   /** Six bits each. */
   private static final int DIGEST_CHARACTERS = 11;
@@ -34,66 +38,65 @@ public final class Seal implements Serializable {
 
   /** The seal of a run, of whose id the first characters count; the key has 16 bytes. */
   public Seal(byte[] key, String run) {
-    hash = new SipHash(key);
-    this.run = Arrays.copyOf(bytes(run), RUN_CHARACTERS);
+    this(new SipHash(key), Arrays.copyOf(bytes(run), RUN_CHARACTERS));
+  }
+
+  private Seal(SipHash hash, byte[] run) {
+    this.hash = hash;
+    this.run = run;
   }
 
   /** Maker of the headers of one thread, which reuses its memory. */
   final class Press {
-    private byte[] text = run.clone();
+    private byte[] text = new byte[Long.BYTES];
 
-    /** The header for a record of a topic that was made from the journal record at a position. */
-    Header header(byte[] position, byte[] topic) {
-      return new RecordHeader(HEADER, value(position, topic));
+    /** Prepares for records that are sent to the topic with a mark. */
+    void turn(long mark) {
+      LONG.set(text, 0, mark);
     }
 
-    private byte[] value(byte[] position, byte[] topic) {
-      int length = RUN_CHARACTERS + position.length + 1 + topic.length;
+    /** The header for a record of the topic that was made from the journal record at a position. */
+    Header header(byte[] position) {
+      return new RecordHeader(HEADER, value(position));
+    }
+
+    private byte[] value(byte[] position) {
+      int length = Long.BYTES + position.length;
       if (text.length < length) {
         text = Arrays.copyOf(text, length);
       }
-      byte[] value = new byte[RUN_CHARACTERS + DIGEST_CHARACTERS];
-      System.arraycopy(run, 0, value, 0, RUN_CHARACTERS);
-      write(digest(hash, text, position, topic), value);
+      System.arraycopy(position, 0, text, Long.BYTES, position.length);
+      byte[] value = Arrays.copyOf(run, RUN_CHARACTERS + DIGEST_CHARACTERS);
+      long left = hash.of(text, length);
+      for (int at = RUN_CHARACTERS; at < value.length; at++) {
+        value[at] = DIGITS[(int) left & (1 << BITS) - 1];
+        left >>>= BITS;
+      }
       return value;
     }
   }
 
   /** The value of a single header; {@link Press} makes many. */
   public byte[] value(byte[] position, byte[] topic) {
-    return new Press().value(position, topic);
+    Press press = new Press();
+    press.turn(mark(topic));
+    return press.value(position);
   }
 
   /** True where a seal is valid, by a key: columns with the seal and the position (binary, may be null) and the topic. */
   public static Column isValid(byte[] key, Column seal, Column position, Column topic) {
     SipHash hash = new SipHash(key);
     UDF3<byte[], byte[], String, Boolean> check = (given, at, name) -> given != null && at != null
-        && given.length == RUN_CHARACTERS + DIGEST_CHARACTERS && isValid(hash, given, at, bytes(name));
+        && given.length == RUN_CHARACTERS + DIGEST_CHARACTERS
+        && Arrays.equals(given, new Seal(hash, Arrays.copyOf(given, RUN_CHARACTERS)).value(at, bytes(name)));
     return functions.udf(check, DataTypes.BooleanType).apply(seal, position, topic);
   }
 
-  private static boolean isValid(SipHash hash, byte[] seal, byte[] position, byte[] topic) {
-    byte[] text = Arrays.copyOf(seal, RUN_CHARACTERS + position.length + 1 + topic.length);
-    byte[] value = seal.clone();
-    write(digest(hash, text, position, topic), value);
-    return Arrays.equals(seal, value);
-  }
-
-  /** Digest of a text that begins with a run's characters; no topic has a zero byte in its name. */
-  private static long digest(SipHash hash, byte[] text, byte[] position, byte[] topic) {
-    int end = RUN_CHARACTERS + position.length;
-    System.arraycopy(position, 0, text, RUN_CHARACTERS, position.length);
-    text[end] = 0;
-    System.arraycopy(topic, 0, text, end + 1, topic.length);
-    return hash.of(text, end + 1 + topic.length);
-  }
-
-  private static void write(long digest, byte[] value) {
-    long left = digest;
-    for (int at = RUN_CHARACTERS; at < value.length; at++) {
-      value[at] = DIGITS[(int) left & (1 << BITS) - 1];
-      left >>>= BITS;
-    }
+  /** Digest of run and topic, by which those of the topic's records begin: so a topic's name is digested once. */
+  long mark(byte[] topic) {
+    byte[] text = Arrays.copyOf(run, RUN_CHARACTERS + topic.length);
+    System.arraycopy(topic, 0, text, RUN_CHARACTERS, topic.length);
+    return hash.of(text, text.length);
   }
 
   private static byte[] bytes(String text) {
