@@ -6,7 +6,7 @@ import hashlib
 
 from routes.immutable import immutable
 
-__all__ = ["LONGEST_KEY", "ORIGIN", "POSITION", "Record", "key_text"]
+__all__ = ["LONGEST_KEY", "ORIGIN", "POSITION", "SEAL", "Record", "key_text"]
 
 LONGEST_KEY = 1024
 """Longest text, in characters, that is the key of a journal record as it is, see `key_text`."""
@@ -16,6 +16,9 @@ ORIGIN = "jmsbridge.origin"
 message passed through."""
 POSITION = "jmsbridge.position"
 """Header of published records: `topic:partition:offset` of the record that it was made from."""
+
+SEAL = "jmsbridge.seal"
+"""Header of published records that only the router can make: the run, and a digest over run, position and topic."""
 
 
 def key_text(text: str) -> str:

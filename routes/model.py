@@ -16,7 +16,7 @@ from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, part
-from routes.keys.values import ANY_TEXT, NAME, PLACE, TEXT, choice, duration
+from routes.keys.values import ANY_TEXT, NAME, PLACE, STRONG_SECRET, TEXT, choice, duration
 from routes.sections import (
     BodyConversion,
     Embedded,
@@ -166,6 +166,16 @@ class Config:
         "it already is not routed again, so two bridges need two names.",
         example="bridge-1",
         required=True,
+    )
+    secret: str | None = key(
+        "bridge.secret",
+        STRONG_SECRET,
+        "Secret with which the router seals what it publishes and notes, so that after a crash it believes no record "
+        "that others wrote to its topics. Bridges that stand by for each other need the same one; `jms-bridge doctor` "
+        "asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",
+        default_note="a random one, made at the first start in `router.checkpoint`",
+        example="${env:BRIDGE_SECRET}",
+        secret=True,
     )
     kafka: KafkaConfig = part(KafkaConfig)
     journal: JournalConfig = part(JournalConfig)

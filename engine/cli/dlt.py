@@ -222,7 +222,11 @@ def replay(
     everything: _All = False,
     quarantine: Quarantine = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also replay dead letters that were replayed too often, and discarded ones.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Also replay letters that were replayed too often, discarded ones, and those whose mark is doubtful.",
+        ),
     ] = False,
     most: Most = None,
     rate: Annotated[

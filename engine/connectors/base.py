@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RESERVED",
+    "UNKNOWN_END",
     "Committing",
     "Delivery",
     "Exclusive",
@@ -62,6 +63,10 @@ class Delivery:
     again."""
 
 
+UNKNOWN_END = 2**63 - 1
+"""Stands for the end of a partition that is not known: greater than any offset."""
+
+
 @immutable
 class Outgoing:
     """Message as the loop hands it to a sink."""
@@ -85,6 +90,8 @@ class Outgoing:
     """Partition of the message's record in the sink's topic; -1 for a message that is from no topic."""
     offset: int = 0
     """Offset of that record; messages of a partition are handed over in the order of their offsets."""
+    end: int = UNKNOWN_END
+    """Offset behind the last record of that partition that was known when the message was taken."""
 
 
 @immutable

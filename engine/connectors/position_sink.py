@@ -12,6 +12,7 @@ their client's process (`Positions.java`), with the same messages: a sink may ch
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ _ANSWER_SECONDS = 60.0
 _MOST_REFUSED = 2_000
 _BATCH = 500
 _FIRST_OWN_NUMBER = 1 << 62
+_TEXT = re.compile(rf"-?[0-9]{{1,19}} -?[0-9]{{1,19}}( [0-9]{{1,19}}){{0,{_MOST_REFUSED}}}")
+_SHOWN = 40
 _log = structlog.get_logger(__name__)
 
 
@@ -125,9 +128,15 @@ class _Position:
         self.text = ""
         """Text of the message in the queue."""
 
-    def add(self, text: str) -> None:
-        """Takes over what a message says; ValueError if it is no position."""
+    def add(self, text: str, end: int) -> None:
+        """Takes over what a message says; ValueError if it is no position before `end`, the end of the partition."""
+        if not _TEXT.fullmatch(text):
+            msg = "no position"
+            raise ValueError(msg)
         offset, time_ms, *refused = map(int, text.split(" "))
+        if offset >= end:
+            msg = f"a position behind the end of the topic's partition, {end}"
+            raise ValueError(msg)
         self._offset, self._time_ms = max(self._offset, offset), max(self._time_ms, time_ms)
         self._refused |= set(refused)
 
@@ -194,6 +203,8 @@ class PositionSink:
         """Times at which no further position messages are waited for, by partition that is not known yet."""
         self._found: dict[int, list[PositionMessage]] = {}
         """Position messages that this connection holds, by partition."""
+        self._ends: dict[int, int] = {}
+        """Greatest end known of each partition, kept over connections: no position lies behind it."""
         self._open: _Transaction | None = None
         self._refusals: dict[int, str] = {}
         """Refusals that the broker's position does not show yet, by message number; kept over connections."""
@@ -220,6 +231,8 @@ class PositionSink:
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Takes messages for this transaction or the following ones."""
         if self._failure is None:
+            for each in messages:
+                self._ends[each.partition] = max(self._ends.get(each.partition, 0), each.end)
             self._waiting.extend(messages)
             self._guarded(self._advance)
         if self._failure is not None and not self._known:
@@ -313,10 +326,16 @@ class PositionSink:
             )
         for message in found:
             try:
-                position.add(message.text)
+                position.add(message.text, self._ends[first.partition])
             except ValueError as error:
-                what = f"the position queue has a message of {message.name} that is no position: {message.text[:40]!r}"
-                raise NotConnectedError(f"{what}; nothing but sinks of a bridge may write there") from error
+                # The transaction takes it out of the queue, as it does the own position.
+                _log.warning(
+                    "a message of the position queue is left out and removed: others write to that queue",
+                    to=self.address,
+                    position=message.name,
+                    text=message.text[:_SHOWN],
+                    why=str(error),
+                )
         return position
 
     def _begin(self, messages: Sequence[Outgoing]) -> _Transaction:

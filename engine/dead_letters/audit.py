@@ -1,8 +1,9 @@
 """The audit of dead letters: which of them are settled, by whom, when, and how.
 
 The audit is a compacted topic beside the dead letters, `<dead-letter topic>.replayed`. The key of a record is the
-position of a dead letter, its value JSON. Of several records for one dead letter the last one counts. Records that are
-no entries are skipped. `transactions` writes the audit.
+position of a dead letter, its value JSON. Of several records for one dead letter the last one counts, of those with the
+bridge's seal if there are any (`engine.seals`). Records that are no entries are skipped. `transactions` writes the
+audit.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists
+from engine.seals import keys_of_files
 from routes.targets import audit_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from engine.kafka.reader import LocatedRecord
+    from engine.seals import SealKeys
     from routes.model import Config
 
 __all__ = ["Action", "Actor", "AuditEntry", "last", "now", "parse", "settled"]
@@ -41,6 +44,7 @@ class Action(StrEnum):
     """Its message is no longer needed."""
 
 
+_SEAL, _POSITION, _PURPOSE = "seal", "position", "audit"
 _ACTIONS = frozenset(map(str, Action))
 
 
@@ -87,30 +91,44 @@ class AuditEntry:
     topic_id: str = ""
     """Kafka's id of the topic of the dead letter: a topic that is created anew has other letters at the same
     positions."""
+    is_doubtful: bool = field(default=False, compare=False)
+    """True if the bridge would have sealed the entry, had it written it, and it has not."""
 
-    def to_json(self) -> str:
-        """Returns the value of the audit record."""
-        return json.dumps(
-            {
-                "action": self.action,
-                "time": self.time,
-                "user": self.actor.user,
-                "host": self.actor.host,
-                "command": self.actor.command,
-                "reason": self.reason,
-                "route": self.route,
-                "journal": self.journal,
-                "replays": self.replays,
-                "copy": self.copy,
-                "origin": self.origin,
-                "topic_id": self.topic_id,
-            },
-            ensure_ascii=False,
-        )
+    def settles(self, *, has_seal: bool) -> bool:
+        """Returns True if the entry settles its letter; `has_seal` is `DeadLetter.has_seal`.
+
+        Letters of older versions, without a seal, have entries of older versions.
+        """
+        return not (self.is_doubtful and has_seal)
+
+    def to_json(self, keys: SealKeys | None = None) -> str:
+        """Returns the value of the audit record, with a seal if there are keys."""
+        members = self._members()
+        if keys is not None:
+            members[_SEAL] = keys.seal(_PURPOSE, {**members, _POSITION: str(self.position)})
+        return json.dumps(members, ensure_ascii=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "action": self.action,
+            "time": self.time,
+            "user": self.actor.user,
+            "host": self.actor.host,
+            "command": self.actor.command,
+            "reason": self.reason,
+            "route": self.route,
+            "journal": self.journal,
+            "replays": self.replays,
+            "copy": self.copy,
+            "origin": self.origin,
+            "topic_id": self.topic_id,
+        }
 
 
-def parse(located: LocatedRecord) -> AuditEntry | None:
+def parse(located: LocatedRecord, keys: Sequence[SealKeys] = ()) -> AuditEntry | None:
     """Returns the entry in a record of the audit topic; None if the record is no entry.
+
+    With keys its seal is checked.
 
     Version 0.1 wrote the position of the copy and the time as text. A value that cannot be read means replayed: a
     message is rather not replayed than replayed twice.
@@ -126,7 +144,7 @@ def parse(located: LocatedRecord) -> AuditEntry | None:
     members = _members(value)
     if members is None:
         copy, _, time = value.partition(" ")
-        return AuditEntry(position, Action.REPLAYED, time, copy)
+        return AuditEntry(position, Action.REPLAYED, time, copy, is_doubtful=bool(keys))
     replays = members.get("replays")
 
     def text(name: str) -> str:
@@ -146,7 +164,14 @@ def parse(located: LocatedRecord) -> AuditEntry | None:
         Actor(text("user"), text("host"), text("command")),
         text("origin"),
         text("topic_id"),
+        bool(keys) and not _is_sealed(position, members, keys),
     )
+
+
+def _is_sealed(position: Position, members: Mapping[str, Any], keys: Sequence[SealKeys]) -> bool:
+    sealed = {**members, _POSITION: str(position)}
+    seal = sealed.pop(_SEAL, None)
+    return any(each.holds(seal, _PURPOSE, sealed) for each in keys)
 
 
 def settled(
@@ -168,18 +193,19 @@ def settled(
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
     found: dict[Position, AuditEntry] = {}
-    for entry in _entries(config):
+    for entry in _entries(config, keys_of_files(config)):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
         is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
-        if is_there and (wanted is None or at in wanted or entry.origin in origins):
+        is_wanted = wanted is None or at in wanted or entry.origin in origins
+        if is_there and is_wanted and not (entry.is_doubtful and at in found and not found[at].is_doubtful):
             found[at] = entry
     return found
 
 
 def last(config: Config, count: int) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first."""
-    return list(deque(_entries(config), maxlen=count))
+    return list(deque(_entries(config, ()), maxlen=count))
 
 
 def now() -> str:
@@ -187,12 +213,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entries(config: Config) -> Iterator[AuditEntry]:
+def _entries(config: Config, keys: Sequence[SealKeys]) -> Iterator[AuditEntry]:
     topic = audit_topic(config.letter_topic)
     if not exists(config, topic):
         return
     with KafkaTopicReader(config, topic) as reader:
-        yield from filter(None, map(parse, reader.present()))
+        yield from filter(None, (parse(each, keys) for each in reader.present()))
 
 
 def _members(value: str) -> dict[str, Any] | None:

@@ -17,6 +17,8 @@ MOST = 10_000_000
 
 _CLOSED = 0
 """Marks an offset without an open dead letter; other offsets hold the number of the reason, from 1."""
+_SEALED = 0x80
+"""Added to the number of the reason of a letter with a seal, which only a sure entry of the audit settles."""
 _LATEST_SECONDS = 2**32 - 1
 
 
@@ -28,7 +30,8 @@ class _Partition:
         self._most = most
         self._reasons = bytearray()
         self._times = array("I")
-        self._early: set[int] = set()
+        self._early: dict[int, bool] = {}
+        """Offsets of letters that were settled before they were read, and whether that is sure."""
         self._first = 0
         self.open: Counter[int] = Counter()
 
@@ -45,13 +48,12 @@ class _Partition:
         gap = offset - self._end
         self._reasons.extend(bytes(gap))
         self._times.extend([0] * gap)
-        if offset in self._early:
-            self._early.discard(offset)
+        if _settles(reason, self._early.pop(offset, None)):
             reason = _CLOSED
         self._reasons.append(reason)
         self._times.append(seconds)
         if reason != _CLOSED:
-            self.open[reason] += 1
+            self.open[reason & ~_SEALED] += 1
         if len(self._reasons) > self._most:
             self.forget_before(self._end - self._most)
 
@@ -60,22 +62,23 @@ class _Partition:
             return None
         return self._reasons[offset - self._base] != _CLOSED
 
-    def close(self, offset: int) -> None:
+    def close(self, offset: int, *, is_sure: bool) -> None:
         if offset >= self._end:
-            self._early.add(offset)
-        elif offset >= self._base and (reason := self._reasons[offset - self._base]) != _CLOSED:
+            self._early[offset] = is_sure or self._early.get(offset, False)
+        elif offset >= self._base and _settles(reason := self._reasons[offset - self._base], is_sure):
+            if reason != _CLOSED:
+                self.open[reason & ~_SEALED] -= 1
             self._reasons[offset - self._base] = _CLOSED
-            self.open[reason] -= 1
 
     def forget_before(self, offset: int) -> None:
         if offset <= self._base:
             return
         count = min(offset - self._base, len(self._reasons))
-        self.open.subtract(reason for reason in self._reasons[:count] if reason != _CLOSED)
+        self.open.subtract(reason & ~_SEALED for reason in self._reasons[:count] if reason != _CLOSED)
         del self._reasons[:count], self._times[:count]
         self._base = offset
         self._first = max(self._first - count, 0)
-        self._early = {early for early in self._early if early >= offset}
+        self._early = {early: is_sure for early, is_sure in self._early.items() if early >= offset}
 
     def oldest(self) -> int | None:
         """Returns when the oldest open letter failed, in seconds since 1970; None if none is open.
@@ -90,11 +93,16 @@ class _Partition:
         return None
 
 
+def _settles(reason: int, is_sure: bool | None) -> bool:
+    """Whether an entry of the audit settles a letter with the number of a reason; None for no entry."""
+    return bool(is_sure) or (is_sure is not None and not reason & _SEALED)
+
+
 class Backlog:
     """The open dead letters of one topic. For one thread."""
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
-        """Creates it empty; `reasons` are those counted apart, at most 254."""
+        """Creates it empty; `reasons` are those counted apart, at most 126."""
         self._numbers = {name: number for number, name in enumerate((*reasons, OTHER), start=1)}
         self._partitions: dict[int, _Partition] = {}
 
@@ -105,16 +113,19 @@ class Backlog:
         """
         self._partitions[partition] = _Partition(offset, most)
 
-    def add(self, partition: int, offset: int, reason: str, time_ms: int) -> None:
-        """Adds the dead letter at an offset. Offsets of a partition only grow; one that is known already is ignored."""
-        number = self._numbers.get(reason, self._numbers[OTHER])
+    def add(self, partition: int, offset: int, reason: str, time_ms: int, *, has_seal: bool = False) -> None:
+        """Adds the dead letter at an offset. Offsets of a partition only grow; one that is known already is ignored.
+
+        One with the bridge's seal is closed only by what is sure.
+        """
+        number = self._numbers.get(reason, self._numbers[OTHER]) | (_SEALED if has_seal else 0)
         seconds = min(max(time_ms // 1000, 0), _LATEST_SECONDS)
         self._partitions[partition].add(offset, number, seconds)
 
-    def close(self, partition: int, offset: int) -> None:
+    def close(self, partition: int, offset: int, *, is_sure: bool = True) -> None:
         """Marks the letter at an offset as settled, also before `add` reports the letter."""
         if partition in self._partitions:
-            self._partitions[partition].close(offset)
+            self._partitions[partition].close(offset, is_sure=is_sure)
 
     def is_open(self, partition: int, offset: int) -> bool | None:
         """Returns whether the letter at an offset is open; None if the offset is not known."""

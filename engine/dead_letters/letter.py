@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
 from engine.printable import LONGEST_REASON, shortened
+from engine.record import SEAL
 from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
 from routes.predicate import evaluate
@@ -36,7 +37,7 @@ TIME = "jmsbridge.time"
 _CONNECT = "__connect.errors."
 _ROUTE = "jmsbridge.route"
 _TRUNCATED = "jmsbridge.truncated"
-_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, REPLAYS, _TRUNCATED})
+_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, SEAL, REPLAYS, _TRUNCATED})
 _DIGEST_BYTES = 12
 _COUNT = re.compile("[0-9]{1,9}")
 
@@ -96,6 +97,11 @@ class DeadLetter:
         """Number of replays of the message before this failure."""
         text = self._header(REPLAYS)
         return int(text) if _COUNT.fullmatch(text) else 0
+
+    @property
+    def has_seal(self) -> bool:
+        """True if the letter says that this version of the bridge has written it, whose audit entries have seals."""
+        return bool(self._header(SEAL))
 
     @property
     def origin(self) -> str:

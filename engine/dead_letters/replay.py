@@ -149,8 +149,9 @@ def discard(
     They stay in their topic.
     """
 
-    def judge(_: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-        return _Verdict(Action.DISCARDED) if entry is None else _past(entry)
+    def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
+        is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
+        return _Verdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
     return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
 
@@ -182,12 +183,14 @@ class _Settled:
 
     def note(self, entry: AuditEntry) -> None:
         """Adds an entry, which letters of the same origin share."""
-        if entry.origin:
+        known = self._by_origin.get(entry.origin)
+        if entry.origin and not (entry.is_doubtful and known is not None and not known.is_doubtful):
             self._by_origin[entry.origin] = entry
 
     def entry(self, letter: DeadLetter) -> AuditEntry | None:
         """Returns the entry of the letter, else that of another letter of its origin."""
-        return self._by_position.get(letter.position) or self._by_origin.get(letter.origin)
+        own, twin = self._by_position.get(letter.position), self._by_origin.get(letter.origin)
+        return twin if own is None or (own.is_doubtful and twin is not None and not twin.is_doubtful) else own
 
 
 def _settle(
@@ -303,7 +306,10 @@ def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> I
 
 
 def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> _Verdict:
-    if entry is not None and not (options.force and entry.action is Action.DISCARDED):
+    if entry is not None and not entry.settles(has_seal=letter.has_seal):
+        if not options.force:
+            return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_doubt(entry))
+    elif entry is not None and not (options.force and entry.action is Action.DISCARDED):
         return _past(entry)
     if letter.truncated:
         return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_cut(letter))
@@ -316,6 +322,13 @@ def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
         return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     return _Verdict(Action.QUARANTINED)
+
+
+def _doubt(entry: AuditEntry) -> str:
+    return (
+        f"the audit says it was {entry.action}, but this bridge has not sealed that entry: find out who writes to the "
+        "audit, and look for the message in the journal; --force replays it, discard settles it"
+    )
 
 
 def _past(entry: AuditEntry) -> _Verdict:

@@ -18,6 +18,7 @@ from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal
 from engine.kafka.topics import ensure_quarantine_topic
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
+from engine.seals import keys_of_files
 from routes.targets import audit_topic, quarantine_topic
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Transactions:
         self._actor = actor
         self._topic_id = topic_id
         self._dead_letters = config.letter_topic
+        self._keys = next(iter(keys_of_files(config)), None)
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
         self._producer = producer(config, {"transactional.id": f"{config.bridge_id}.replay"})
@@ -104,7 +106,7 @@ class Transactions:
         self._flush()
         entries = {move.letter.position: self._entry(move, copies[_same(move.letter)]) for move in moves}
         for position, entry in entries.items():
-            self._producer.produce(audit_topic(self._dead_letters), key=str(position), value=entry.to_json())
+            self._producer.produce(audit_topic(self._dead_letters), key=str(position), value=entry.to_json(self._keys))
         self._flush()
         return entries
 

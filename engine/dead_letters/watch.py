@@ -23,6 +23,7 @@ from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_grou
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
+from engine.seals import keys_of_files
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.telemetry.status import DeadLetterCounts, Latest
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import Place
     from engine.kafka.reader import Position
     from engine.kafka.types import Consumer, KafkaMessage, TopicDescription
+    from engine.seals import SealKeys
     from routes.model import Config
 
 __all__ = ["DeadLetterWatch"]
@@ -188,6 +190,8 @@ class _Look:
         if any(ids.get(name) != known for name, known in self._ids.items()):
             self._begin()  # A topic was deleted or created again: the letters counted are not there any more.
         self._ids = ids
+        # The router makes its secret at its first start, when there is no letter yet.
+        self._keys = self._keys or keys_of_files(self._config)
         self._is_complete = self._read_all(there)
         return self._census(self._trouble(topics))
 
@@ -210,6 +214,7 @@ class _Look:
         self.close()
         self._ids = {}
         self._is_complete = False
+        self._keys: tuple[SealKeys, ...] = ()
         self._backlogs = {name: Backlog(DEAD_LETTER_REASONS) for name in (self._topic, self._quarantine)}
         self._latest: dict[str, Latest] = {}
         self._assigned: set[Place] = set()
@@ -281,15 +286,17 @@ class _Look:
         at = found.position
         if at.topic != self._audit:
             letter = DeadLetter(found)
-            self._backlogs[at.topic].add(at.partition, at.offset, letter.reason, letter.time_ms)
+            self._backlogs[at.topic].add(
+                at.partition, at.offset, letter.reason, letter.time_ms, has_seal=letter.has_seal
+            )
             if at.topic == self._topic:
                 self._note(letter)
             return
-        entry = parse(found)
+        entry = parse(found, self._keys)
         if entry is None or (backlog := self._backlogs.get(entry.position.topic)) is None:
             return
         if entry.topic_id in ("", self._ids.get(entry.position.topic)):
-            backlog.close(entry.position.partition, entry.position.offset)
+            backlog.close(entry.position.partition, entry.position.offset, is_sure=not entry.is_doubtful)
 
     def _note(self, letter: DeadLetter) -> None:
         route, time_ms, at = letter.route or NO_ROUTE, letter.time_ms, letter.position

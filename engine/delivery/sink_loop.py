@@ -221,7 +221,15 @@ class SinkLoop:
         # The id contains the time, since a journal that was made anew repeats the positions.
         identity = f"{self._config.bridge_id}/{taken.timestamp_ms}/{position}"
         outgoing = Outgoing(
-            self._number, message, address, identity, reply_to, taken.timestamp_ms, taken.partition, taken.offset
+            self._number,
+            message,
+            address,
+            identity,
+            reply_to,
+            taken.timestamp_ms,
+            taken.partition,
+            taken.offset,
+            taken.end,
         )
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)

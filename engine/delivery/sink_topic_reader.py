@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from engine.connectors.base import UNKNOWN_END
 from engine.delivery.open_offsets import CommittedPosition, OpenOffsets
 from engine.errors import ClientEndedError
 from engine.kafka.clients import HEARTBEAT_MS, SESSION_MS, consumer, member, sink_group
@@ -50,6 +51,8 @@ class TakenRecord:
     record: Record
     timestamp_ms: int = 0
     """Time at which the record was written, in milliseconds since 1970."""
+    end: int = UNKNOWN_END
+    """Offset behind the last record of the partition that was known then."""
 
 
 class SinkTopicReader:
@@ -82,6 +85,8 @@ class SinkTopicReader:
         self._took_at = 0.0
         self._early: list[TakenRecord] = []
         self._positions = OpenOffsets()
+        self._ends: dict[int, int] = {}
+        """Ends of partitions as they were known when one was last needed."""
         self._committing_since: float | None = None
         self._texts = True
         """True while Kafka accepts a text with each offset."""
@@ -248,11 +253,18 @@ class SinkTopicReader:
             committed = self._committed(partition)
             self._note_gap(partition, committed.offset)
             self._positions.recall(partition, committed)
+            self._ends.pop(partition, None)
         if not self._positions.take(partition, offset):
             return None
-        return TakenRecord(
-            partition, offset, Record(message.key(), message.value(), tuple(headers)), max(message.timestamp()[1], 0)
-        )
+        record = Record(message.key(), message.value(), tuple(headers))
+        return TakenRecord(partition, offset, record, max(message.timestamp()[1], 0), self._end(partition, offset))
+
+    def _end(self, partition: int, offset: int) -> int:
+        """Offset behind the last record that Kafka has told of, the one at `offset` among them."""
+        if offset >= self._ends.get(partition, 0):
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+            self._ends[partition] = end if end > offset else UNKNOWN_END
+        return self._ends[partition]
 
     def _note_gap(self, partition: int, committed: int) -> None:
         """Logs records that Kafka has removed since the last reader committed; an outage tells nothing."""

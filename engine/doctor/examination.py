@@ -12,7 +12,14 @@ from engine.doctor.brokers import broker_check
 from engine.doctor.certificates import check_certificates
 from engine.doctor.checks import Check, Finding, failed, ok, run, warning
 from engine.doctor.file_systems import check_file_systems, uris_of
-from engine.doctor.folders import check_files, check_folders, check_hard_links, check_secrets, folders_of
+from engine.doctor.folders import (
+    check_bridge_secret,
+    check_files,
+    check_folders,
+    check_hard_links,
+    check_secrets,
+    folders_of,
+)
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
 from engine.doctor.registry import REGISTRY_REMEDY, check_registry
@@ -122,7 +129,7 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
-    yield Check("secrets", partial(check_secrets, snapshot))
+    yield Check("secrets", lambda: [*check_secrets(snapshot), *check_bridge_secret(config)])
     yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}

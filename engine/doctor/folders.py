@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = [
+    "check_bridge_secret",
     "check_file",
     "check_files",
     "check_folder",
@@ -118,6 +119,13 @@ def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
     if short:
         what = f"{', '.join(short)}: fewer than {LONG_SECRET} characters, not masked within words of logs and pages"
         yield warning("secrets", what, "choose longer ones")
+
+
+def check_bridge_secret(config: Config) -> Iterator[Finding]:
+    """Yields a warning if hosts of the bridge cannot tell each other's records from those of others."""
+    if config.http.peers and config.secret is None and isinstance(config.router.checkpoint, Path):
+        what = "without bridge.secret a host that takes over cannot tell the bridge's records from those of others"
+        yield warning("secrets", what, "set the same bridge.secret on all hosts, at those that stand by first")
 
 
 def existing(path: Path) -> Path:

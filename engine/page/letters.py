@@ -119,7 +119,8 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
                     found = DeadLetter(reader.at(at.partition, at.offset))
                     bounds = reader.bounds()
                 known = identity(config, topic, _ANSWER_SECONDS)
-                return found, settled(config, topic, known, bounds, (at,)).get(at)
+                entry = settled(config, topic, known, bounds, (at,)).get(at)
+                return found, entry if entry is not None and entry.settles(has_seal=found.has_seal) else None
 
             found, entry = await threads.ask(config.bootstrap_servers, read)
             record = found.located.record

@@ -2,6 +2,7 @@
 
     <checkpoint>/lock             held by the JVM that routes (`engine.spark.checkpoint_lock`)
     <checkpoint>/begun            exists once there has been a generation
+    <checkpoint>/secret           the secret of its seals, without `bridge.secret` (`engine.spark.secret`)
     <checkpoint>/7/start.json     positions at which generation 7 began, and its routes
     <checkpoint>/7/spark/         Spark's own checkpoint, used by generation 7 only
     <checkpoint>/7/stop.json      its last positions after a clean stop; missing after a crash
@@ -68,6 +69,11 @@ class Start:
     """Random id of this generation, unique across machines; empty in files of older versions."""
     after: str = ""
     """`run` of the generation that this one continues; empty for the first."""
+    seal: str = ""
+    """Public name of the secret whose keys seal the records of this generation (`engine.seals.SealKeys.id`); empty in
+    files of older versions, whose records have no seal."""
+    sequence: int = 0
+    """Greater than that of the generation that this one continues; 0 in files of older versions."""
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Start:
@@ -81,6 +87,8 @@ class Start:
             routes=fields["routes"],
             run=fields.get("run", ""),
             after=fields.get("after", ""),
+            seal=fields.get("seal", ""),
+            sequence=int(fields.get("sequence", 0)),
         )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from engine.kafka.settings import spark_options
@@ -18,7 +18,7 @@ from routes.model import RouterMode
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.kafka.offsets import Offsets, Topics
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.spark.stored_files import Folder
     from routes.model import Config
 
-__all__ = ["KafkaIO", "batch_bytes", "delivery_timeout_ms"]
+__all__ = ["RUN_CHARACTERS", "KafkaIO", "Seal", "batch_bytes", "delivery_timeout_ms"]
 
 _SOURCE = "jmsbridge.kafka.RecordSource"
 """Spark's Kafka source with a faster reader, in `jvm/spark`."""
@@ -34,6 +34,8 @@ _SINK = "jmsbridge.kafka.RecordSink"
 """Sink that publishes the records which a query has read, and counts its rows, in `jvm/spark`."""
 _INTERCEPTORS = "kafka.interceptor.classes"
 
+RUN_CHARACTERS = 8
+"""Number of characters of a run's id with which its seals begin."""
 _CONSUMER = {
     # More is no faster: records that wait to be routed would survive garbage collections, which copy them each time.
     "kafka.max.partition.fetch.bytes": str(2 * 1024 * 1024),
@@ -49,6 +51,16 @@ _LINGER = {RouterMode.REALTIME: {"kafka.linger.ms": "0"}, RouterMode.BATCH: {"ka
 # Records of a batch, at most. After a crash, recovery compares a whole batch with the outputs, so a batch must not hold
 # all of a long backlog; smaller batches cost throughput.
 _BATCH_RECORDS = "20000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Seal of the records that one run publishes; `jmsbridge.kafka.Seal` makes it."""
+
+    key: bytes = field(repr=False)
+    """16 bytes, see `engine.seals.SealKeys.of_records`."""
+    run: str
+    """Id of the run, `engine.spark.generation.Start.run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +99,10 @@ class KafkaIO:
         source = {"kafka.metric.reporters": "", **self._source(committed=committed)}
         return self.spark.read.format(_SOURCE).options(**source, **options).load()
 
-    def write(self, routed: Routed, topics: Collection[str], partitions: int = 1) -> None:
+    def write(self, routed: Routed, topics: Collection[str], partitions: int = 1, seal: Seal | None = None) -> None:
         """Counts the rows of a batch and publishes those with one of the topics; returns when Kafka has all records.
 
-        `partitions` is the number of partitions of all these topics together.
+        `partitions` is the number of partitions of all these topics together; without a `seal` records have none.
         """
         rows = routed.frame.select(
             F.when(F.col("topic").isin(*topics), F.col("topic")),
@@ -102,16 +114,18 @@ class KafkaIO:
             *_counted(),
             "failed_message",
         )
-        self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit, partitions))
+        self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit, partitions), self._seal(seal))
 
     def published(self, routed: Routed) -> DataFrame:
         """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
         return routed.frame.select("topic", "key", "kept", "new_value", "new_headers", "trail", *_counted())
 
-    def start(self, routed: Routed, checkpoint: Folder, partitions: int = 1) -> StreamingQuery:
+    def start(
+        self, routed: Routed, checkpoint: Folder, partitions: int = 1, seal: Seal | None = None
+    ) -> StreamingQuery:
         """Starts a query that counts the rows of a stream and publishes those with a topic, in the configured mode.
 
-        `partitions` is the number of partitions of all output topics together.
+        `partitions` is the number of partitions of all output topics together; without a `seal` records have none.
 
         Raises:
             pyspark.errors.IllegalArgumentException: the plan does more than to map, filter and copy rows one by one.
@@ -119,6 +133,7 @@ class KafkaIO:
         rows, jvm = self.published(routed), self._jvm
         self.compile_once()
         jvm.OneStage.check(rows._jdf)
+        jvm.RecordSink.sealWith(self._seal(seal))
         planned = DataFrame(jvm.StreamPlan.optimised(rows._jdf), self.spark)
         writer: Any = planned.writeStream.format(_SINK).options(**self._sink(routed.limit, partitions))
         writer = writer.queryName("jms-bridge").option("checkpointLocation", str(checkpoint.absolute()))
@@ -131,6 +146,13 @@ class KafkaIO:
             writer = writer.trigger(processingTime=milliseconds)
         query: StreamingQuery = writer.start()
         return query
+
+    def is_sealed(self, key: bytes, seal: Column, position: Column, topic: Column) -> Column:
+        """True for a seal (binary) that was made with the key for a position (binary) and a topic; NULL for none."""
+        given: tuple[Any, ...] = (seal, position, topic)
+        make: Any = Column
+        made: Column = make(self._jvm.Seal.isValid(key, *(each._jc for each in given)))
+        return made
 
     def compile_once(self) -> None:
         """Makes queries that this thread runs compile their code for the driver and the tasks together."""
@@ -147,6 +169,9 @@ class KafkaIO:
         That is right for records of a topic that is gone. To be called when no query runs.
         """
         self._jvm.Producers.close(round(seconds * 1000))
+    def _seal(self, seal: Seal | None) -> Any:
+        """The seal in Java; no setting, which Spark would show in its plans."""
+        return None if seal is None else self._jvm.Seal(seal.key, seal.run)
 
     @property
     def _jvm(self) -> Any:

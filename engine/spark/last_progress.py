@@ -21,23 +21,64 @@ from engine.errors import HardFailureError
 from engine.kafka.offsets import KafkaOffsets
 from engine.spark.generation import DamagedError, Generations
 from engine.spark.launch import log_file
-from engine.spark.position_store import PositionStore
+from engine.spark.position_store import PositionStore, UnreadableNoteError
+from engine.spark.secret import known_keys
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.kafka.offsets import Offsets
+    from engine.seals import SealKeys
     from engine.spark.generation import Generation, RouterProgress, Start
     from engine.spark.position_store import NotedProgress
     from engine.spark.stored_files import Folder
     from routes.model import Config
 
-__all__ = ["check_end", "check_journal", "check_progress", "is_refusal_likely", "last_progress"]
+__all__ = ["check_end", "check_journal", "check_progress", "is_refusal_likely", "last_progress", "noted"]
 
+_NO_SEAL = "the last note in journal.state-topic is not one of this bridge, and is left out: others write to that topic"
+_SHOWN = 32
+"""Greatest number of characters of a run's id in the log: others may write any text."""
 _log = structlog.get_logger(__name__)
 
 
+def noted(
+    store: PositionStore,
+    generations: Generations,
+    journal_id: str,
+    keys: Sequence[SealKeys],
+    *,
+    is_trial: bool = False,
+) -> NotedProgress | None:
+    """The notes in Kafka; None if there are none, or if they cannot be read and there is a checkpoint to go on from.
+
+    The arguments are those of `last_progress`.
+
+    Raises:
+        HardFailureError: the notes cannot be read, and there is no checkpoint; or Kafka refuses the bridge.
+    """
+    try:
+        return store.read(keys, journal_id)
+    except UnreadableNoteError as error:
+        try:
+            newest = generations.newest()
+        except DamagedError:
+            newest = None
+        if newest is None:
+            raise
+        if not is_trial:
+            _log.error("the note in Kafka is not the bridge's own; the checkpoint is used", why=str(error))
+        return None
+
+
 def last_progress(
-    generations: Generations, entry: NotedProgress | None, journal_id: str, *, is_trial: bool = False
+    generations: Generations,
+    entry: NotedProgress | None,
+    journal_id: str,
+    keys: Sequence[SealKeys] = (),
+    *,
+    is_trial: bool = False,
 ) -> RouterProgress | None:
     """Progress of the last run; None if there was none.
 
@@ -45,15 +86,19 @@ def last_progress(
         generations: the checkpoint folder of the configuration.
         entry: the notes in Kafka, None if there are none.
         journal_id: Kafka's id of the journal, empty if it has none; an entry about another journal is ignored.
+        keys: keys that are known here; an entry that claims to be of here without a seal of them is ignored.
         is_trial: nothing is logged.
 
     Raises:
         HardFailureError: the checkpoint is damaged or missing.
     """
-    if entry and journal_id and entry.progress.start.journal_id not in ("", journal_id):
-        entry = None
+    entry = _of_journal(entry, journal_id)
     try:
         newest = generations.newest()
+        if entry is not None and _is_foreign(entry, newest, generations.root, keys):
+            if not is_trial:
+                _log.error(_NO_SEAL, run=entry.progress.start.run[:_SHOWN])
+            entry = entry.own
         if newest is None and entry is not None and _is_of_here(entry, generations.root):
             raise DamagedError(f"there is none in {generations.root} any more")
         if newest is not None and (entry is None or _is_last(newest, entry)):
@@ -68,6 +113,13 @@ def last_progress(
     if not is_trial:
         _log.info("continues from the position noted in Kafka", host=entry.host, checkpoint=entry.path, age=_age(entry))
     return entry.progress
+
+
+def _of_journal(entry: NotedProgress | None, journal_id: str) -> NotedProgress | None:
+    if entry and journal_id and entry.progress.start.journal_id not in ("", journal_id):
+        # Others may have written it: the bridge's own note counts then.
+        return _of_journal(entry.own, journal_id)
+    return entry
 
 
 def check_journal(config: Config, start: Start, journal_id: str) -> None:
@@ -102,14 +154,33 @@ def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
 
 def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
     return HardFailureError(
-        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or remove "
-        f"{config.router.checkpoint}{beside}: the router then routes everything that the journal holds now"
+        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or as "
+        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes everything that the "
+        "journal holds now, also what it has published before"
     )
 
 
 def _is_last(newest: Generation, entry: NotedProgress) -> bool:
-    """True if `newest` is the noted run, or the one after it, which died before its note and thus published nothing."""
-    return entry.progress.start.run in (newest.start.run, newest.start.after)
+    """True if `newest` is the noted run, or the one after it, which died before its note and thus published nothing.
+
+    Also if the note is of an earlier run: somebody has repeated it, or Kafka has lost later ones.
+    """
+    noted_run = entry.progress.start
+    is_older = entry.is_sealed and noted_run.sequence < newest.start.sequence
+    return is_older or noted_run.run in (newest.start.run, newest.start.after)
+
+
+def _is_foreign(entry: NotedProgress, newest: Generation | None, root: Folder, keys: Sequence[SealKeys]) -> bool:
+    """True if the notes would have the seal of a key that is known here, had this bridge written them.
+
+    A bridge on another host without a common `bridge.secret` seals with a key that is not known here.
+    """
+    known = {each.id for each in keys}
+    begun = entry.progress.start
+    has_sealed = entry.own is not None or (newest is not None and newest.start.seal in known)
+    if entry.is_sealed or not has_sealed:
+        return False
+    return any(each.is_shared for each in keys) or _is_of_here(entry, root) or begun.seal in {"", *known}
 
 
 def _is_of_here(entry: NotedProgress, root: Folder) -> bool:
@@ -122,10 +193,14 @@ def _refusal(error: DamagedError, root: Folder, entry: NotedProgress | None) -> 
         "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
         "had published before"
         if entry is None
-        else "set router.checkpoint to another folder: the router then goes on from where it was by its note in Kafka, "
-        f"which is {_age(entry)} old, without loss or duplicates"
+        else f"set router.checkpoint to another folder{_with_secret(root)}: the router then goes on from where it was "
+        f"by its note in Kafka, which is {_age(entry)} old, without loss or duplicates"
     )
     return f"the router's checkpoint cannot be used: {error}. Either restore {root} from a copy, or {way_out}"
+
+
+def _with_secret(root: Folder) -> str:
+    return f", with a copy of {root / 'secret'}" if (root / "secret").exists() else ""
 
 
 def _age(entry: NotedProgress) -> str:
@@ -152,7 +227,9 @@ def check_progress(config: Config, *, leads: bool) -> None:
     if leads:
         store.open()
     identity = kafka.identity(journal)
-    last = last_progress(Generations(config.router.checkpoint), store.read(), identity, is_trial=True)
+    generations, keys = Generations(config.router.checkpoint), known_keys(config, config.router.checkpoint)
+    entry = noted(store, generations, identity, keys, is_trial=True)
+    last = last_progress(generations, entry, identity, keys, is_trial=True)
     if last is not None:
         check_journal(config, last.start, identity)
         check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))

@@ -10,6 +10,9 @@ new generation starts behind them. If the process dies during recovery, the next
          - - - - - - - - - - - - - - - - - - - - - - - -
            # published already, left alone
            . not published: routed here     the new generation starts behind
+
+Others may write to the outputs too. Records that the last run has not sealed, and positions that the journal did not
+have when it ended, are counted and named in the log, and change nothing (docs/adr/0032-seals.md).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
+from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
@@ -30,30 +34,33 @@ from engine.router import route
 from engine.router.refusals import Refusals
 from engine.spark.cluster import lease_seconds
 from engine.spark.generation import Start
+from engine.spark.kafka_io import RUN_CHARACTERS, Seal
 from engine.spark.last_progress import check_end, check_journal
-from engine.spark.published import Published, find, records, slices
+from engine.spark.published import Proof, Published, find, records, slices
 from engine.spark.session import running_tasks
-from routes.config import loads
+from routes.config.load import loads_routes
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
 from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from engine.kafka.offsets import KafkaOffsets, Offsets, Topics
+    from engine.seals import SealKeys
     from engine.spark.generation import Committed, Generation, Generations, RouterProgress
     from engine.spark.kafka_io import KafkaIO
+    from engine.spark.published import ForeignRecords
     from engine.spark.router_metrics import Meter
     from engine.spark.row_counters import RowCounters
     from engine.telemetry.meters import SparkMetrics
     from routes.model import Config
 
-__all__ = ["Recovery", "outputs", "routes_text", "written_since"]
+__all__ = ["Recovery", "outputs", "routes_text", "seal_of", "written_since"]
 
-_ROUTING = re.compile(r"(?:bridge|routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
+_ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION = 1_000_000, 10_000
 _MARGIN_MS = 60_000
 """Milliseconds by which the clocks of this machine and of Kafka may differ."""
@@ -63,6 +70,11 @@ _LONGER_SECONDS = 120.0
 """Seconds beyond `router.outage-timeout` for which recovery waits for earlier records; producers try for less, see
 `engine.spark.kafka_io`."""
 
+_NO_KEY = (
+    "the secret of the last run is not known here, since its checkpoint is elsewhere or gone: its records are told by "
+    "the id of that run alone, which whoever reads the topics can forge. Set the same bridge.secret on all hosts of "
+    "this bridge"
+)
 _log = structlog.get_logger(__name__)
 
 
@@ -77,6 +89,8 @@ class Recovery:
     counters: RowCounters
     meter: Meter
     metrics: SparkMetrics
+    keys: Sequence[SealKeys]
+    """Keys that are known, those of the new generation first."""
     alone_since: float
     """Time of `time.monotonic` from which on no other driver works with the checkpoint."""
     report: Callable[[str], None]
@@ -105,6 +119,8 @@ class Recovery:
             routes=routes_text(self.config),
             run=uuid.uuid4().hex,
             after=last.start.run if last else "",
+            seal=self.keys[0].id,
+            sequence=(last.start.sequence if last else 0) + 1,
         )
         generation = self.generations.create(start)
         _log.info("router starts", generation=generation.number, **offset_summary(positions))
@@ -120,7 +136,6 @@ class Recovery:
         positions = self._kept(positions, starts)
         if last.stopped is None:
             positions = self._repair(last.start, positions, written_since(last.committed, time.time() * 1000))
-            check_end(self.config, positions, ends)
         return positions
 
     def _kept(self, positions: Offsets, starts: Offsets) -> Offsets:
@@ -138,33 +153,64 @@ class Recovery:
     def _repair(self, start: Start, positions: Offsets, since_ms: int | None) -> Offsets:
         """Publishes the records that the last run left out; returns the positions behind its published ones."""
         routes = self._routes(start)
+        self._await_sends()
+        # The last run has ended, and has read no further than this.
+        ends = self.kafka.ends([start.journal], committed=True).get(start.journal, {})
         before, after = self._written(routes, start, since_ms)
         if before == after:
             return positions
-        published = self._published(start, positions, before, after)
+        published = self._published(self._proof(start, positions, ends, routes), before, after)
         highest = published.highest
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
         if sum(behind.values()) - sum(positions.values()) > published.count:
             journal = self.kafka_io.range({start.journal: positions}, {start.journal: behind}, committed=True)
-            self._publish(routes, published.missing_in(journal), after)
+            self._publish(routes, published.missing_in(journal), after, seal_of(start, self.keys))
         return behind
 
-    def _published(self, start: Start, positions: Offsets, before: Topics, after: Topics) -> Published:
-        """The journal positions in the outputs from `before` up to `after`, from `positions` on."""
+    def _proof(self, start: Start, positions: Offsets, ends: Offsets, routes: Config) -> Proof:
+        """The records that count as written by the last run, and the positions that are believed."""
+        seal = seal_of(start, self.keys)
+
+        def is_own(found: Column, position: Column, topic: Column) -> Column:
+            if not start.seal:
+                # Of a version without seals. The next run has them.
+                return F.lit(True)
+            if seal is None:
+                return found.cast("string").startswith(start.run[:RUN_CHARACTERS])
+            return self.kafka_io.is_sealed(seal.key, found, position, topic)
+
+        if start.seal and seal is None:
+            _log.error(_NO_KEY, run=start.run)
+        return Proof(start.journal, start.bridge_id, positions, ends, is_own, routes.letter_topic)
+
+    def _published(self, proof: Proof, before: Topics, after: Topics) -> Published:
+        """The journal positions in the outputs from `before` up to `after`."""
         found, read, total = Published(), 0, records(before, after)
         for starts, ends in slices(before, after, _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION):
             self.report(f"recovering: {read:,} of {total:,} records read")
             frame = self.kafka_io.range(starts, ends, committed=False)
-            found |= find(frame, start.journal, start.bridge_id, positions)
+            found |= find(frame, proof)
             read += records(starts, ends)
             self.metrics.scanned(records(starts, ends))
+        self._tell(found.foreign)
         self.report(f"recovering: publishing what the last run left out of {found.count:,} messages")
         return found
+
+    def _tell(self, foreign: Iterable[ForeignRecords]) -> None:
+        """Counts the records that others wrote, and names the first of each topic in the log."""
+        for each in foreign:
+            self.metrics.foreign(each.records)
+            _log.warning(
+                "records that the last run did not write name this bridge and its journal: they change nothing",
+                topic=each.topic,
+                records=each.records,
+                first=f"{each.partition}:{each.offset}",
+            )
 
     def _routes(self, start: Start) -> Config:
         """The present configuration with the routes and sinks of the last run."""
         try:
-            then = loads(start.routes, self.config.path.absolute().parent)
+            then = loads_routes(start.routes, self.config.path.absolute().parent)
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
@@ -194,8 +240,7 @@ class Recovery:
         return before, after
 
     def _settled_ends(self, topics: list[str]) -> Topics:
-        """The ends of the topics, once all records of the last run have arrived."""
-        self._await_sends()
+        """The ends of the topics, once all records of the last run have arrived; none is under way any more."""
         deadline = time.monotonic() + _STILL_AT_MOST_SECONDS
         ends, same = self.kafka.ends(topics), 0
         # Records that a killed process gave to its sockets still arrive. The deadline is for topics that others write
@@ -227,16 +272,24 @@ class Recovery:
                 raise KafkaUnavailableError(msg)
             time.sleep(_STILL_SECONDS)
 
-    def _publish(self, routes: Config, frame: DataFrame, topics: Topics) -> None:
+    def _publish(self, routes: Config, frame: DataFrame, topics: Topics, seal: Seal | None) -> None:
         refusals = Refusals(unwritable(routes, ANSWER_SECONDS), self.refused)
         routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now(), refusals)
         self.counters.begin(routed.outcomes, len(routes.routes))
         self.meter.begin(routes, routed.outcomes)
-        self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())))
+        self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())), seal)
         reading = self.counters.read()
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)
         _log.info("published what the last run had left out", records=reading.acknowledged)
+
+
+def seal_of(start: Start, keys: Iterable[SealKeys]) -> Seal | None:
+    """The seal of a run's records; None if they have none, or its secret is not among those of `keys`."""
+    for each in keys:
+        if each.id == start.seal:
+            return Seal(each.of_records(start.journal, start.journal_id), start.run)
+    return None
 
 
 def written_since(committed: Committed | None, now_ms: float) -> int | None:

@@ -43,13 +43,14 @@ from engine.spark.generation import Generations
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.kafka_io import KafkaIO
 from engine.spark.lag import LagSampler
-from engine.spark.last_progress import last_progress
+from engine.spark.last_progress import last_progress, noted
 from engine.spark.position_store import PositionStore
 from engine.spark.publish_deadline import limited
-from engine.spark.recovery import Recovery, outputs
+from engine.spark.recovery import Recovery, outputs, seal_of
 from engine.spark.router_metrics import Meter
 from engine.spark.row_counters import RowCounters
 from engine.spark.run import Run
+from engine.spark.secret import present_keys
 from engine.spark.spark_metrics import Readiness, Vitals, process_age
 from engine.spark.warm_up import compile_routing
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import Offsets
     from engine.router import Routed
     from engine.spark.generation import Generation
+    from engine.spark.kafka_io import Seal
     from engine.telemetry.status import Reporter
     from routes.model import Config, Route
 
@@ -182,6 +184,7 @@ class _Router:
         self._refused: dict[tuple[int, int], str] = {}
         self._resolved_topics: dict[str, set[str]] = {}
         """Topics that each template of topics has stood for so far."""
+        self._seal: Seal | None = None
 
     def run(self, stop: Event) -> None:
         while not stop.is_set():
@@ -225,7 +228,9 @@ class _Router:
         began = time.monotonic()
         self._store.open()
         journal_id = self._kafka.identity(config.journal.topic)
-        last = last_progress(self._generations, self._store.read(), journal_id)
+        keys = present_keys(config, self._lock.root)
+        entry = noted(self._store, self._generations, journal_id, keys)
+        last = last_progress(self._generations, entry, journal_id, keys)
         recovery = Recovery(
             config,
             self._kafka_io,
@@ -234,6 +239,7 @@ class _Router:
             self._counters,
             self._meter,
             self._spark_metrics,
+            keys,
             self._alone_since,
             self._report_progress,
             self._refused,
@@ -241,7 +247,8 @@ class _Router:
         )
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)
-        self._store.begin(generation)
+        self._seal = seal_of(generation.start, keys)
+        self._store.begin(generation, keys[0])
         self._generations.remove_before(generation)
         return generation
 
@@ -295,7 +302,7 @@ class _Router:
         if config.router.mode is RouterMode.BATCH and not self._has_records(start.positions):
             compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
-        query = self._kafka_io.start(routed, generation.checkpoint, sum(map(len, start.outputs.values())))
+        query = self._kafka_io.start(routed, generation.checkpoint, sum(map(len, start.outputs.values())), self._seal)
         sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
         run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
         vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)

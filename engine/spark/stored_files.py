@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from engine.private import make_folder
+from engine.private import create_file, make_folder
 from engine.spark.hadoop_path import HadoopPath
 
 __all__ = ["Folder", "make_with", "remove", "write"]
@@ -21,11 +21,11 @@ def write(path: Folder, text: str) -> None:
         path.write_text(text)
         return
     draft = path.with_name(path.name + ".tmp")
-    with draft.open("w", encoding="utf-8") as file:
+    draft.unlink(missing_ok=True)
+    with create_file(draft) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    draft.chmod(0o600)
     draft.replace(path)
     for folder in (path.parent, path.parent.parent):
         handle = os.open(folder, os.O_RDONLY)

@@ -9,6 +9,7 @@ is written.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.topics import limits, resolved
 from engine.router import route
+from engine.seals import SealKeys
 from engine.spark.kafka_io import KafkaIO
-from engine.spark.published import find
+from engine.spark.published import Proof, find
 from engine.spark.recovery import outputs
 
 if TYPE_CHECKING:
@@ -86,7 +88,9 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
         kafka_io.compile_once()
         journal = config.journal.topic
         if (topics := outputs(config)) and not ended.is_set():
-            find(kafka_io.range(*_last(kafka, topics), committed=False), journal, config.bridge_id, {0: 0})
+            is_own = partial(kafka_io.is_sealed, SealKeys(b"", config.bridge_id).of_records(journal, ""))
+            proof = Proof(journal, config.bridge_id, {0: 0}, {0: 0}, is_own, config.letter_topic)
+            find(kafka_io.range(*_last(kafka, topics), committed=False), proof)
         frame = kafka_io.range(*_last(kafka, [journal]), committed=True)
         routed = route(frame, config, limits(config, ANSWER_SECONDS), F.lit(0))
         if ended.is_set():

@@ -239,6 +239,7 @@ class SparkMetrics:
             metrics.SPARK_ROWS,
             metrics.RECOVERY_SCANNED,
             metrics.RECOVERY_PUBLISHED,
+            metrics.RECOVERY_FOREIGN,
             metrics.SPARK_GC,
         ):
             self._figures.add(counter, 0)
@@ -293,6 +294,10 @@ class SparkMetrics:
     def published(self, messages: int) -> None:
         """Counts messages that a recovery has published because they were missing from the outputs."""
         self._figures.add(metrics.RECOVERY_PUBLISHED, messages)
+
+    def foreign(self, records: int) -> None:
+        """Counts records of the outputs that recovery found and that the router did not write."""
+        self._figures.add(metrics.RECOVERY_FOREIGN, records)
 
 
 class SourceMetrics:

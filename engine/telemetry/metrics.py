@@ -49,6 +49,7 @@ __all__ = [
     "QUARANTINED",
     "RECEIVED",
     "RECONNECTS",
+    "RECOVERY_FOREIGN",
     "RECOVERY_PUBLISHED",
     "RECOVERY_SCANNED",
     "RECOVERY_SECONDS",
@@ -443,6 +444,13 @@ RECOVERY_PUBLISHED = Metric(
     (),
     "Messages published by recoveries because the previous run had left them out; they count as routed messages, too.",
 )
+RECOVERY_FOREIGN = Metric(
+    "jmsbridge_recovery_foreign_records_total",
+    MetricType.COUNTER,
+    (),
+    "Records that recoveries found in destination topics, and that name this bridge and its journal, but that the "
+    "router did not write; they change nothing.",
+)
 TOPOLOGY_RECORDS = Metric(
     "jmsbridge_topology_records_total",
     MetricType.COUNTER,
@@ -513,7 +521,7 @@ METRICS: tuple[Metric, ...] = (
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
     *(EXECUTOR_SLOTS, EXECUTOR_HEAP_USED, EXECUTOR_HEAP_COMMITTED, EXECUTOR_HEAP_MAX, EXECUTOR_GC),
-    *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED),
+    *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED, RECOVERY_FOREIGN),
     *(TOPOLOGY_RECORDS, TOPOLOGY_UNPROCESSED, TOPOLOGY_LAG, TOPOLOGY_STATE),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),

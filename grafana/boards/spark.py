@@ -96,6 +96,7 @@ def _batches(board: Dashboard) -> None:
             "short",
             (f"sum(rate(jmsbridge_recovery_scanned_records_total{{{BRIDGE}}}[$__rate_interval]))", "read"),
             (f"sum(rate(jmsbridge_recovery_published_messages_total{{{BRIDGE}}}[$__rate_interval]))", "published"),
+            (f"sum(rate(jmsbridge_recovery_foreign_records_total{{{BRIDGE}}}[$__rate_interval]))", "of others"),
         )
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routes.config.compare import Change
     from routes.model import Config
 
-__all__ = ["Linted", "diff", "lint", "lint_document", "lint_text", "load", "loads", "settings_of"]
+__all__ = ["Linted", "diff", "lint", "lint_document", "lint_text", "load", "loads", "loads_routes", "settings_of"]
 
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -55,6 +55,24 @@ def load(path: str | Path, env: Mapping[str, str] | None = None) -> Config:
 def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Config:
     """Returns the configuration in a text; relative paths start at `base`."""
     return _config(lint_text(text, base, env))
+
+
+def loads_routes(text: str, base: str | Path = ".") -> Config:
+    """Returns the configuration in an extract of a file that was checked as a whole when it was in force.
+
+    The extract has the lines that determine the routing (`engine.spark.recovery.routes_text`). Checks between keys are
+    left out: the keys that a source or a sink needs are not in the extract, and files that they name may be gone.
+
+    Raises:
+        ConfigurationError: a line cannot be read.
+    """
+    base = Path(base).absolute()
+    document = read_text(text)
+    settings = settings_of(document, base, None)
+    faults = (*document.faults, *settings.masked_faults())
+    if any(fault.level is Level.ERROR for fault in faults):
+        raise ConfigurationError(faults)
+    return build(settings, base / "jms-bridge.properties", text)
 
 
 def lint(path: str | Path, env: Mapping[str, str] | None = None) -> Linted:

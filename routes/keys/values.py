@@ -25,6 +25,7 @@ __all__ = [
     "RATIO",
     "REPLICATION",
     "RETENTION",
+    "STRONG_SECRET",
     "TEXT",
     "TOKEN",
     "BadValueError",
@@ -40,6 +41,7 @@ __all__ = [
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>[^/\s]*)(?P<path>\S*)")
+_STRONG_SECRET = 32
 _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
@@ -178,6 +180,13 @@ def _parse_token(text: str) -> str:
     return text
 
 
+def _parse_strong_secret(text: str) -> str:
+    if len(text) < _STRONG_SECRET:
+        hint = "a random one, as from: openssl rand -hex 32"
+        raise BadValueError(f"the value has fewer than {_STRONG_SECRET} characters", hint, secret=True)
+    return text
+
+
 def _parse_create_topics(text: str) -> bool | None:
     if text not in ("auto", "true", "false"):
         raise BadValueError(f"'{text}' is not auto, true or false")
@@ -235,6 +244,8 @@ ANY_TEXT = ValueKind("text", "text", lambda text: text)
 TEXT = ValueKind("text", "text", parse_text)
 TOKEN = ValueKind("token", "letters, digits and - . _ ~ + /", _parse_token)
 """A token that may follow `Bearer` (RFC 6750, section 2.1)."""
+STRONG_SECRET = ValueKind("secret text", "text of 32 characters or more", _parse_strong_secret)
+"""A secret that keys are made of: too long to be guessed."""
 FLAG = ValueKind("`true` \\| `false`", "true or false", _parse_flag)
 NAME = ValueKind("name", "a name of letters, digits, '.', '_' and '-'", _parse_name)
 FUNCTION = ValueKind("module:function", "a function as module:function", _parse_function)

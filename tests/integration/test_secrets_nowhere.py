@@ -36,6 +36,7 @@ MARK = "Zq9mark"
 
 CONFIGURATION = """\
 bridge.id=test
+bridge.secret={mark}-0123456789abcdef0123456789-seals
 kafka.bootstrap.servers={kafka}
 kafka.security.protocol=SASL_PLAINTEXT
 kafka.sasl.mechanism=PLAIN

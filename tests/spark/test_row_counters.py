@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from engine.message import ORIGIN, POSITION
 from engine.router import Routed, RoutingOutcome
 from engine.spark.kafka_io import KafkaIO
-from engine.spark.published import find
+from engine.spark.published import Proof, find
 from engine.spark.row_counters import BUCKETS, Example, Note, RowCounters, RowCounts, SendFailure
 from routes.config import loads
 
@@ -170,9 +170,17 @@ def test_the_clock_runs_within_a_query(spark: SparkSession, counters: RowCounter
     assert abs(max(times) / 1000 - time.time()) < 60
 
 
+OUTPUT = "topic string, partition int, offset bigint, headers array<struct<key:string,value:binary>>"
+
+
 def outputs(spark: SparkSession, *records: list[tuple[str, str]]) -> DataFrame:
-    rows = [([(name, value.encode()) for name, value in headers],) for headers in records]
-    return spark.createDataFrame(rows, "headers array<struct<key:string,value:binary>>")
+    rows = [("t", 0, at, [(name, value.encode()) for name, value in headers]) for at, headers in enumerate(records)]
+    return spark.createDataFrame(rows, OUTPUT)
+
+
+def of_older_version(since: dict[int, int], end: int = 2**62) -> Proof:
+    """All records with a position count, as those of a run without seals."""
+    return Proof("j", "me", since, dict.fromkeys(since, end), lambda *_: F.lit(True), "dead")
 
 
 def journal(spark: SparkSession, partition: int, count: int) -> DataFrame:
@@ -197,7 +205,7 @@ def test_published_positions_are_those_of_this_bridge_and_journal(spark: SparkSe
         [("a", "b")],
         [],
     )
-    found = find(frame, "j", "me", {0: 5, 1: 0, 2: 0})
+    found = find(frame, of_older_version({0: 5, 1: 0, 2: 0}))
     assert found.highest == {0: 9, 1: 40000}
     assert found.count == 4
     missing = [row.offset for row in found.missing_in(journal(spark, 0, 11)).collect()]
@@ -208,7 +216,7 @@ def test_published_positions_are_those_of_this_bridge_and_journal(spark: SparkSe
 def test_bitmaps_find_every_position_across_their_borders(spark: SparkSession) -> None:
     expected = {0, 1, 7, 8, 9, 32766, 32767, 32768, 32769, 65535, 65536, 99999}
     frame = outputs(spark, *([(ORIGIN, "me"), (POSITION, f"j:2:{offset}")] for offset in sorted(expected)))
-    found = find(frame, "j", "me", {2: 0})
+    found = find(frame, of_older_version({2: 0}))
     missing = {row.offset for row in found.missing_in(journal(spark, 2, 100_000)).collect()}
     assert missing == set(range(100_000)) - expected
     assert json.dumps(found.highest) == '{"2": 99999}'
@@ -224,7 +232,7 @@ def test_many_partitions_take_no_more_calls_into_the_jvm(spark: SparkSession, mo
         return send(self, command, *more, **named)
 
     monkeypatch.setattr(GatewayClient, "send_command", counted)
-    found = find(frame, "j", "me", {partition: 5 for partition in range(10_000) if partition != 3})
+    found = find(frame, of_older_version({partition: 5 for partition in range(10_000) if partition != 3}))
     assert found.highest == {7: 7, 9_999: 9_999}
     # 400 with one partition too; it was eight for each partition, in every slice of the outputs.
     assert len(calls) < 1000

@@ -39,6 +39,8 @@ class JmsClientSink:
         self._process = ClientProcess(config, sink)
         self._known: list[Outcome] = []
         self._open: set[int] = set()
+        self._ends: dict[int, int] = {}
+        """Greatest end known of each partition, kept over connections: no position lies behind it."""
 
     @property
     def address(self) -> str:
@@ -60,6 +62,8 @@ class JmsClientSink:
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Hands all messages over, in as many batches as the provider's transactions need."""
         found = []
+        for each in messages:
+            self._ends[each.partition] = max(self._ends.get(each.partition, 0), each.end)
         for each in messages:
             try:
                 found.append(encoded(each, self._place(each)))
@@ -101,7 +105,8 @@ class JmsClientSink:
     def _place(self, outgoing: Outgoing) -> str:
         if self._sink.position_queue is None or outgoing.partition < 0:
             return ""
-        return f"{outgoing.partition} {outgoing.offset} {outgoing.timestamp_ms}"
+        end = self._ends[outgoing.partition]
+        return f"{outgoing.partition} {outgoing.offset} {outgoing.timestamp_ms} {end}"
 
     def _lost(self, error: NotConnectedError) -> NotConnectedError:
         """Returns the error for a lost connection; its back-off lets messages in doubt settle."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -295,12 +296,37 @@ def test_several_positions_of_a_partition_become_one(broker: Broker, connected: 
     assert broker.positions == [("b/out/0", "5 1700000000009")]
 
 
-def test_a_message_that_is_no_position_is_named(broker: Broker, connected: Connect) -> None:
-    broker.positions.append(("b/out/0", "hello"))
+HOSTILE = [
+    "hello",
+    "",
+    "9223372036854775807 9223372036854775807",
+    "6 9223372036854775807",
+    "1e9 1",
+    "5",
+    "5 6 -1",
+    "٣ ٣",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_message_of_others_in_the_position_queue_is_left_out_and_removed(
+    broker: Broker, connected: Connect, text: str
+) -> None:
+    broker.positions += [("b/out/0", text), ("b/out/0", "1 1700000000009")]
     sink, _ = connected()
-    sink.send(records([0]))
-    with pytest.raises(NotConnectedError, match="message of b/out/0 that is no position: 'hello'; nothing but sinks"):
-        told(sink, 1)
+    give(sink, [replace(each, end=6) for each in records(range(6))])
+    assert broker.sent == bodies([2, 3, 4, 5])
+    sink.close()
+    assert broker.positions == [("b/out/0", "5 1700000000009")]
+
+
+def test_a_position_is_believed_up_to_the_greatest_end_that_was_ever_known(broker: Broker, connected: Connect) -> None:
+    # The first message is sent again with the end that was known when it was taken.
+    broker.positions.append(("b/out/0", "4 1700000000009"))
+    sink, _ = connected()
+    ends = [3, 3, 3, 6, 6, 6]
+    give(sink, [replace(each, end=end) for each, end in zip(records(range(6)), ends, strict=True)])
+    assert broker.sent == bodies([5])
 
 
 def test_a_broker_that_goes_on_no_more_is_noticed(connected: Connect) -> None:

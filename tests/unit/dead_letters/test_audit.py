@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.dead_letters.audit import Action, Actor, AuditEntry, parse
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Record
+from engine.seals import SealKeys
 
 AT = Position("dead", 2, 17)
 
@@ -86,3 +87,35 @@ def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("getpass.getuser", nobody)
     assert Actor.here().user.startswith("uid ")
+
+
+KEYS, OTHERS = SealKeys(b"ours", "b1"), SealKeys(b"theirs", "b1")
+ENTRY = AuditEntry(AT, Action.DISCARDED, origin="id", topic_id="t")
+
+
+def doubtful(value: str, key: bytes = b"dead:2:17") -> bool:
+    entry = parse(LocatedRecord(Position("dead.replayed", 0, 0), 0, Record(key, value.encode(), ())), (KEYS,))
+    assert entry is not None
+    return entry.is_doubtful
+
+
+def test_an_entry_with_the_seal_of_the_bridge_is_sure() -> None:
+    assert not doubtful(ENTRY.to_json(KEYS))
+    assert read(ENTRY.to_json(KEYS).encode()) == ENTRY
+
+
+def test_an_entry_of_others_is_doubtful() -> None:
+    own = json.loads(ENTRY.to_json(KEYS))
+    assert doubtful(ENTRY.to_json())
+    assert doubtful(ENTRY.to_json(OTHERS))
+    assert doubtful(json.dumps({**own, "topic_id": "u"}))
+    assert doubtful(json.dumps({**own, "seal": 5}))
+    assert doubtful(json.dumps(own), b"dead:2:18")
+    assert doubtful("journal:1:5 2026-11-21T06:47:07Z")
+
+
+@given(st.binary())
+def test_no_record_of_others_is_sure(value: bytes) -> None:
+    entry = parse(LocatedRecord(Position("dead.replayed", 0, 0), 0, Record(b"dead:2:17", value, ())), (KEYS,))
+    assert entry is not None
+    assert entry.is_doubtful

@@ -140,3 +140,21 @@ def test_it_says_of_each_place_whether_it_is_open() -> None:
     backlog.close(0, 7)
     assert [backlog.is_open(0, offset) for offset in (4, 5, 6, 7, 8)] == [None, True, False, False, None]
     assert backlog.is_open(1, 5) is None
+
+
+def test_a_letter_with_a_seal_is_closed_only_by_what_is_sure_in_whatever_order() -> None:
+    letters = backlog()
+    letters.close(0, 1, is_sure=False)
+    letters.close(0, 2, is_sure=False)
+    letters.close(0, 2, is_sure=True)
+    letters.close(0, 2, is_sure=False)
+    for offset in range(4):
+        letters.add(0, offset, "unmatched", 5_000, has_seal=offset < 3)
+    letters.close(0, 0, is_sure=False)
+    letters.close(0, 3, is_sure=False)
+    assert [letters.is_open(0, offset) for offset in range(4)] == [True, True, False, False]
+    assert letters.open["unmatched"] == 2
+    letters.close(0, 0)
+    assert letters.open["unmatched"] == 1
+    letters.forget_before(0, 2)
+    assert letters.open["unmatched"] == 0

@@ -62,3 +62,10 @@ def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:
 def test_a_record_that_is_no_dead_letter_says_nothing() -> None:
     empty = DeadLetter(LocatedRecord(Position("dead", 0, 0), -1, original(letter(), "b1")))
     assert (empty.reason, empty.route, empty.detail, empty.time, empty.truncated) == ("", "", "", "", "")
+
+
+def test_the_seal_is_of_the_letter_and_not_of_the_message() -> None:
+    plain, sealed = letter(), letter(("jmsbridge.seal", b"run-1-1-digest"))
+    assert (plain.has_seal, sealed.has_seal) == (False, True)
+    assert original(sealed, "b1") == original(plain, "b1")
+    assert sealed.origin == plain.origin

@@ -19,12 +19,19 @@ import scala.util.Right;
  *
  * <p>Options: {@code origin}, the text of the header with which published records are marked; {@code message}, the
  * name of the header with a message's id, for notes; {@code kafka.*}, settings of the producer. Its table is that of
- * Spark's {@code foreach}, which real-time mode allows.
+ * Spark's {@code foreach}, which real-time mode allows. The seal of records is no option: Spark shows options in plans.
  */
 public final class RecordSink implements TableProvider {
   private static final String KAFKA = "kafka.";
   private static final String ORIGIN = "origin";
   private static final String MESSAGE = "message";
+
+  private static volatile Seal seal;
+
+  /** Sets the seal of the records of queries that start from now on; null for none. */
+  public static void sealWith(Seal given) {
+    seal = given;
+  }
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
@@ -33,12 +40,15 @@ public final class RecordSink implements TableProvider {
 
   @Override
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-    return new ForeachWriterTable<>(writer(options, options.get(MESSAGE)), new Right<>(new AsItIs()));
+    return new ForeachWriterTable<>(writer(options, options.get(MESSAGE), seal), new Right<>(new AsItIs()));
   }
 
-  /** Publishes a frame with the columns of the sink, which were not read by the writing tasks themselves. */
-  public static void write(Dataset<Row> frame, Map<String, String> options) {
-    RecordWriter writer = writer(options, null);
+  /**
+   * Publishes a frame with the columns of the sink, which were not read by the writing tasks themselves, with a seal
+   * unless it is null.
+   */
+  public static void write(Dataset<Row> frame, Map<String, String> options, Seal seal) {
+    RecordWriter writer = writer(options, null, seal);
     frame.queryExecution().toRdd().toJavaRDD().foreachPartition(rows -> {
       writer.open(0, 0);
       Throwable failure = null;
@@ -55,14 +65,14 @@ public final class RecordSink implements TableProvider {
     });
   }
 
-  private static RecordWriter writer(Map<String, String> options, String messageHeader) {
+  private static RecordWriter writer(Map<String, String> options, String messageHeader, Seal seal) {
     Map<String, String> settings = new HashMap<>();
     options.forEach((name, value) -> {
       if (name.startsWith(KAFKA)) {
         settings.put(name.substring(KAFKA.length()), value);
       }
     });
-    return new RecordWriter(settings, options.get(ORIGIN), messageHeader);
+    return new RecordWriter(settings, options.get(ORIGIN), messageHeader, seal);
   }
 
   private static final class AsItIs extends AbstractFunction1<InternalRow, InternalRow> implements java.io.Serializable {

@@ -2,7 +2,9 @@ package jmsbridge.kafka;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
@@ -29,7 +31,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * trail, outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records
  * than the task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the
  * record that the task has just read, uncopied; the columns value and headers count otherwise. The headers of a
- * published record are: the record's or the column's; if kept, origin and position; those of the trail.
+ * published record are: the record's or the column's; if kept, origin, position and seal; those of the trail. Where
+ * the column has origin and position already, the seal follows the position.
  *
  * <p>A failed send ends the task at its next row or at its end, with Kafka's exception. A record that Kafka refuses for
  * its own sake is noted with its journal position ({@link Sends#refused}).
@@ -64,18 +67,25 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private final String origin;
   /** Name of the header with a message's id; null if rows are of other records than those that the task reads. */
   private final String messageHeader;
+  /** Seal of published records; null for none. */
+  private final Seal seal;
+  private transient Seal.Press press;
   private transient UTF8String messageName;
   private transient Header originHeader;
   private transient KafkaProducer<byte[], byte[]> producer;
   private transient AtomicReference<Exception> failure;
-  private transient UTF8String topicBytes;
-  private transient String topic;
-  private transient String place;
+  private transient Map<UTF8String, Target> targets;
+  private transient Target target;
+  private transient byte[] place;
 
-  RecordWriter(Map<String, String> settings, String origin, String messageHeader) {
+  /** A topic that was written to: its name as Spark and as Kafka have it, and its mark in seals. */
+  private record Target(UTF8String bytes, String name, long mark) {}
+
+  RecordWriter(Map<String, String> settings, String origin, String messageHeader, Seal seal) {
     this.settings = settings;
     this.origin = origin;
     this.messageHeader = messageHeader;
+    this.seal = seal;
   }
 
   @Override
@@ -87,6 +97,8 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     messageName = messageHeader == null ? null : UTF8String.fromString(messageHeader);
     originHeader = origin == null ? null : new RecordHeader(ORIGIN_HEADER, bytes(origin));
     failure = new AtomicReference<>();
+    press = seal == null ? null : seal.new Press();
+    targets = new HashMap<>();
     return true;
   }
 
@@ -107,10 +119,11 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if (producer == null) {
       producer = Producers.get(settings);
     }
+    String name = topic(row);
     ProducerRecord<byte[], byte[]> record =
-        new ProducerRecord<>(topic(row), null, null, key, value, headers(row, kept, read));
+        new ProducerRecord<>(name, null, null, key, value, headers(row, kept, read));
     try {
-      producer.send(record, new Ending(failure, topic, partition, offset));
+      producer.send(record, new Ending(failure, name, partition, offset));
     } catch (KafkaException thrown) {
       // Interrupted while it waited for the topic, for example.
       RowCounters.failed(partition, offset);
@@ -168,9 +181,15 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     } else if (!row.isNullAt(HEADERS)) {
       add(headers, row.getArray(HEADERS));
     }
-    if ((kept & KEEPS_ORIGIN) != 0) {
+    if ((kept & KEEPS_ORIGIN) == 0) {
+      sealLast(headers);
+    } else {
+      byte[] position = position(read);
       headers.add(originHeader);
-      headers.add(new RecordHeader(POSITION_HEADER, bytes(place(read) + read.record().offset())));
+      headers.add(new RecordHeader(POSITION_HEADER, position));
+      if (press != null) {
+        headers.add(press.header(position));
+      }
     }
     if (!row.isNullAt(TRAIL)) {
       add(headers, row.getArray(TRAIL));
@@ -179,12 +198,33 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     return new RecordHeaders(headers.toArray(NO_HEADERS));
   }
 
-  /** Topic and partition as a position begins; those of all records of a task are the same. */
-  private String place(RecordRow read) {
-    if (place == null) {
-      place = read.record().topic() + ":" + read.record().partition() + ":";
+  /** Adds a seal behind the last position, which is the router's: it comes behind all headers of the message. */
+  private void sealLast(List<Header> headers) {
+    for (int at = headers.size() - 1; press != null && at >= 0; at--) {
+      Header header = headers.get(at);
+      if (header.key().equals(POSITION_HEADER)) {
+        headers.add(at + 1, press.header(header.value()));
+        return;
+      }
     }
-    return place;
+  }
+
+  /** The position of a record; topic and partition, with which it begins, are the same for all records of a task. */
+  private byte[] position(RecordRow read) {
+    if (place == null) {
+      place = bytes(read.record().topic() + ":" + read.record().partition() + ":");
+    }
+    int digits = 1;
+    for (long left = read.record().offset(); left > 9; left /= 10) {
+      digits++;
+    }
+    byte[] position = Arrays.copyOf(place, place.length + digits);
+    long left = read.record().offset();
+    for (int at = position.length - 1; at >= place.length; at--) {
+      position[at] = (byte) ('0' + left % 10);
+      left /= 10;
+    }
+    return position;
   }
 
   private static void add(List<Header> headers, ArrayData from) {
@@ -194,14 +234,20 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
   }
 
-  /** The topic's name; that of the row before is not decoded again. */
+  /** The topic's name; none is decoded again. */
   private String topic(InternalRow row) {
     UTF8String bytes = row.getUTF8String(TOPIC);
-    if (!bytes.equals(topicBytes)) {
-      topicBytes = bytes.clone();
-      topic = bytes.toString();
+    if (target == null || !bytes.equals(target.bytes())) {
+      target = targets.get(bytes);
+      if (target == null) {
+        target = new Target(bytes.clone(), bytes.toString(), press == null ? 0 : seal.mark(bytes.getBytes()));
+        targets.put(target.bytes(), target);
+      }
+      if (press != null) {
+        press.turn(target.mark());
+      }
     }
-    return topic;
+    return target.name();
   }
 
   private void rethrow() {

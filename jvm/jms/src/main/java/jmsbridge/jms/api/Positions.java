@@ -8,9 +8,11 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jmsbridge.jms.RefusedException;
 
@@ -26,6 +28,7 @@ final class Positions {
   private static final long HELD_MILLISECONDS = 45_000;
   private static final long OTHERS_MILLISECONDS = 500;
   private static final int MOST_REFUSED = 2_000;
+  private static final Pattern POSITION = Pattern.compile("-?[0-9]{1,19} -?[0-9]{1,19}( [0-9]{1,19}){0," + MOST_REFUSED + "}");
 
   private final Session session;
   private final Destination queue;
@@ -34,12 +37,17 @@ final class Positions {
   private final Map<Integer, MessageConsumer> consumers = new TreeMap<>();
   private final Map<Integer, Position> known = new TreeMap<>();
 
-  /** Place of a record in the topic, and the time at which it was written: offsets begin anew when a topic is made anew. */
-  record Place(int partition, long offset, long time) {
-    /** Reads three numbers. */
+  /**
+   * Place of a record in the topic, and the time at which it was written: offsets begin anew when a topic is made anew.
+   *
+   * @param end offset behind the last record of the partition that is known
+   */
+  record Place(int partition, long offset, long time, long end) {
+    /** Reads four numbers. */
     static Place of(String text) {
       String[] numbers = text.split(" ");
-      return new Place(Integer.parseInt(numbers[0]), Long.parseLong(numbers[1]), Long.parseLong(numbers[2]));
+      return new Place(
+          Integer.parseInt(numbers[0]), Long.parseLong(numbers[1]), Long.parseLong(numbers[2]), Long.parseLong(numbers[3]));
     }
   }
 
@@ -50,13 +58,27 @@ final class Positions {
     private boolean hasChanged;
     private String text = "";
 
-    void add(String found) {
-      String[] numbers = found.split(" ");
-      offset = Math.max(offset, Long.parseLong(numbers[0]));
-      time = Math.max(time, Long.parseLong(numbers[1]));
-      for (int n = 2; n < numbers.length; n++) {
-        refused.add(Long.parseLong(numbers[n]));
+    /** Takes over what a message says; returns false if it is no position before the end of the partition. */
+    boolean add(Message message, long end) throws JMSException {
+      String found = message instanceof TextMessage given ? given.getText() : null;
+      if (found == null || !POSITION.matcher(found).matches()) {
+        return false;
       }
+      long[] numbers;
+      try {
+        numbers = Arrays.stream(found.split(" ")).mapToLong(Long::parseLong).toArray();
+      } catch (NumberFormatException error) {
+        return false;
+      }
+      if (numbers[0] >= end) {
+        return false;
+      }
+      offset = Math.max(offset, numbers[0]);
+      time = Math.max(time, numbers[1]);
+      for (int n = 2; n < numbers.length; n++) {
+        refused.add(numbers[n]);
+      }
+      return true;
     }
 
     void done(Place place, boolean isRefused) {
@@ -108,7 +130,11 @@ final class Positions {
       System.err.println("partition " + place.partition() + " has no position yet, and begins at " + place.offset());
     }
     for (; found != null; found = consumer.receive(OTHERS_MILLISECONDS)) {
-      position.add(((TextMessage) found).getText());
+      if (!position.add(found, place.end())) {
+        // The transaction takes it out of the queue, as it does the own position.
+        System.err.println("a message of the position queue for partition " + place.partition()
+            + " is left out and removed, since it is no position in the topic: others write to that queue");
+      }
     }
     send(place.partition(), position);
     session.commit();
