@@ -18,6 +18,7 @@ from engine.connectors.base import Committing, NotConnectedError, Transactional
 from engine.delivery.dead_letter_record import TOO_LARGE, UNREADABLE, unjournaled
 from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.kafka.retry import StoppedError
+from engine.property_names import take_not_kept
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -195,6 +196,8 @@ class IngressPipeline:
         self._metrics.received(received + committed)
         self._metrics.journaled(journaled + committed)
         self._metrics.acknowledged(committed)
+        if not_kept := take_not_kept():
+            self._metrics.not_kept(not_kept)
         if self._unidentified:
             unidentified, self._unidentified = self._unidentified, 0
             self._metrics.unidentified(unidentified)

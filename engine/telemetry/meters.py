@@ -305,6 +305,7 @@ class SourceMetrics:
             metrics.JOURNALED,
             metrics.DUPLICATES,
             metrics.UNIDENTIFIED,
+            metrics.SOURCE_NOT_KEPT,
             metrics.ACKNOWLEDGED,
             metrics.RECONNECTS,
         ):
@@ -329,6 +330,10 @@ class SourceMetrics:
     def unidentified(self, n: int) -> None:
         """Counts messages without a message id, of which the journal would not recognise a redelivery."""
         self._figures.add(metrics.UNIDENTIFIED, n, self._source)
+
+    def not_kept(self, n: int) -> None:
+        """Counts headers that could not be kept as they were."""
+        self._figures.add(metrics.SOURCE_NOT_KEPT, n, self._source)
 
     def acknowledged(self, n: int = 1) -> None:
         """Counts messages acknowledged to the JMS broker."""
@@ -358,6 +363,7 @@ class SinkMetrics:
         for metric in (
             metrics.DELIVERED,
             metrics.SINK_EXPIRED,
+            metrics.SINK_NOT_KEPT,
             metrics.SINK_RECONNECTS,
             metrics.REQUESTS,
             metrics.REPLIES,
@@ -382,6 +388,10 @@ class SinkMetrics:
     def expired(self) -> None:
         """Counts a message that expired before the sink's system had it."""
         self._figures.add(metrics.SINK_EXPIRED, 1, self._sink)
+
+    def not_kept(self, n: int) -> None:
+        """Counts headers that the sink's system cannot carry."""
+        self._figures.add(metrics.SINK_NOT_KEPT, n, self._sink)
 
     def lag(self, records: int) -> None:
         """Sets the number of messages that the sink's system has not confirmed yet."""

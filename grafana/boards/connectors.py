@@ -96,11 +96,12 @@ def _sources(board: Dashboard) -> None:
         draw(
             "Outages of sources",
             "Connections made anew per second, the messages that came again and were left out because the journal had "
-            "them, and those without an id, which would not be recognised.",
+            "them, those without an id, which would not be recognised, and headers that could not be kept.",
             "short",
             (_rate("source", "reconnects"), "{{source}}"),
             (_rate("source", "duplicates"), "{{source}}: came again"),
             (_rate("source", "unidentified_messages"), "{{source}}: without an id"),
+            (_rate("source", "headers_not_kept"), "{{source}}: headers not kept"),
         )
     )
 
@@ -129,6 +130,7 @@ def _sinks(board: Dashboard) -> None:
             "mps",
             (_rate("sink", "rejected_messages", ", policy"), "{{sink}} ({{policy}})"),
             (_rate("sink", "expired_messages"), "{{sink}}: expired"),
+            (_rate("sink", "headers_not_kept"), "{{sink}}: headers not kept"),
         )
     ).with_panel(
         draw(
