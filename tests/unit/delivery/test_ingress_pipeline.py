@@ -11,6 +11,7 @@ from engine.connectors.base import Delivery
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.kafka.retry import StoppedError
 from engine.message import Message
+from engine.property_names import not_kept, take_not_kept
 from engine.telemetry.meters import SourceMetrics
 from routes import config as configuration
 
@@ -116,3 +117,16 @@ def test_messages_without_an_id_are_counted_where_they_may_be_delivered_again(
     flow.settle()
     assert source.acknowledged == [1, 2, 3]
     assert registry.get_sample_value("jmsbridge_source_unidentified_messages_total", {"source": "s"}) == counted
+
+
+def test_headers_that_could_not_be_kept_are_counted_for_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(CONFIGURATION)
+    registry = CollectorRegistry()
+    metrics = SourceMetrics(registry, "s", "source:s")
+    flow = IngressPipeline(configuration.load(file), Three(), Journal(), None, metrics)  # type: ignore[arg-type]
+    take_not_kept()
+    not_kept("a", "why", 2)
+    for _ in range(2):
+        flow.count()
+    assert registry.get_sample_value("jmsbridge_source_headers_not_kept_total", {"source": "s"}) == 2
