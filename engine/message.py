@@ -12,16 +12,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from urllib.parse import unquote
 
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
-from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
+from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
 
 __all__ = [
     "BODY",
     "BODY_TYPES",
     "DESTINATION",
     "LARGE_BYTES",
+    "NAMES",
+    "NO_BODY",
+    "NULL_BODY",
     "ORIGIN",
     "POSITION",
     "REPLAYS",
@@ -32,6 +36,8 @@ __all__ = [
     "BodyType",
     "Message",
     "Record",
+    "decode_names",
+    "encode_names",
 ]
 
 SOURCE = "jmsbridge.source"
@@ -41,7 +47,14 @@ BODY = "jmsbridge.body"
 TYPES = "jmsbridge.types"
 """The declared types of properties, see `routes.properties.encode_types`."""
 BODY_TYPES = "jmsbridge.body-types"
-"""The types of the values in a map, stream or object body, see `engine.jms_values`."""
+"""The types of the values in a map, stream or object body, see `engine.jms_values`; for a text, `NULL_BODY` or
+`NO_BODY`."""
+NULL_BODY = "null"
+"""Value of `BODY_TYPES` for a text that is null: a JMS TextMessage with null, or a Kafka record with a null value."""
+NO_BODY = "none"
+"""Value of `BODY_TYPES` for a message without a body: a JMS Message of no other kind."""
+NAMES = "jmsbridge.names"
+"""Other spellings of property names: `spelling=name` pairs, encoded as in the header `TYPES`."""
 DESTINATION = "jmsbridge.destination"
 """Address to which a sink sends the message; only on records that the router writes for sinks."""
 ROUTE = "jmsbridge.route"
@@ -58,6 +71,7 @@ _BARE = slice(len(_JMS), None)
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _MILLISECONDS = re.compile("[0-9]{1,18}")
 _LONGEST_KNOWN_TYPES, _MOST_KNOWN_TYPES = 1000, 1000
+_PAIR = 2
 
 
 class BodyType(StrEnum):
@@ -101,14 +115,34 @@ class Message:
     """`bridge.id` of each bridge that has routed the message, oldest first."""
     body_types: str = ""
     """Value types that the JSON body of a map, stream or object message cannot express, see `engine.jms_values`;
-    else empty."""
+    `NULL_BODY` or `NO_BODY` for a text message that has no text; else empty."""
+    has_null_value: bool = False
+    """True for a Kafka record with a null value, which deletes its key in a compacted topic; `body` is then empty."""
+    spellings: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    """Names that properties have at the system they come from, by a spelling that is a Java identifier. Either of the
+    two is the name of a property; routes find it under the spelling, too."""
+    extra: tuple[tuple[str, bytes | None], ...] = ()
+    """Headers of a Kafka record that no property can hold, by property names: those with a null value, and repeated
+    ones after the first. They go to Kafka topics only."""
 
     def lookup(self, name: str) -> Property | None:
         """Value that a predicate sees under the name of a JMS field or property; None if the message has none."""
         if name in HEADER_FIELDS:
             text = self.headers.get(name)
             return None if text is None else Property(text, HEADER_FIELDS[name])
-        return self.properties.get(name)
+        found = self.properties.get(name)
+        return self._spelled(name) if found is None and self.spellings else found
+
+    def _spelled(self, spelling: str) -> Property | None:
+        """Returns the property that is not there under its spelling, but under its name."""
+        return None if spelling in self.properties else self.properties.get(self.spellings.get(spelling, ""))
+
+    def named(self) -> Mapping[str, Property]:
+        """Returns the properties by the names that they have at the system they come from."""
+        if not self.spellings:
+            return self.properties
+        names = {spelling: name for spelling, name in self.spellings.items() if name not in self.properties}
+        return {names.get(name, name): value for name, value in self.properties.items()}
 
     @property
     def key(self) -> str | None:
@@ -133,13 +167,24 @@ class Message:
         """
         properties = self.properties
         try:
-            headers = [(_JMS + name, text.encode()) for name, text in self.headers.items()]
+            headers: list[tuple[str, bytes | None]] = [
+                (_JMS + name, text.encode()) for name, text in self.headers.items()
+            ]
             headers += [(_JMS + name, value.text.encode()) for name, value in properties.items()]
+            headers += [(_JMS + name, value) for name, value in self.extra]
         except UnicodeEncodeError:
             # UTF-8 cannot hold a lone surrogate, and a wire format that allows one must not stop the source.
             texts = [*self.headers.items(), *((name, value.text) for name, value in properties.items())]
             headers = [(_JMS + name, text.encode("utf-8", "replace")) for name, text in texts]
-        if typed := tuple([(name, value.type) for name, value in properties.items() if value.type is not None]):
+            headers += [(_JMS + name, value) for name, value in self.extra]
+        typed = tuple([(name, value.type) for name, value in properties.items() if value.type is not None])
+        if self.spellings:
+            headers.append((NAMES, _names(tuple(self.spellings.items()))))
+            # Spark looks up the type under the name that a route uses.
+            typed += tuple(
+                [(each, found.type) for each in self.spellings if (found := self._spelled(each)) and found.type]
+            )
+        if typed:
             headers.append((TYPES, _types(typed)))
         headers.append((BODY, _ENCODED_BODY_TYPES[self.body_type]))
         if self.body_types:
@@ -151,11 +196,12 @@ class Message:
         if trace:
             headers += [(name, text.encode()) for name, text in trace.items()]
         key = self.key
-        record = Record(None if key is None else key.encode("utf-8", "replace"), self.body, tuple(headers))
+        value = None if self.has_null_value else self.body
+        record = Record(None if key is None else key.encode("utf-8", "replace"), value, tuple(headers))
         # Measuring costs as much as everything else here, so an upper bound comes first: a character has at most four
         # bytes, and the key is no longer than the value of a header.
         names = len("".join([name for name, _ in headers]))
-        values = len(b"".join([value for _, value in headers]))
+        values = len(b"".join([value or b"" for _, value in headers]))
         if len(self.body) + 4 * names + 2 * values < LARGE_BYTES or record.size < LARGE_BYTES:
             return record
         return replace(record, headers=(*record.headers, (SIZE, str(record.size).encode())))
@@ -164,9 +210,10 @@ class Message:
     def from_record(record: Record) -> Message:
         """Reads the message from a journal record or published record; never fails.
 
-        The first of several headers of one name wins, as in Spark. Headers of other systems are left out, and a header
-        without a value is no property. Bytes that are not UTF-8 become U+FFFD. An unknown body type reads as bytes; a
-        record without a body type reads as text if its value is UTF-8, else as bytes.
+        The first of several headers of one name wins, as in Spark; the others and those without a value are `extra`.
+        Headers of other systems are left out. Bytes that are not UTF-8 become U+FFFD. A null value reads as a null
+        text. An unknown body type reads as bytes; a record without a body type reads as text if its value is UTF-8,
+        else as bytes.
         """
         first = dict(record.headers)
         if repeated := len(first) < len(record.headers):
@@ -174,8 +221,12 @@ class Message:
         types = decode_types((first.get(TYPES) or b"").decode("utf-8", "replace"))
         headers: dict[str, str] = {}
         properties: dict[str, Property] = {}
+        extra: tuple[tuple[str, bytes | None], ...] = _extra(record.headers) if repeated else ()
         for name, value in first.items():
-            if value is None or not name.startswith(_JMS):
+            if not name.startswith(_JMS):
+                continue
+            if value is None:
+                extra = extra or _extra(record.headers)
                 continue
             bare, text = name[_BARE], value.decode("utf-8", "replace")
             if bare in HEADER_FIELDS:
@@ -185,14 +236,21 @@ class Message:
         body = record.value or b""
         source = first.get(SOURCE)
         body_types = first.get(BODY_TYPES)
+        body_type = _body_type(first.get(BODY), body)
+        if record.value is None:
+            body_type, body_types = BodyType.TEXT, NULL_BODY.encode()
+        names = first.get(NAMES)
         return Message(
             body,
-            _body_type(first.get(BODY), body),
+            body_type,
             headers,
             properties,
             source.decode("utf-8", "replace") if source else "",
             _origins(record.headers if repeated else [(ORIGIN, first.get(ORIGIN))]),
             body_types.decode("utf-8", "replace") if body_types else "",
+            record.value is None,
+            decode_names(names.decode("utf-8", "replace")) if names else _EMPTY,
+            extra,
         )
 
 
@@ -209,6 +267,49 @@ def _types(typed: tuple[tuple[str, JmsType], ...]) -> bytes:
             _known_types.clear()
         _known_types[typed] = encoded
     return encoded
+
+
+_known_names: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+
+def encode_names(spellings: Iterable[tuple[str, str]]) -> str:
+    """Returns the value of the header `NAMES`."""
+    return ",".join([f"{encode_type_name(spelling)}={encode_type_name(name)}" for spelling, name in spellings])
+
+
+def decode_names(text: str) -> Mapping[str, str]:
+    """Returns the names in a header `NAMES` by their spellings; of several for a spelling the first counts."""
+    pairs = [pair.split("=") for pair in text.split(",")]
+    found: dict[str, str] = {}
+    for pair in pairs:
+        if len(pair) == _PAIR:
+            found.setdefault(unquote(pair[0]), unquote(pair[1]))
+    return found
+
+
+def _names(spellings: tuple[tuple[str, str], ...]) -> bytes:
+    """Returns the value of the header of names; short ones from a cache, since senders repeat their names."""
+    if (known := _known_names.get(spellings)) is not None:
+        return known
+    encoded = encode_names(spellings).encode("utf-8", "replace")
+    if len(encoded) <= _LONGEST_KNOWN_TYPES:
+        if len(_known_names) >= _MOST_KNOWN_TYPES:
+            _known_names.clear()
+        _known_names[spellings] = encoded
+    return encoded
+
+
+def _extra(headers: Iterable[tuple[str, bytes | None]]) -> tuple[tuple[str, bytes | None], ...]:
+    """Returns the headers of properties that have no value, or that come after another one of the same name."""
+    seen: set[str] = set()
+    found: list[tuple[str, bytes | None]] = []
+    for name, value in headers:
+        if not name.startswith(_JMS) or (bare := name[_BARE]) in HEADER_FIELDS:
+            continue
+        if value is None or bare in seen:
+            found.append((bare, value))
+        seen.add(bare)
+    return tuple(found)
 
 
 def _origins(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, ...]:

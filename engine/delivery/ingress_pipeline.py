@@ -19,6 +19,7 @@ from engine.delivery.dead_letter_record import TOO_LARGE, UNREADABLE, unjournale
 from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.kafka.retry import StoppedError
 from engine.limits import excess
+from engine.property_names import take_not_kept
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -196,6 +197,8 @@ class IngressPipeline:
         self._metrics.received(received + committed)
         self._metrics.journaled(journaled + committed)
         self._metrics.acknowledged(committed)
+        if not_kept := take_not_kept():
+            self._metrics.not_kept(not_kept)
         if self._unidentified:
             unidentified, self._unidentified = self._unidentified, 0
             self._metrics.unidentified(unidentified)

@@ -25,6 +25,7 @@ from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
 from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
+from engine.property_names import not_kept, take_not_kept
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import PartStates, State, sink_component
@@ -216,6 +217,8 @@ class SinkLoop:
         if has_expired(message):
             self._drop(taken)
             return None
+        for name, value in message.extra:
+            not_kept(name, "a header without a value" if value is None else "a repeated header")
         message, reply_to = self._requests.outgoing(message)
         self._number += 1
         # The id contains the time, since a journal that was made anew repeats the positions.
@@ -307,6 +310,8 @@ class SinkLoop:
         if now - self._figures_at >= _FIGURES_SECONDS:
             self._figures_at = now
             self._metrics.lag(sum(self._egress.lag().values()) + len(self._under_way))
+            if number := take_not_kept():
+                self._metrics.not_kept(number)
             self._requests.count_timeouts()
         if self._egress.down_seconds > _OUTAGE_SECONDS:
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")

@@ -169,6 +169,7 @@ class KafkaIO:
         That is right for records of a topic that is gone. To be called when no query runs.
         """
         self._jvm.Producers.close(round(seconds * 1000))
+
     def _seal(self, seal: Seal | None) -> Any:
         """The seal in Java; no setting, which Spark would show in its plans."""
         return None if seal is None else self._jvm.Seal(seal.key, seal.run)

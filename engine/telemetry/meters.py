@@ -314,6 +314,7 @@ class SourceMetrics:
             metrics.DUPLICATES,
             metrics.UNIDENTIFIED,
             metrics.LOST,
+            metrics.SOURCE_NOT_KEPT,
             metrics.ACKNOWLEDGED,
             metrics.RECONNECTS,
         ):
@@ -343,6 +344,10 @@ class SourceMetrics:
         """Sets the number of messages that their system removed before the source had read them."""
         self._figures.set(metrics.LOST, total, self._source)
 
+    def not_kept(self, n: int) -> None:
+        """Counts headers that could not be kept as they were."""
+        self._figures.add(metrics.SOURCE_NOT_KEPT, n, self._source)
+
     def acknowledged(self, n: int = 1) -> None:
         """Counts messages acknowledged to the JMS broker."""
         self._figures.add(metrics.ACKNOWLEDGED, n, self._source)
@@ -371,6 +376,7 @@ class SinkMetrics:
         for metric in (
             metrics.DELIVERED,
             metrics.SINK_EXPIRED,
+            metrics.SINK_NOT_KEPT,
             metrics.SINK_RECONNECTS,
             metrics.REQUESTS,
             metrics.REPLIES,
@@ -395,6 +401,10 @@ class SinkMetrics:
     def expired(self) -> None:
         """Counts a message that expired before the sink's system had it."""
         self._figures.add(metrics.SINK_EXPIRED, 1, self._sink)
+
+    def not_kept(self, n: int) -> None:
+        """Counts headers that the sink's system cannot carry."""
+        self._figures.add(metrics.SINK_NOT_KEPT, n, self._sink)
 
     def lag(self, records: int) -> None:
         """Sets the number of messages that the sink's system has not confirmed yet."""

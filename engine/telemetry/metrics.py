@@ -63,9 +63,11 @@ __all__ = [
     "ROUTER_START",
     "SINK_EXPIRED",
     "SINK_LAG",
+    "SINK_NOT_KEPT",
     "SINK_RECONNECTS",
     "SINK_REJECTED",
     "SINK_REJECTION_REASONS",
+    "SOURCE_NOT_KEPT",
     "SPARK_BATCHES",
     "SPARK_BATCH_SECONDS",
     "SPARK_CHECKPOINT_AGE",
@@ -242,6 +244,12 @@ UNIDENTIFIED = Metric(
     ("source",),
     "Messages taken without a message id: should the broker deliver one of them again, the journal has it twice.",
 )
+SOURCE_NOT_KEPT = Metric(
+    "jmsbridge_source_headers_not_kept_total",
+    MetricType.COUNTER,
+    ("source",),
+    "Headers and properties of received messages that could not be kept as they were; the log names some of them.",
+)
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
     MetricType.COUNTER,
@@ -265,6 +273,12 @@ SINK_EXPIRED = Metric(
     MetricType.COUNTER,
     ("sink",),
     "Messages dropped because they expired before the sink could deliver them, including late replies to requests.",
+)
+SINK_NOT_KEPT = Metric(
+    "jmsbridge_sink_headers_not_kept_total",
+    MetricType.COUNTER,
+    ("sink",),
+    "Headers and properties that the system behind a sink cannot carry; the log names some of them.",
 )
 SINK_LAG = Metric(
     "jmsbridge_sink_lag_records",
@@ -516,8 +530,10 @@ BUILD_INFO = Metric(
 METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
-    *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, RECONNECTS),
-    *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES, REQUEST_TIMEOUTS),
+    *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, SOURCE_NOT_KEPT),
+    RECONNECTS,
+    *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_NOT_KEPT, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES),
+    REQUEST_TIMEOUTS,
     *(CONNECTION_UP, COMPONENT_UP, RESTARTS, LEADER, HAS_LEADER),
     *(SPARK_BATCHES, SPARK_BATCH_SECONDS, SPARK_ROWS, SPARK_CHECKPOINT_AGE, SPARK_HEAP_USED, SPARK_HEAP_MAX, SPARK_GC),
     *(EXECUTOR_SLOTS, EXECUTOR_HEAP_USED, EXECUTOR_HEAP_COMMITTED, EXECUTOR_HEAP_MAX, EXECUTOR_GC),

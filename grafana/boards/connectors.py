@@ -96,12 +96,14 @@ def _sources(board: Dashboard) -> None:
         draw(
             "Outages of sources",
             "Connections made anew per second, the messages that came again and were left out because the journal had "
-            "them, those without an id, which would not be recognised, and those that Kafka removed unread.",
+            "them, those without an id, which would not be recognised, those that Kafka removed unread, and headers that "
+            "could not be kept.",
             "short",
             (_rate("source", "reconnects"), "{{source}}"),
             (_rate("source", "duplicates"), "{{source}}: came again"),
             (_rate("source", "unidentified_messages"), "{{source}}: without an id"),
             (_rate("source", "lost_records"), "{{source}}: removed unread"),
+            (_rate("source", "headers_not_kept"), "{{source}}: headers not kept"),
         )
     )
 
@@ -130,6 +132,7 @@ def _sinks(board: Dashboard) -> None:
             "mps",
             (_rate("sink", "rejected_messages", ", policy"), "{{sink}} ({{policy}})"),
             (_rate("sink", "expired_messages"), "{{sink}}: expired"),
+            (_rate("sink", "headers_not_kept"), "{{sink}}: headers not kept"),
         )
     ).with_panel(
         draw(

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from engine.connectors.kafka.message import RecordConverter, SourceRecord
+from engine.connectors.kafka.settings import KafkaSourceConfig
+from engine.connectors.kafka.system import SYSTEM
 from engine.errors import HardFailureError
+from engine.message import Record
 from engine.spark import runtime, session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.last_progress import check_progress
 from engine.spark.row_counters import RowCounters
 from routes.config import load
+from routes.targets import KAFKA_TOPIC, Reference, Template
 from tests.integration.spark.bench import ROUTES, Bench, RouterThread, wait_for
 
 if TYPE_CHECKING:
@@ -60,6 +65,34 @@ def bench(
     made = Bench(tmp_path, kafka.bootstrap, topic, RouterThread)
     yield made
     made.close()
+
+
+def test_headers_and_null_values_of_kafka_reach_kafka_as_they_were(bench: Bench) -> None:
+    headers = (("trace-id", b"1"), ("trace_id", b"2"), ("trace.id", b"3"), ("größe", b"7"), ("a-b", b"x"))
+    more = (("empty", None), ("twice", b"1"), ("twice", b"2"), ("NOT", b"8"))
+    source = KafkaSourceConfig(
+        name="in", type=SYSTEM, destinations=("t",), address=Template(("topic:", Reference(KAFKA_TOPIC)))
+    )
+    converter = RecordConverter(source, "bench")
+    for offset, value in enumerate((None, b"", b"x")):
+        record = Record(b"k", value, (*headers, *more))
+        message, _ = converter.message(SourceRecord(record, "t", 0, offset, 1000))
+        bench.put(bench.journal, message.to_record())
+    routes = (
+        "routes.red.in.include=\"trace-id\"='1' AND trace_id='2' AND \"trace.id\"='3' AND größe='7' AND gr__e='7' "
+        "AND a_b='x' AND empty IS NULL AND twice='1' AND \"NOT\"='8' AND a_c IS NULL\n"
+        "routes.red.out.topic={red}\nroutes.red.conv.key=a_b\n"
+    )
+    bench.start(routes=routes).wait_ready()
+    wait_for(lambda: len(bench.records(bench.red)) == 3, 60)
+
+    found = sorted(bench.records(bench.red).values(), key=lambda record: record.header("jms.JMS_Kafka_Offset") or "")
+    assert [record.value for record in found] == [None, b"", b"x"]
+    for record in found:
+        assert record.key == b"x"
+        assert sorted(
+            header for header in record.headers if header[0].removeprefix("jms.") in dict((*headers, *more))
+        ) == (sorted((f"jms.{name}", value) for name, value in (*headers, *more)))
 
 
 def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: Bench) -> None:

@@ -25,7 +25,7 @@ from engine.jms_values import (
     encode_object,
     encode_stream,
 )
-from engine.message import BodyType
+from engine.message import NO_BODY, NULL_BODY, BodyType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +56,9 @@ def read_body(sections: Sections, message_type: int | None, errors: dict[str, st
     body, content = sections.body, sections.content
     wanted = None if message_type is None else BODIES.get(message_type, BodyType.BYTES)
     kind = type(content)
-    if message_type == MESSAGE and (content is None or content == b""):
-        # As from other systems. RabbitMQ adds the data section that AMQP asks for, and JMS clients leave out.
-        return b"", BodyType.TEXT, ""
+    if message_type == MESSAGE and (content is None or content in (b"", "")):
+        # RabbitMQ adds the data section that AMQP asks for, and JMS clients leave out; the sink sends an empty text.
+        return b"", BodyType.TEXT, NO_BODY
     if body == DATA:
         return _read_data(content, wanted)
     if content is None and (body is None or wanted is not None):
@@ -87,7 +87,7 @@ def _read_nothing(wanted: BodyType | None, *, null: bool) -> Body:
     if wanted is BodyType.OBJECT:
         body, types = encode_object(MapEntry(NULL, None))
         return body, BodyType.OBJECT, types
-    return _EMPTY.get(wanted, b""), wanted or BodyType.BYTES, NULL if null and wanted is BodyType.TEXT else ""
+    return _EMPTY.get(wanted, b""), wanted or BodyType.BYTES, NULL_BODY if null and wanted is BodyType.TEXT else ""
 
 
 def _read_map(pairs: AmqpMap, errors: dict[str, str], *, exact: bool) -> Body:
@@ -140,7 +140,7 @@ def write_body(message: Message, sections: Sections) -> None:
     kind = message.body_type
     try:
         if kind is BodyType.TEXT:
-            sections.body, sections.content = VALUE, None if message.body_types == NULL else message.body.decode()
+            sections.body, sections.content = VALUE, None if message.body_types == NULL_BODY else message.body.decode()
         elif kind is BodyType.BYTES:
             sections.body, sections.content = DATA, message.body
         elif kind is BodyType.MAP:

@@ -29,7 +29,13 @@ from engine.connectors.amqp.codec.values import (
 from engine.jms_values import BOOLEANS, CHAR, LARGEST_FLOAT, NULL, PARSERS, MapEntry, shown, single
 from routes.properties import JmsType, Property
 
-__all__ = ["UnfitError", "entry", "property_of", "to_property", "value_of"]
+__all__ = ["ERROR_SUFFIX", "ERROR_TEXT", "UnfitError", "entry", "property_of", "to_property", "value_of"]
+
+
+ERROR_SUFFIX = "_ERROR"
+"""End of the name of a property that tells which value JMS cannot hold."""
+ERROR_TEXT = "no JMS value: "
+"""Beginning of the text of such a property."""
 
 
 class UnfitError(ValueError):

@@ -27,12 +27,13 @@ from engine.connectors.amqp.annotations import (
 from engine.connectors.amqp.bodies import Body, read_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, decode
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, ULong
-from engine.connectors.amqp.conversion import UnfitError, to_property
-from engine.connectors.amqp.names import TranslationError, Translator, translator
+from engine.connectors.amqp.conversion import ERROR_SUFFIX, ERROR_TEXT, UnfitError, to_property
+from engine.connectors.amqp.names import TranslationError, Translator, is_reversible, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED
 from engine.connectors.content_id import new_message_id
 from engine.message import ORIGIN, BodyType, Message
+from engine.property_names import SYMBOLS, not_kept
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
@@ -67,12 +68,13 @@ class JmsMappingInbound:
         self._jms_marks = traits.jms_marks
         self._unpacked = traits.unpacked
         self._marks_redelivery = traits.marks_redelivery
-        translate = translator(settings.name_translator or "InvalidToUnderscore")
+        named = settings.name_translator or "InvalidToUnderscore"
+        translate, restores = translator(named), is_reversible(named)
         self._vendor = vendor = settings.prefix_vendor
-        self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate)
-        self._message_annotations = _Names(vendor + settings.prefix_message_annotations, translate)
-        self._footer = _Names(vendor + settings.prefix_footer, translate)
-        self._application_properties = _Names("", translate)
+        self._delivery_annotations = _Names(vendor + settings.prefix_delivery_annotations, translate, restores)
+        self._message_annotations = _Names(vendor + settings.prefix_message_annotations, translate, restores)
+        self._footer = _Names(vendor + settings.prefix_footer, translate, restores)
+        self._application_properties = _Names("", translate, restores)
         self._format, self._native = f"{vendor}MESSAGE_FORMAT", f"{vendor}NATIVE"
         self._known: dict[tuple[object, ...], _Given] = {}
         """Cache by the header's fields and by the identity of the decoded annotations: decoding returns the same object
@@ -92,7 +94,13 @@ class JmsMappingInbound:
             sections = self._unpacked(sections)
         header = sections.header or _NO_HEADER
         given = self._given(header, sections.message_annotations or _NO_PAIRS)
-        draft = _Draft(given.delivery.copy(), given.properties.copy(), exact=given.is_of_jms)
+        draft = _Draft(
+            given.delivery.copy(),
+            given.properties.copy(),
+            given.spellings.copy(),
+            [*given.faults],
+            exact=given.is_of_jms,
+        )
         properties = sections.properties or _NO_PROPERTIES
         self._expiration(draft, header, properties)
         self._properties(draft, properties, given.marks, address)
@@ -103,9 +111,13 @@ class JmsMappingInbound:
             draft.add(self._footer[name], value)
         origins = self._application(draft, sections.application_properties or _NO_PAIRS)
         body, body_type, body_types = self._body(draft, sections, _message_type(given, properties, sections))
+        for name, why in draft.faults:
+            not_kept(name, why)
         draft.properties[self._format] = _format(message_format)
         draft.properties[self._native] = _NOT_NATIVE
-        return Message(body, body_type, draft.fields, draft.properties, source, origins, body_types)
+        return Message(
+            body, body_type, draft.fields, draft.properties, source, origins, body_types, spellings=draft.spellings
+        )
 
     def _given(self, header: Header, annotations: AmqpMap) -> _Given:
         """Returns the facts from header and annotations, from the cache for a pair that was seen before."""
@@ -125,7 +137,7 @@ class JmsMappingInbound:
         mark = marks.get(MESSAGE_TYPE)
         is_of_jms = any(type(marks.get(name)) is Byte for name in self._jms_marks)
         given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None, is_of_jms)
-        draft = _Draft(given.delivery, given.properties, exact=is_of_jms)
+        draft = _Draft(given.delivery, given.properties, given.spellings, given.faults, exact=is_of_jms)
         for name, value in annotations:
             if type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
@@ -239,21 +251,26 @@ def destination_of(text: str, kind: str | None, default: str, kinds: Mapping[str
     return f"{kind or default}:{text}"
 
 
-class _Names(dict[Any, str | None]):
-    """Cache of JMS names by AMQP name, with a prefix; None for a name that is reserved for bridges."""
+class _Names(dict[Any, tuple[str, str] | None]):
+    """Cache of JMS names by AMQP name, with a prefix; None for a name that is reserved for bridges.
 
-    def __init__(self, prefix: str, translate: Translator) -> None:
+    A JMS name comes with the AMQP name behind the prefix; the two are the same unless `restores`.
+    """
+
+    def __init__(self, prefix: str, translate: Translator, restores: bool) -> None:
         super().__init__()
         self._prefix = prefix
         self._translate = translate
+        self._restores = restores
 
-    def __missing__(self, name: Any) -> str | None:
-        text = str(name)
+    def __missing__(self, name: Any) -> tuple[str, str] | None:
+        text = SYMBOLS.decoded(str(name)) if self._prefix else str(name)
         try:
-            found: str | None = self._prefix + self._translate(text)
+            translated = self._prefix + self._translate(text)
         except TranslationError as error:
             raise TransformError(str(error)) from error
-        if (found or "").startswith(RESERVED) or text.startswith(RESERVED):
+        found: tuple[str, str] | None = (translated, self._prefix + text if self._restores else translated)
+        if translated.startswith(RESERVED) or text.startswith(RESERVED):
             found = None
         # Names recur; the bounds keep arbitrary names of senders from filling the memory.
         if len(text) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
@@ -276,26 +293,41 @@ class _Given:
     delivery: dict[str, str] = field(default_factory=dict)
     """JMS fields from the header, without the expiration, which the properties decide too."""
     properties: dict[str, Property] = field(default_factory=dict)
+    spellings: dict[str, str] = field(default_factory=dict)
+    faults: list[tuple[str, str]] = field(default_factory=list)
 
 
 class _Draft:
     """Fields and properties of a message under construction."""
 
-    __slots__ = ("exact", "fields", "properties")
+    __slots__ = ("exact", "faults", "fields", "properties", "spellings")
 
-    def __init__(self, fields: dict[str, str], properties: dict[str, Property], *, exact: bool) -> None:
+    def __init__(
+        self,
+        fields: dict[str, str],
+        properties: dict[str, Property],
+        spellings: dict[str, str],
+        faults: list[tuple[str, str]],
+        *,
+        exact: bool,
+    ) -> None:
         self.exact = exact
         """True if types are kept because the sender is a JMS client, see `conversion`."""
         self.fields = fields
         self.properties = properties
+        self.spellings = spellings
+        """Names in AMQP by names of properties that differ from them."""
+        self.faults = faults
+        """Names and reasons of what could not be held."""
 
-    def add(self, name: str | None, value: Any) -> None:
+    def add(self, names: tuple[str, str] | None, value: Any) -> None:
         """Adds a property, or an error property if JMS cannot hold the value or the name is taken.
 
-        Skips null and reserved names (None).
+        `names` are its names in JMS and in AMQP. Skips null values and reserved names (None).
         """
-        if value is None or name is None:
+        if value is None or names is None:
             return
+        name = self._free(*names)
         if not name:
             # JMS has no property with an empty name (Jakarta Messaging 3.1, 3.5.1).
             self.fault(name, f"{str(value)[:200]!r}, as its name is empty")
@@ -307,10 +339,24 @@ class _Draft:
             self.properties[name] = to_property(value, exact=self.exact)
         except UnfitError as error:
             self.fault(name, str(error))
+            return
+        if name != names[1]:
+            self.spellings[name] = names[1]
+
+    def _free(self, name: str, own: str) -> str:
+        """Returns the name for a property; of two that become the same by translation, each keeps its own one."""
+        if name not in self.properties:
+            return name
+        if own not in (name, self.spellings.get(name)):
+            return own
+        if own == name and (other := self.spellings.pop(name, None)) is not None:
+            self.properties[other] = self.properties.pop(name)
+        return name
 
     def fault(self, name: str, what: str) -> None:
         """Adds the property that tells which value could not be held."""
-        self.properties[f"{name}_ERROR"] = Property(f"no JMS value: {what}", _STRING)
+        self.faults.append((name, ERROR_TEXT + what))
+        self.properties[name + ERROR_SUFFIX] = Property(ERROR_TEXT + what, _STRING)
 
 
 def _message_type(given: _Given, properties: Properties, sections: Sections) -> int | None:

@@ -1,6 +1,7 @@
 """Name translators, which map names of AMQP properties and annotations to JMS names and back.
 
-An AMQP name may be any text. A JMS name has to be a Java identifier, so that selectors can refer to it.
+An AMQP name may be any text. A JMS name has to be a Java identifier, so that selectors can refer to it. What the
+default translator changes, a message tells in `Message.spellings`, so that sinks can write the name as it was.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from unicodedata import category
 
+from engine.property_names import is_identifier
 from routes.errors import BridgeError
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TranslationError",
     "Translator",
     "custom_translator",
+    "is_reversible",
     "spellings",
     "translator",
 ]
@@ -35,9 +37,6 @@ PACKAGE = "com.swiftmq.impl.amqp.amqp.v01_00_00.transformer"
 Translator = Callable[[str], str]
 """Maps a name; raises TranslationError for one that it cannot map."""
 
-_START = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"))
-_PART = _START | {"Nd", "Mc", "Mn", "Cf"}
-_IGNORABLE = frozenset(map(chr, (*range(0x09), *range(0x0E, 0x1C), *range(0x7F, 0xA0))))
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LONGEST_KNOWN = 100
 
@@ -68,6 +67,14 @@ def translator(name: str) -> Translator:
     """
     translate = _TRANSLATORS.get(NAME_TRANSLATORS.get(name, ""))
     return _cached(translate if translate is not None else _custom(name))
+
+
+def is_reversible(name: str) -> bool:
+    """Returns True if the translator only makes names that JMS allows, so that sinks may write the names as they were.
+
+    Any other one is a choice of names, which holds for all systems.
+    """
+    return NAME_TRANSLATORS.get(name) == "InvalidToUnderscore"
 
 
 def custom_translator(name: str) -> Callable[[str], object]:
@@ -141,17 +148,7 @@ def _invalid_to_underscore(name: str) -> str:
     """Replaces each character that a Java identifier does not allow at its position by an underscore."""
     if _PLAIN.fullmatch(name):
         return name
-    return "".join([char if _is_part(char) and (at or _is_start(char)) else "_" for at, char in enumerate(name)])
-
-
-def _is_start(char: str) -> bool:
-    """Returns True if a Java identifier may begin with a character (`Character.isJavaIdentifierStart`)."""
-    return category(char) in _START
-
-
-def _is_part(char: str) -> bool:
-    """Returns True if a Java identifier may contain a character (`Character.isJavaIdentifierPart`)."""
-    return category(char) in _PART or char in _IGNORABLE
+    return "".join([char if is_identifier(char, at) else "_" for at, char in enumerate(name)])
 
 
 _TRANSLATORS: Mapping[str, Translator] = {

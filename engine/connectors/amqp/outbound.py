@@ -26,16 +26,18 @@ from engine.connectors.amqp.annotations import (
 from engine.connectors.amqp.bodies import is_serialized, write_body
 from engine.connectors.amqp.codec.sections import Header, Properties, Sections, encode_sections
 from engine.connectors.amqp.codec.values import AmqpError, AmqpMap, Byte, Symbol, Timestamp, UByte, UInt
-from engine.connectors.amqp.conversion import property_of
+from engine.connectors.amqp.conversion import ERROR_SUFFIX, ERROR_TEXT, property_of
 from engine.connectors.amqp.names import TranslationError, translator
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.products import COMMANDS
-from engine.message import ORIGIN
+from engine.message import NO_BODY, ORIGIN, BodyType
+from engine.property_names import SYMBOLS, not_kept
 
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
     from engine.message import Message
+    from routes.properties import Property
 
 __all__ = ["JmsMappingOutbound"]
 
@@ -44,6 +46,9 @@ _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, 
 """Annotations that are written anew, with the underscores that a name translator may have put into their names."""
 _LEFT_OUT = _OWN | {"x_opt_routing_type", "x_opt_delivery_delay"}
 """Annotations that are not copied: those written anew, and those that instruct a broker."""
+_OPTIONAL = "x-opt-"
+"""Beginning of the annotations that senders may define (AMQP 1.0, 3.2.10); all other names are reserved."""
+_UNDERSCORED = _OPTIONAL.replace("-", "_")
 _ELSEWHERE = (
     *("FirstAcquirer", "Subject", "ContentType", "ContentEncoding", "ReplyToGroupID"),
     *("MESSAGE_FORMAT", "NATIVE"),
@@ -51,6 +56,8 @@ _ELSEWHERE = (
 """Vendor properties that are not copied: they have an AMQP field of their own, or only tell how the message arrived."""
 _DELIVERY, _MESSAGE, _APPLICATION, _FOOTER = range(4)
 """Sections that take properties, as indexes into the maps of `encoded`."""
+_RESERVED = -1
+"""Place of annotations that no sender may make."""
 _LONGEST_KNOWN = 100
 _MOST_KNOWN = 1000
 _UINTS = 1 << 32
@@ -92,8 +99,12 @@ class JmsMappingOutbound:
         if delivery := _number(message.headers, "JMSDeliveryTime", _TIMES):
             annotations.append((DELIVERY_TIME, delivery))
         maps = (AmqpMap(), annotations, application, AmqpMap())
-        for name, value in message.properties.items():
-            if (place := self._places[name]) is not None:
+        for name, value in message.named().items():
+            if (place := self._places[name]) is None or (place[0] != _APPLICATION and _is_error(name, value)):
+                continue
+            if place[0] == _RESERVED:
+                not_kept(place[1], f"AMQP reserves annotations that do not begin with {_OPTIONAL}")
+            else:
                 maps[place[0]].append((place[1], property_of(value)))
         if message.origins:
             application.append((ORIGIN, ",".join(message.origins)))
@@ -174,6 +185,8 @@ class JmsMappingOutbound:
 
     def _type(self, message: Message) -> Byte:
         """Returns the message type for JMS clients."""
+        if message.body_type is BodyType.TEXT and message.body_types:
+            return Byte(MESSAGE) if message.body_types == NO_BODY else Byte(MESSAGE_TYPES[BodyType.TEXT])
         given = message.properties.get(self._message_type)
         if given is not None and given.text == str(MESSAGE) and not message.body:
             return Byte(MESSAGE)
@@ -210,11 +223,25 @@ class _Places(dict[str, tuple[int, str] | None]):
             return None
         for prefix, section in self._prefixes:
             if name.startswith(prefix):
-                translated = self._translate(name[len(prefix) :])
-                own = section == _MESSAGE and translated.replace("-", "_") in _LEFT_OUT
-                return None if own else (section, Symbol(translated))
+                return self._annotation(section, name[len(prefix) :])
         translated = self._translate(name)
         return None if translated == self._type_property or COMMANDS.match(translated) else (_APPLICATION, translated)
+
+    def _annotation(self, section: int, name: str) -> tuple[int, str] | None:
+        """Returns the place of an annotation or an entry of the footer, which has names of the same kind."""
+        if name.startswith(_UNDERSCORED):
+            # A Java identifier whose name in AMQP nobody tells: annotations in use have hyphens throughout.
+            name = name.replace("_", "-")
+        translated = self._translate(name)
+        if section == _MESSAGE and translated.replace("-", "_") in _LEFT_OUT:
+            return None
+        is_allowed = translated.startswith(_OPTIONAL)
+        return (section, Symbol(SYMBOLS.encoded(translated))) if is_allowed else (_RESERVED, translated)
+
+
+def _is_error(name: str, value: Property) -> bool:
+    """Returns True for a property by which a source tells that it could not hold a value."""
+    return name.endswith(ERROR_SUFFIX) and value.text.startswith(ERROR_TEXT)
 
 
 def _drop_repeated(pairs: AmqpMap) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.dropbox.file_name import LONGEST_BYTES, DropboxName, encode, fitted
-from engine.message import ORIGIN, BodyType, Message
+from engine.message import BODY_TYPES, NO_BODY, NULL_BODY, ORIGIN, BodyType, Message
+from engine.property_names import not_kept
 from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _BODIES: Mapping[str, BodyType] = {
     "T": BodyType.TEXT,
 }
 _CLASSES = {kind: letter for letter, kind in _BODIES.items()}
+_NO_BODY = "M"
+"""Letter of a message without a body."""
 _PROPERTY_FIELDS = frozenset({"JMSXGroupID", "JMSXGroupSeq"})
 """JMS fields without a field in a DropboxMQ name; they travel as properties, which JMS defines them to be."""
 _PRIORITY = 4
@@ -80,14 +83,17 @@ def to_message(
         fields["JMSType"] = name.type
     properties: dict[str, Property] = {}
     origins: tuple[str, ...] = ()
+    body_types = NO_BODY if name.message_class == _NO_BODY and not body else ""
     for key, value in name.properties.items():
         if key in _PROPERTY_FIELDS:
             fields[key] = value.text
         elif key == ORIGIN:
             origins = tuple(value.text.split(","))
+        elif key == BODY_TYPES and value.text == NULL_BODY and name.message_class == "T" and not body:
+            body_types = NULL_BODY
         elif _is_property(key):
             properties[key] = value
-    return Message(body, _body_type(name.message_class, body), fields, properties, source, origins)
+    return Message(body, _body_type(name.message_class, body), fields, properties, source, origins, body_types)
 
 
 def to_filename(outgoing: Outgoing) -> Filename:
@@ -98,18 +104,23 @@ def to_filename(outgoing: Outgoing) -> Filename:
     """
     message = outgoing.message
     properties = {
-        key: value for key, value in message.properties.items() if _is_property(key) and not key.startswith(_PROVIDER)
+        key: value for key, value in message.named().items() if _is_property(key) and not key.startswith(_PROVIDER)
     }
+    if "" in message.properties:
+        not_kept("", "a property in a file name has a name")
     if group := message.headers.get("JMSXGroupID"):
         properties["JMSXGroupID"] = Property(group, JmsType.STRING)
     if (sequence := message.headers.get("JMSXGroupSeq")) is not None:
         properties["JMSXGroupSeq"] = Property(sequence, JmsType.INT)
+    is_text = message.body_type is BodyType.TEXT
+    if is_text and message.body_types == NULL_BODY:
+        properties[BODY_TYPES] = Property(NULL_BODY, JmsType.STRING)
     if message.origins:
         properties[ORIGIN] = Property(",".join(message.origins), JmsType.STRING)
     name = DropboxName(
         _message_id(outgoing),
         _number(message, "JMSPriority", _PRIORITIES, _PRIORITY),
-        _CLASSES[message.body_type],
+        _NO_BODY if is_text and message.body_types == NO_BODY else _CLASSES[message.body_type],
         _number(message, "JMSExpiration", _TIMES, 0),
         message.headers.get("JMSCorrelationID"),
         _reply_to(outgoing.reply_to),

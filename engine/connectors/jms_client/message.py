@@ -24,8 +24,9 @@ from engine.jms_values import (
     encode_stream,
     shown,
 )
-from engine.message import ORIGIN, BodyType, Message
-from routes.properties import JmsType, Property
+from engine.message import NAMES, NO_BODY, NULL_BODY, ORIGIN, BodyType, Message, decode_names, encode_names
+from engine.property_names import JMS, not_kept
+from routes.properties import HEADER_FIELDS, JmsType, Property
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ __all__ = ["deliveries", "encoded"]
 
 _ORIGINS = (ORIGIN, ORIGIN.replace(".", "_"))
 """Names of the property with the bridges that a message came through; the second where a client takes no dot."""
+_SPELLINGS = (NAMES, NAMES.replace(".", "_"))
+"""Names of the property with the names that properties have at the system they come from."""
 _BRIDGE = (*RESERVED, "jmsbridge_")
 _INTERNAL = frozenset({"__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE"})
 """Properties in which Artemis keeps its own notes."""
@@ -53,8 +56,16 @@ _TYPES: Mapping[str, JmsType] = {
 }
 _LETTERS: Mapping[str, str] = {kind.value: letter for letter, kind in _TYPES.items()} | {CHAR: "c", NULL: "N"}
 _REALS = "fd"
-_TEXT, _BYTES, _MAP, _STREAM, _OBJECT, _VALUE, _PLAIN = (ord(letter) for letter in "tbmsovn")
-_BODIES = {_TEXT: BodyType.TEXT, _BYTES: BodyType.BYTES, _OBJECT: BodyType.OBJECT, _PLAIN: BodyType.TEXT}
+_TEXT, _BYTES, _MAP, _STREAM, _OBJECT, _VALUE, _PLAIN, _NULL_TEXT = (ord(letter) for letter in "tbmsovnz")
+_BODIES = {
+    _TEXT: (BodyType.TEXT, ""),
+    _BYTES: (BodyType.BYTES, ""),
+    _OBJECT: (BodyType.OBJECT, ""),
+    _PLAIN: (BodyType.TEXT, NO_BODY),
+    _NULL_TEXT: (BodyType.TEXT, NULL_BODY),
+}
+"""Body type and body types by the letter of a body that is no list of values."""
+_WITHOUT_TEXT = {types: letter for letter, (_, types) in _BODIES.items() if types}
 _HEAD = struct.Struct(">QBI")
 _COUNT = struct.Struct(">I")
 _GIVEN = ("JMSCorrelationID", "JMSType", "JMSXGroupID", "JMSXGroupSeq")
@@ -75,6 +86,8 @@ class _Shape:
         self.reals: list[tuple[int, str, JmsType]] = []
         self.origins: int | None = None
         self.fault: int | None = None
+        self.names: int | None = None
+        self.spellings: dict[str, str] = {}
         for at, (letter, name) in enumerate((each[0], each[1:]) for each in names):
             if letter == _FIELD:
                 self.fields.append((at, name))
@@ -82,8 +95,12 @@ class _Shape:
                 self.fault = at
             elif name in _ORIGINS:
                 self.origins = at
-            elif name not in _INTERNAL and not name.startswith(_BRIDGE):
-                (self.reals if letter in _REALS else self.properties).append((at, name, _TYPES[letter]))
+            elif name in _SPELLINGS:
+                self.names = at
+            elif name not in _INTERNAL and not (own := JMS.decoded(name)).startswith(_BRIDGE):
+                (self.reals if letter in _REALS else self.properties).append((at, own, _TYPES[letter]))
+                if own != name:
+                    self.spellings[name] = own
 
     def message(self, letter: int, values: Sequence[str], raw: bytes, source: str) -> Message:
         """Makes the message of the letter of a body, its values and its bytes."""
@@ -93,7 +110,26 @@ class _Shape:
         body, body_type, body_types = _body(letter, raw)
         origins = () if self.origins is None else tuple(values[self.origins].split(","))
         headers = {name: values[at] for at, name in self.fields}
-        return Message(body, body_type, headers, properties, source, origins, body_types)
+        spellings = self.spellings
+        if self.names is not None:
+            properties, told = _renamed(properties, values[self.names])
+            spellings = spellings | told
+        return Message(body, body_type, headers, properties, source, origins, body_types, spellings=spellings)
+
+
+def _renamed(properties: dict[str, Property], text: str) -> tuple[dict[str, Property], dict[str, str]]:
+    """Returns the properties by the names that a bridge tells, and their names by the spellings that they came with."""
+    told = {
+        spelling: name
+        for spelling, name in decode_names(text).items()
+        if spelling in properties
+        and name not in properties
+        and name not in HEADER_FIELDS
+        and not name.startswith(_BRIDGE)
+    }
+    if len(set(told.values())) < len(told):
+        return properties, {}
+    return {told.get(name, name): value for name, value in properties.items()}, told
 
 
 def deliveries(content: bytes, source: str, received: int, most_bytes: int) -> Iterable[Delivery]:
@@ -139,7 +175,7 @@ def _body(letter: int, raw: bytes) -> tuple[bytes, BodyType, str]:
     if letter == _STREAM:
         body, types = encode_stream([entry for _, entry in _entries(raw)])
         return body, BodyType.STREAM, types
-    return raw, _BODIES[letter], ""
+    return (raw, *_BODIES[letter])
 
 
 def _entries(raw: bytes) -> Iterable[tuple[str, MapEntry]]:
@@ -189,14 +225,40 @@ def encoded(outgoing: Outgoing, place: str = "") -> bytes:
         text = message.headers.get(field)
         if text is not None and (field != "JMSXGroupSeq" or _NUMBER.fullmatch(text)):
             values += (field, _FIELD + text)
-    for name, value in message.properties.items():
+    sent, told = _spelled(message)
+    for name, value in sent.items():
         if not name.startswith(("JMSX", *_BRIDGE)) and not COMMANDS.match(name):
             values += (name, _typed(value))
+    if told:
+        values += (NAMES, "S" + encode_names(told.items()))
     if message.origins:
         values += (ORIGIN, "S" + ",".join(message.origins))
     return b"".join(
         (struct.pack(">QB", outgoing.number, letter), texts(values), _COUNT.pack(len(body)), body),
     )
+
+
+def _spelled(message: Message) -> tuple[Mapping[str, Property], Mapping[str, str]]:
+    """Returns the properties by names that JMS allows, and the names of those that only a table can give back.
+
+    Where routes know a property under a spelling, it has that spelling, so that receivers find it under one name
+    whatever system it came from.
+    """
+    properties = message.properties
+    sent: dict[str, Property] = {}
+    told = {spelling: name for spelling, name in message.spellings.items() if spelling in properties}
+    known = {name: spelling for spelling, name in message.spellings.items() if spelling not in properties}
+    for name, value in properties.items():
+        spelling = JMS.encoded(name)
+        if spelling != name and name in known and JMS.encoded(known[name]) == known[name]:
+            spelling = known[name]
+            if JMS.decoded(spelling) != name:
+                told[spelling] = name
+        if spelling:
+            sent[spelling] = value
+        else:
+            not_kept(name, "JMS has no property with an empty name")
+    return sent, told
 
 
 def _typed(value: Property) -> str:
@@ -227,6 +289,8 @@ def _encoded_body(message: Message) -> tuple[int, bytes]:
         raise RefusedError(str(error)) from error
     if message.body_type is BodyType.BYTES:
         return _BYTES, message.body
+    if (letter := _WITHOUT_TEXT.get(message.body_types)) is not None:
+        return letter, b""
     try:
         message.body.decode()
     except UnicodeDecodeError as error:

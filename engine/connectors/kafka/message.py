@@ -1,7 +1,8 @@
 """Conversion of a Kafka record to the canonical message; `docs/connectors/kafka.md` documents the mapping.
 
 The headers of a record that a bridge has published describe the original message, in any style of `routing.headers`. A
-record of another program gets its JMS fields from its topic, partition, offset, key and timestamp.
+record of another program gets its JMS fields from its topic, partition, offset, key and timestamp, and its headers
+become properties of the same names.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import numpy as np
 from engine.connectors.kafka.settings import MessageType
 from engine.limits import MOST_HEADERS, too_many_headers
 from engine.message import TYPES, BodyType, Message, Record
+from engine.property_names import not_kept
 from engine.record import key_text
-from engine.trace_context import TRACEPARENT, of_headers, with_context
+from engine.trace_context import TRACEPARENT, TRACESTATE, of_headers, with_context
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property, encode_types
 from routes.targets import KAFKA_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from engine.connectors.kafka.settings import KafkaSourceConfig
 
@@ -41,9 +43,9 @@ _JMS = "jms."
 _BRIDGE = "jmsbridge."
 _STALE = frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"})
 """Fields that describe how the publishing bridge received the message; they are not taken over."""
+_TRACE = frozenset({TRACEPARENT, TRACESTATE})
 _NUMBER = re.compile("[0-9]{1,9}")
 _INVALID = re.compile(r"[^\w$]|^(?=\d)", re.ASCII)
-_STANDARD = "jms.JMS"
 _INTEGERS: Mapping[str, str] = {JmsType.BYTE: ">b", JmsType.SHORT: ">h", JmsType.INT: ">i", JmsType.LONG: ">q"}
 _FLOATS: Mapping[str, str] = {JmsType.FLOAT: ">f", JmsType.DOUBLE: ">d"}
 _KINDS = {kind.value: kind for kind in JmsType}
@@ -86,9 +88,10 @@ class RecordConverter:
         plain = Message.from_record(record)
         fields = {name: text for name, text in plain.headers.items() if name not in _STALE}
         properties = {name: value for name, value in plain.properties.items() if not name.startswith(_PROVIDER)}
-        foreign = _foreign(record)
-        for name, value in foreign.items():
-            properties.setdefault(name, value)
+        foreign, extra = _foreign(record)
+        for name in foreign.keys() & properties.keys() - _TRACE:
+            not_kept(name, f"the record has a header {_JMS}{name}, too")
+        properties = foreign | properties
         properties |= _place(found)
         if self._propagates and TRACEPARENT in foreign:
             # Tracing agents of Kafka clients set only this header, so a context in `jms.traceparent` is older.
@@ -104,8 +107,18 @@ class RecordConverter:
             fault = fault or f"it has not all headers of its address, {self._source.address}"
         else:
             fields["JMSDestination"] = address
-        types = plain.body_types if body_type is plain.body_type else ""
-        message = Message(plain.body, body_type, fields, properties, self._source.name, origins, types)
+        message = Message(
+            plain.body,
+            body_type,
+            fields,
+            properties,
+            self._source.name,
+            origins,
+            plain.body_types if body_type is plain.body_type else "",
+            plain.has_null_value,
+            _spellings(foreign, {*properties, *(name for name, _ in extra)}) | _told(plain, properties),
+            _without_own(plain.extra + extra),
+        )
         return message, fault
 
     def _origins(self, plain: Message) -> tuple[tuple[str, ...], int]:
@@ -156,16 +169,66 @@ def _place(found: SourceRecord) -> dict[str, Property]:
     return own
 
 
-def _foreign(record: Record) -> dict[str, Property]:
-    """Returns the headers set by other programs as properties, with names that JMS allows.
+def _foreign(record: Record) -> tuple[dict[str, Property], tuple[Header, ...]]:
+    """Returns the headers set by other programs: properties, and those that no property can hold (`Message.extra`).
 
-    Of a repeated header the first counts; headers without a value are skipped.
+    Of a repeated header the first is the property, even if a later one has a value and the first has none.
     """
     found: dict[str, Property] = {}
-    for name, value in record.headers:
-        if value is not None and not name.startswith((_JMS, _BRIDGE)):
-            found.setdefault(_identifier(name), _property(value))
-    return found
+    extra: list[Header] = []
+    seen: set[str] = set()
+    for given, value in record.headers:
+        if given.startswith((_JMS, _BRIDGE)):
+            continue
+        name = _own_name(given)
+        if value is None or name in seen:
+            if name not in _TRACE:
+                extra.append((name, value))
+        else:
+            found[name] = _property(value)
+        seen.add(name)
+    return found, tuple(extra)
+
+
+def _own_name(given: str) -> str:
+    """Returns the name of the property for a header of another program.
+
+    Names that begin with `JMS` belong to JMS and to bridges, so a `_` precedes them.
+    """
+    if given and not given.startswith("JMS"):
+        return given
+    not_kept(given, "a Kafka header without a name" if not given else "names that begin with JMS are reserved")
+    return f"_{given}"
+
+
+def _spellings(foreign: Mapping[str, Property], taken: Collection[str]) -> dict[str, str]:
+    """Returns the names of headers by their spelling with underscores, where it stands for one header alone.
+
+    `taken` are the names that mean themselves.
+    """
+    found: dict[str, str] = {}
+    ambiguous: set[str] = set()
+    for name in foreign:
+        spelling = _identifier(name)
+        if spelling in taken or found.setdefault(spelling, name) != name:
+            ambiguous.add(spelling)
+    return {spelling: name for spelling, name in found.items() if spelling not in ambiguous}
+
+
+def _told(plain: Message, properties: Mapping[str, Property]) -> dict[str, str]:
+    """Returns the names that a record of a bridge tells, as far as they are about properties that the message has."""
+    return {
+        spelling: name
+        for spelling, name in plain.spellings.items()
+        if (spelling in properties or name in properties)
+        and name not in HEADER_FIELDS
+        and not name.startswith((_PROVIDER, _BRIDGE))
+    }
+
+
+def _without_own(extra: tuple[Header, ...]) -> tuple[Header, ...]:
+    """Returns the headers without those of which only a bridge may set one."""
+    return tuple(header for header in extra if not header[0].startswith((_PROVIDER, _OWN)))
 
 
 def _excess(record: Record) -> str | None:
@@ -183,14 +246,12 @@ def _is_own(name: str) -> bool:
 
 
 def _identifier(name: str) -> str:
-    """Returns a header's name as a property name; characters that a Java identifier cannot contain become `_`."""
+    """Returns a name with `_` for each character that an ASCII identifier of Java cannot have."""
     return (_known_identifier if len(name) <= _LONGEST_KNOWN else _make_identifier)(name)
 
 
 def _make_identifier(name: str) -> str:
-    name = _INVALID.sub("_", name) or "_"
-    # JMS reserves property names that begin with JMS.
-    return f"_{name}" if name.startswith("JMS") else name
+    return _INVALID.sub("_", name)
 
 
 _LONGEST_KNOWN = 100
@@ -213,10 +274,10 @@ def _text(value: bytes) -> str | None:
 
 
 def _body_type(plain: Message, wanted: MessageType) -> tuple[BodyType, str | None]:
+    if wanted is MessageType.AUTO or plain.has_null_value:
+        return plain.body_type, None
     if wanted is MessageType.BYTES:
         return BodyType.BYTES, None
-    if wanted is MessageType.AUTO:
-        return plain.body_type, None
     if BodyType.of(plain.body) is BodyType.TEXT:
         return BodyType.TEXT, None
     return BodyType.BYTES, "its value is no UTF-8, but message.type is TEXT"
@@ -225,14 +286,16 @@ def _body_type(plain: Message, wanted: MessageType) -> tuple[BodyType, str | Non
 def as_text(record: Record) -> Record:
     """Returns the record with its headers in style `text`; `engine.router.headers` has the other direction.
 
-    A header such as `jms.int.amount` means style `typed`, since no JMS name has a dot. `jms.CorrelationId` means style
-    `short` if no header of the record is named `jms.JMS…`; otherwise it is a property of that name.
+    A field such as `jms.JMSMessageID` means style `text`, and `jms.CorrelationId` without one style `short`: there
+    properties may have any name. Else a header such as `jms.int.amount` means style `typed`.
     """
-    names = [name for name, _ in record.headers if name.startswith(_JMS)]
-    if any(name.partition(".")[2].partition(".")[1] for name in names):
-        return Record(record.key, record.value, _from_typed(record.headers))
-    if names and not any(name.startswith(_STANDARD) for name in names):
+    names = [name[len(_JMS) :] for name, _ in record.headers if name.startswith(_JMS)]
+    if any(name.startswith("JMS") for name in names):
+        return record
+    if any(name in SEED_NAMES for name in names):
         return Record(record.key, record.value, tuple((_long(name), value) for name, value in record.headers))
+    if any(name.partition(".")[0] in _KINDS and "." in name for name in names):
+        return Record(record.key, record.value, _from_typed(record.headers))
     return record
 
 
@@ -252,10 +315,12 @@ def _from_typed(headers: tuple[Header, ...]) -> tuple[Header, ...]:
     types: list[tuple[str, JmsType]] = []
     for name, value in headers:
         kind, dot, bare = name.removeprefix(_JMS).partition(".")
-        if not name.startswith(_JMS) or not dot or kind not in _KINDS or value is None:
+        if not name.startswith(_JMS) or not dot or kind not in _KINDS:
             found.append((name, value))
             continue
-        found.append((_JMS + bare, _decoded(value, _KINDS[kind])))
+        found.append((_JMS + bare, None if value is None else _decoded(value, _KINDS[kind])))
+        if value is None:
+            continue
         if bare not in HEADER_FIELDS:
             types.append((bare, _KINDS[kind]))
     if types and all(name != TYPES for name, _ in headers):

@@ -128,7 +128,7 @@ def from_message(message: Message, known: Mapping[str, tuple[str, JmsType]] = FI
             headers[name] = Property(wire, kind)
     own = {
         name: value
-        for name, value in message.properties.items()
+        for name, value in message.named().items()
         if name and not name.startswith(_RESERVED) and name not in known
     }
     return HeaderFrame(message.body, headers | own)

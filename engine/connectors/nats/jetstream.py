@@ -189,6 +189,8 @@ def _refusals(connection: Connection, source: NatsSourceConfig) -> Iterator[str]
         raise HardFailureError(f"{where}: {_NOT_ENABLED.format(key=key)}") from error
     except ApiError as error:
         raise _translated(error, source, where, key) from error
+
+
 def delivery_limit(connection: Connection, source: NatsSourceConfig, bridge_id: str) -> DeliveryLimit | None:
     """Returns the limit of deliveries of the source's consumer; None if it has none, or does not exist yet.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.connectors.base import RefusedError
+from engine.connectors.base import RESERVED, RefusedError
 from engine.connectors.nats import header_frame, json_frame, typed_frame
 from engine.connectors.nats.header_frame import FrameError
 from engine.connectors.nats.headers import NameCache, pack, parse
 from engine.connectors.nats.settings import WireFormat
 from engine.connectors.numbers import whole
-from engine.message import BODY, ORIGIN, TYPES, BodyType, Message
+from engine.message import BODY, BODY_TYPES, NO_BODY, NULL_BODY, ORIGIN, TYPES, BodyType, Message
+from engine.property_names import NATS, not_kept
 from engine.trace_context import of_properties, with_context
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_types
 from routes.targets import REPLY_FORMAT, REQUEST_FORMAT
@@ -36,6 +37,7 @@ _SERVER = "nats-"
 server ignores case."""
 _NOT_SENT = frozenset({"JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSXDeliveryCount"})
 """Fields that describe how the bridge received the message; the receiver sets its own."""
+_WITHOUT_TEXT = (NULL_BODY, NO_BODY)
 _BODIES = {kind.value: kind for kind in BodyType if kind is not BodyType.TEXT}
 _CODES = {WireFormat.TYPED: typed_frame.CODES_0_3, WireFormat.TYPED_1_0: typed_frame.CODES_1_0}
 _FORMATS = {each: Property(each.value, JmsType.STRING) for each in WireFormat}
@@ -114,6 +116,7 @@ def to_message(
     given = fields.get("JMSMessageID") or _given_id(own)
     native = properties
     body, (framed, came_in, fault) = incoming.body, _framed(incoming.body, wire)
+    body_types = own.get(BODY_TYPES, "")
     if framed is not None:
         fields, properties = _of_frame(framed)
         body, body_type = framed.body, framed.body_type
@@ -128,7 +131,8 @@ def to_message(
     _complete(fields, incoming, facts, given, default)
     if "JMSReplyTo" in fields:
         properties[REQUEST_FORMAT] = _FORMATS[came_in]
-    return Message(body, body_type, fields, properties, source, origins), fault
+    is_without_text = not body and body_type is BodyType.TEXT and body_types in _WITHOUT_TEXT
+    return Message(body, body_type, fields, properties, source, origins, body_types if is_without_text else ""), fault
 
 
 def _framed(body: bytes, wire: WireFormat) -> tuple[Message | None, WireFormat, FrameFault | None]:
@@ -168,7 +172,8 @@ def _native(
 ) -> tuple[dict[str, str], dict[str, Property], dict[str, str], tuple[str, ...]]:
     """Splits NATS headers into fields, properties, the bridge's own headers with `Nats-Msg-Id`, and origins.
 
-    Of a repeated header the first counts, except that all origins are kept.
+    Names are those before a sink spelled them for NATS. Of a repeated header the first counts, except that all origins
+    are kept.
     """
     fields: dict[str, str] = {}
     texts: dict[str, str] = {}
@@ -177,7 +182,8 @@ def _native(
     for name, text in headers:
         meaning = _MEANINGS[name]
         if meaning == _PROPERTY:
-            texts.setdefault(name, text)
+            if texts.setdefault(_OWN_NAMES[name], text) is not text:
+                not_kept(name, "NATS headers of one name: the first is the property")
         elif meaning == _FIELD:
             fields.setdefault(name, text)
         elif name == ORIGIN:
@@ -189,6 +195,9 @@ def _native(
     return fields, properties, own, tuple(origins)
 
 
+_OWN_NAMES = NameCache(NATS.decoded)
+
+
 def _meaning(name: str) -> int:
     if name in HEADER_FIELDS:
         return _FIELD
@@ -197,6 +206,7 @@ def _meaning(name: str) -> int:
     return _NOTHING if _is_reserved(name) else _PROPERTY
 
 
+_SPELLINGS = NameCache(NATS.encoded)
 _MEANINGS = NameCache(_meaning)
 
 
@@ -272,6 +282,8 @@ def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bo
     else:
         payload = message.body
     headers = [(MESSAGE_ID, identity), *[(ORIGIN, origin) for origin in message.origins]]
+    if message.body_types in _WITHOUT_TEXT and message.body_type is BodyType.TEXT:
+        headers.append((BODY_TYPES, message.body_types))
     if wire in (WireFormat.HEADERS, WireFormat.AUTO):
         headers += _native_headers(message)
     elif propagates:
@@ -282,10 +294,12 @@ def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bo
 def _native_headers(message: Message) -> list[tuple[str, str]]:
     headers = [(name, text) for name, text in message.headers.items() if name not in _NOT_SENT]
     typed: list[tuple[str, JmsType]] = []
-    for name, value in message.properties.items():
-        if _MEANINGS[name] != _PROPERTY:
+    for name, value in message.named().items():
+        if not name or _MEANINGS[name] != _PROPERTY:
+            if not name.startswith(RESERVED):
+                not_kept(name, "the name has a meaning for NATS" if name else "NATS has no header without a name")
             continue
-        headers.append((name, value.text))
+        headers.append((_SPELLINGS[name], value.text))
         if value.type is not None:
             typed.append((name, value.type))
     if typed:

@@ -21,7 +21,8 @@ from engine.connectors.products import COMMANDS
 from engine.connectors.stomp.frames import escape
 from engine.connectors.stomp.modified_utf8 import from_modified_utf8, to_modified_utf8
 from engine.connectors.stomp.traits import ORIGINS, PlainBody
-from engine.message import BodyType, Message
+from engine.message import BODY_TYPES, NO_BODY, NULL_BODY, BodyType, Message
+from engine.property_names import ANY, not_kept
 from routes.properties import Property
 
 if TYPE_CHECKING:
@@ -55,6 +56,15 @@ _FIELDS: Mapping[str, str] = {
 }
 """Frame header to JMS field, where the value is copied. `to_message` builds the other fields."""
 
+_INTERNAL = frozenset(
+    {
+        *("__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp"),
+        *("NATIVE_MESSAGE_ID", _ENCODING),
+        *("JMS_AMQP_HEADER", "JMS_AMQP_HEADERDURABLE", "JMS_AMQP_HEADERPRIORITY", _MESSAGE_TYPE),
+        *("JMS_AMQP_MA_x-opt-jms-dest", "JMS_AMQP_MA_x-opt-jms-reply-to"),
+    }
+)
+"""Headers of Artemis's own."""
 _NO_PROPERTIES = frozenset(
     {
         # headers of the protocol
@@ -65,14 +75,10 @@ _NO_PROPERTIES = frozenset(
         # JMS fields that only the broker may set; a sender could use the same names for properties
         *("JMSDestination", "JMSReplyTo", "JMSCorrelationID", "JMSType", "JMSDeliveryMode", "JMSPriority"),
         *("JMSTimestamp", "JMSDeliveryTime", "JMSExpiration", "JMSRedelivered"),
-        # internal headers of Artemis
-        *("__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE", "ingress-timestamp"),
-        *("NATIVE_MESSAGE_ID", _ENCODING),
-        *("JMS_AMQP_HEADER", "JMS_AMQP_HEADERDURABLE", "JMS_AMQP_HEADERPRIORITY", _MESSAGE_TYPE),
-        *("JMS_AMQP_MA_x-opt-jms-dest", "JMS_AMQP_MA_x-opt-jms-reply-to"),
     }
 )
-_KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES, "") | dict(_FIELDS)
+_WITHOUT_TEXT = (NULL_BODY, NO_BODY)
+_KNOWN: Mapping[str, str] = dict.fromkeys(_NO_PROPERTIES | _INTERNAL, "") | dict(_FIELDS)
 """Frame header to JMS field, or to the empty string if the header is dropped. A header that is not a key here is a
 property, or reserved for bridges."""
 _DESTINATION = re.compile(
@@ -110,8 +116,8 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         field = _KNOWN.get(name)
         if field:
             fields.setdefault(field, value)
-        elif field is None and not name.startswith(RESERVED):
-            properties[name] = Property(value)
+        elif field is None and not (own := traits.property_names.decoded(name)).startswith(RESERVED):
+            properties[own] = Property(value)
     if traits.native_id:
         properties.pop(traits.native_id, None)
     if traits.transformation:
@@ -123,7 +129,18 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         body = from_modified_utf8(body)
         body_type = BodyType.of(body)
     origins = next((frame.headers[name] for name in ORIGINS if name in frame.headers), None)
-    return Message(body, body_type, fields, properties, source, () if origins is None else tuple(origins.split(",")))
+    body_types = "" if body else next((frame.headers[name] for name in _marks(traits) if name in frame.headers), "")
+    if body_types in _WITHOUT_TEXT:
+        body_type = BodyType.TEXT
+    else:
+        body_types = ""
+    come = () if origins is None else tuple(origins.split(","))
+    return Message(body, body_type, fields, properties, source, come, body_types)
+
+
+def _marks(traits: StompTraits) -> tuple[str, str]:
+    """Returns the headers that tell a message without a text, as a sink and as another part of a bridge write it."""
+    return traits.property_names.encoded(BODY_TYPES), BODY_TYPES
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:
@@ -217,15 +234,30 @@ def to_frame(outgoing: Outgoing, traits: StompTraits) -> bytes:
         headers["content-length"] = str(len(body))
         if traits.marks_bytes:
             headers["content-type"] = _OCTETS
-    for name, value in message.properties.items():
-        if _is_property(name) and not COMMANDS.match(name) and not (traits.commands and traits.commands.match(name)):
-            if traits.names and not traits.names.fullmatch(name):
-                raise RefusedError(f"property {name[:100]!r} has a name that JMS, and so this broker, does not allow")
-            headers[name] = value.text
+    if message.body_types in _WITHOUT_TEXT and message.body_type is BodyType.TEXT:
+        headers[traits.property_names.encoded(BODY_TYPES)] = message.body_types
+    headers |= _properties(message, traits)
     lines = "".join([f"{escape(name)}:{escape(text)}\n" for name, text in headers.items()])
     if "\0" in lines:
         raise RefusedError(_unfit(headers))
     return b"".join((b"SEND\n", lines.encode("utf-8", "replace"), b"\n", body, b"\0"))
+
+
+def _properties(message: Message, traits: StompTraits) -> dict[str, str]:
+    """Returns the headers for the properties of a message, under names that the broker takes."""
+    headers: dict[str, str] = {}
+    for name, value in message.named().items():
+        if COMMANDS.match(name):
+            continue
+        if traits.commands and traits.commands.match(name):
+            not_kept(name, "the broker would take it for a command")
+            continue
+        spelling = traits.property_names.encoded(name)
+        if _is_property(spelling) and (spelling or traits.property_names is ANY):
+            headers[spelling] = value.text
+        elif not name.startswith(RESERVED) and name not in _INTERNAL:
+            not_kept(name, "the broker has another meaning for this header" if name else "the name is empty")
+    return headers
 
 
 def _reply_address(outgoing: Outgoing, traits: StompTraits) -> tuple[str, str] | None:

@@ -209,7 +209,7 @@ class StompSource:
             except StructureError as error:
                 return replace(message, body_type=BodyType.BYTES), f"the broker sent {error}"
         is_garbled = traits.garbles_maps and message.body.startswith(b"\0")
-        is_whole = (message.body and not is_garbled) or message.body_type is BodyType.BYTES
+        is_whole = (message.body and not is_garbled) or message.body_type is BodyType.BYTES or message.body_types
         if is_whole or self._source.empty_body is EmptyBody.ACCEPT:
             return message, None
         key = f"source.{self._source.name}"

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
 from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Product
 from engine.message import ORIGIN
+from engine.property_names import ANY, JMS, NameRules
 from routes.immutable import immutable
 
 __all__ = ["ORIGINS", "SPECIFICATION", "TRAITS", "PlainBody", "StompTraits", "traits_of"]
@@ -33,7 +34,7 @@ ORIGINS = (ORIGIN, _PLAIN_ORIGIN)
 _JAVA_NAME = re.compile(
     r"(?!(?:NULL|TRUE|FALSE|NOT|AND|OR|BETWEEN|LIKE|IN|IS|ESCAPE)$)[^\W\d][\w$]*|\$[\w$]*", re.IGNORECASE
 )
-"""Names that JMS allows for properties: identifiers of Java, without the words of selectors (JMS 3.1, 3.8.1.1)."""
+"""Names that OpenMQ takes for queues: identifiers of Java, without the words of selectors."""
 
 
 class PlainBody(Enum):
@@ -154,7 +155,9 @@ class StompTraits:
     origin: str = ORIGIN
     """Header of SEND for the bridges that a message has passed."""
     names: re.Pattern[str] | None = None
-    """Names of properties and queues that the broker takes; None: all."""
+    """Names of queues that the broker takes; None: all."""
+    property_names: NameRules = ANY
+    """Names of properties that the broker takes; others have another spelling."""
     commands: re.Pattern[str] | None = None
     """Properties by which a sender would tell the broker how to treat a message or a queue; they are not sent."""
 
@@ -247,6 +250,7 @@ TRAITS: Mapping[Product, StompTraits] = {
         # Its properties are those of JMS, whose names have no dots.
         origin=_PLAIN_ORIGIN,
         names=_JAVA_NAME,
+        property_names=JMS,
         commands=re.compile("content-type$"),
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from engine.message import SIZE
+from engine.message import BODY_TYPES, NAMES, NO_BODY, NULL_BODY, SIZE
 from engine.trace_context import TRACEPARENT, TRACESTATE
 
 if TYPE_CHECKING:
@@ -22,14 +22,17 @@ _TIMESTAMP = "jms.JMSTimestamp"
 _OF_THE_DELIVERY = {"jms.JMSRedelivered", "jms.JMSXDeliveryCount", "jms.JMSExpiration", "jms.JMS_AMQP_FirstAcquirer"}
 """Headers that may differ between two deliveries of a message; an expiration differs where it is computed from a time
 to live."""
-_VARYING = frozenset({*_OF_THE_DELIVERY, SIZE, TRACEPARENT, TRACESTATE})
+_VARYING = frozenset({*_OF_THE_DELIVERY, SIZE, NAMES, TRACEPARENT, TRACESTATE})
 """Headers left out of the digest: those of the delivery, and those that the bridge adds, since each span has another
-id."""
+id, and records of earlier versions have no header of names."""
+_WITHOUT_TEXT = [(BODY_TYPES, kind.encode()) for kind in (NULL_BODY, NO_BODY)]
+"""Headers left out of the digest, because records of earlier versions do not have them."""
 
 
 def digest(record: Record) -> bytes:
     """Digest of a record's body and headers, without the headers that describe the delivery and not the message."""
-    headers = sorted([(name, value or b"") for name, value in record.headers if name not in _VARYING])
+    found_headers = [(name, value or b"") for name, value in record.headers if name not in _VARYING]
+    headers = sorted([header for header in found_headers if header not in _WITHOUT_TEXT])
     found = blake2b(ascii(headers).encode(), digest_size=_DIGEST_BYTES)
     # No body can read as part of the list of headers, so the two need no separator.
     found.update(record.value or b"")

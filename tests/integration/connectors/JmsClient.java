@@ -4,6 +4,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.Objects;
 import javax.jms.BytesMessage;
@@ -24,6 +25,7 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
  *
  * <p>{@code open queue:NAME} (a consumer; answers when it is there), {@code receive queue:NAME MILLISECONDS} (a message,
  * or an empty line), {@code answer queue:NAME MILLISECONDS} (the same, and its text goes to its JMSReplyTo),
+ * {@code identified QUEUE HEX} (sends a message with a correlation id in bytes),
  * {@code request QUEUE TEXT} (sends with a temporary queue as JMSReplyTo; answers its name), {@code reply MILLISECONDS}
  * (what came there). Messages are printed as a form: {@code name=value&...}.
  */
@@ -69,6 +71,11 @@ public final class JmsClient {
                 return answer(asked, map);
             case "answer-object":
                 return answer(consumer(words[1]).receive(Long.parseLong(words[2])), session.createObjectMessage("x"));
+            case "identified":
+                Message identified = session.createMessage();
+                identified.setJMSCorrelationIDAsBytes(HexFormat.of().parseHex(words[2]));
+                session.createProducer(session.createQueue(words[1])).send(identified);
+                return "";
             case "leave":
                 consumers.remove("").close();
                 replies.delete();
@@ -121,6 +128,8 @@ public final class JmsClient {
         add(line, "JMSDestination", spelt(message.getJMSDestination()));
         add(line, "JMSReplyTo", spelt(message.getJMSReplyTo()));
         add(line, "JMSCorrelationID", message.getJMSCorrelationID());
+        byte[] id = message.getJMSCorrelationIDAsBytes();
+        add(line, "JMSCorrelationIDAsBytes", id == null ? null : HexFormat.of().formatHex(id));
         add(line, "JMSType", message.getJMSType());
         add(line, "JMSPriority", message.getJMSPriority());
         add(line, "JMSExpiration", message.getJMSExpiration());

@@ -67,6 +67,10 @@ class JmsClient:
         """Sends a request whose reply goes to a temporary queue; its name."""
         return self._do(f"request {queue} {text}")
 
+    def identified(self, queue: str, correlation_id: bytes) -> None:
+        """Sends a message without a body, with a correlation id in bytes."""
+        self._do(f"identified {queue} {correlation_id.hex()}")
+
     def leave(self) -> None:
         """Deletes the temporary queue."""
         self._do("leave")

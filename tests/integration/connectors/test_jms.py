@@ -169,6 +169,56 @@ def test_every_client_carries_bodies_fields_and_types(
     assert again.source.receive(1) is None
 
 
+def test_every_client_keeps_names_kinds_of_empty_bodies_and_ids_in_bytes(
+    keys: Settings, ends: MakeEnds, queue: str
+) -> None:
+    both = ends(keys)
+    both.sink.connect()
+    both.source.connect()
+    names = ("NOT", "in", "content-type", "X-Request-Id", "trace-id", "trace.id", "größe", "1 st", "a_DOT_b")
+    properties = {name: Property(name, JmsType.STRING) for name in names}
+    binary = "ID:AMQP_BINARY:010203FF"
+    sent = [
+        Message(b"x", headers={"JMSCorrelationID": binary}, properties=properties, spellings={"trace_id": "trace-id"}),
+        Message(headers={"JMSCorrelationID": "ID:c:1"}, body_types="none"),
+        Message(body_types="null"),
+        Message(),
+        Message(body_type=BodyType.BYTES),
+    ]
+    assert both.send(f"queue/{queue}", *sent) == dict.fromkeys(range(len(sent)))
+
+    found = both.receive(len(sent))
+    assert {name: found[0].lookup(name) for name in names} == properties
+    assert found[0].lookup("trace_id") == properties["trace-id"]
+    assert [each.headers.get("JMSCorrelationID") for each in found[:3]] == [binary, "ID:c:1", None]
+    kinds = [(each.body, each.body_type, each.body_types) for each in found]
+    assert kinds == [(each.body, each.body_type, each.body_types) for each in sent]
+
+
+@by_core
+def test_a_correlation_id_in_bytes_is_one_again_for_a_jms_application(
+    artemis: EmbeddedArtemis, ends: MakeEnds, queue: str, tmp_path: Path
+) -> None:
+    both = ends(client(artemis.core_url))
+    both.sink.connect()
+    both.source.connect()
+    application = JmsClient(artemis.core_url, tmp_path / "log")
+    application.identified(queue, b"\1\2\3")
+    (found,) = both.receive(1)
+    assert found.headers["JMSCorrelationID"] == "ID:AMQP_BINARY:010203"
+    both.source.close()
+
+    assert both.send(f"queue/{queue}", found, Message(headers={"JMSCorrelationID": "ID:AMQP_BINARY:x"})) == {
+        0: None,
+        1: None,
+    }
+    binary, text = application.receive(f"queue:{queue}"), application.receive(f"queue:{queue}")
+    application.close()
+    assert binary["JMSCorrelationIDAsBytes"] == "010203"
+    assert "text" not in binary
+    assert text["JMSCorrelationID"] == "ID:AMQP_BINARY:x"
+
+
 def test_every_client_gives_back_what_was_not_acknowledged(keys: Settings, ends: MakeEnds, queue: str) -> None:
     both = ends(keys)
     both.sink.connect()

@@ -91,7 +91,7 @@ def test_records_of_other_programs_become_messages(
     assert text.headers["JMSDeliveryMode"] == "PERSISTENT"
     assert abs(int(text.headers["JMSTimestamp"]) - time.time() * 1000) < 60_000
     assert text.properties == {
-        "trace_parent": Property("00-1", JmsType.STRING),
+        "trace-parent": Property("00-1", JmsType.STRING),
         "raw": Property("/w==", JmsType.BYTES),
         "_JMSType": Property("x", JmsType.STRING),
         "JMS_Kafka_Topic": Property(orders, JmsType.STRING),
@@ -102,7 +102,7 @@ def test_records_of_other_programs_become_messages(
     assert text.source == "src"
     assert (data.body, data.body_type) == (b"\xff\x00", BodyType.BYTES)
     assert "JMSCorrelationID" not in data.headers
-    assert (empty.body, empty.body_type) == (b"", BodyType.TEXT)
+    assert (empty.body, empty.body_type, empty.has_null_value) == (b"", BodyType.TEXT, True)
 
 
 def test_topics_by_regular_expression_also_those_made_later(

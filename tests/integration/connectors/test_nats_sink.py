@@ -335,3 +335,30 @@ def test_what_goes_out_comes_in_again(
     assert found.properties == ({} if wire == "raw" else RICH.properties)
     assert found.headers.get("JMSPriority") == (None if wire == "raw" else "7")
     assert found.headers["JMSMessageID"] == ("ID:1" if wire == "headers" else "ID:the-id")
+
+
+@pytest.mark.parametrize("stream", ["true", "false"])
+def test_names_that_nats_cannot_carry_and_bodies_that_are_null_come_in_again(
+    jetstream: NatsHarness, connectors: Connectors, queue: str, stream: str
+) -> None:
+    add_stream(jetstream, queue)
+    inward: NatsSource = connectors.source(jetstream.url, queue, **({"stream": queue} if stream == "true" else {}))
+    inward.connect()
+    sink = connectors.sink(jetstream.url, stream=stream)
+    sink.connect()
+    properties = {name: Property("7", JmsType.INT) for name in ("größe", "a b", "a:b", "X-Request-Id", "NOT", "a.b")}
+    bodies = ["null", "none", ""]
+
+    sink.send(
+        [
+            Outgoing(number, Message(properties=properties, body_types=body_types), queue, f"id-{number}")
+            for number, body_types in enumerate(bodies)
+        ]
+    )
+    assert confirmed(outcomes(sink, len(bodies))) == list(range(len(bodies)))
+    found = [delivery.message for delivery in receive(inward, len(bodies))]
+
+    assert [message.properties for message in found] == [properties] * len(bodies)
+    assert [(message.body, message.body_type, message.body_types) for message in found] == [
+        (b"", BodyType.TEXT, body_types) for body_types in bodies
+    ]

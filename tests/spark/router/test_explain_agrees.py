@@ -73,7 +73,17 @@ def messages(count: int) -> Iterator[Message | Record]:
         body_type = dice.choice([*BodyType, BodyType.TEXT, BodyType.BYTES])
         origins = tuple(dice.sample(["b1", "b2", "b3"], dice.choice([0, 0, 0, 1, 2])))
         body = dice.choice([b"body", b"{}", b'{"a":1}'])
-        yield Message(body, body_type, fields, properties, "s", origins)
+        spellings: dict[str, str] = {}
+        extra: list[tuple[str, bytes | None]] = []
+        if dice.random() < 0.3:
+            # A header of Kafka that routes know under another spelling, as an untranslated name or beside it.
+            spellings = {name: f"{name}-%,=+" for name in properties if name in ("region", "n")}
+            for name, own in spellings.items():
+                properties[own] = properties[name] if dice.random() < 0.3 else properties.pop(name)
+        elif dice.random() < 0.3:
+            extra = [(name, None) for name in ("region", "n") if name not in properties]
+            spellings = {name: "b" for name, _ in extra[:1]}
+        yield Message(body, body_type, fields, properties, "s", origins, spellings=spellings, extra=tuple(extra))
     yield Record(None, None, ())
     yield Record(b"k", b"\xff", (("jms.region", b"\xff\xfe"), ("jms.n", None), ("jms.region", b"emea"), ("x", None)))
     yield Record(b"k", b"v", (("jms.JMSDestination", b"queue:orders"), ("jmsbridge.body", b"picture")))

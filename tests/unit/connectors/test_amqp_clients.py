@@ -26,8 +26,10 @@ def read(sections: Sections, address: str = ORDERS, **settings: Any) -> Message:
 @pytest.mark.parametrize(
     ("message_type", "body", "content", "expected"),
     [
-        (0, None, None, (b"", BodyType.TEXT, "")),
-        (0, VALUE, None, (b"", BodyType.TEXT, "")),
+        (0, None, None, (b"", BodyType.TEXT, "none")),
+        (0, VALUE, None, (b"", BodyType.TEXT, "none")),
+        (0, VALUE, "", (b"", BodyType.TEXT, "none")),
+        (0, VALUE, "a", (b"a", BodyType.TEXT, "")),
         (0, VALUE, False, (b"false", BodyType.OBJECT, "boolean")),
         (1, DATA, b"\xac\xed\x00\x05p", (b"\xac\xed\x00\x05p", BodyType.OBJECT, "")),
         (1, VALUE, "text", (b'"text"', BodyType.OBJECT, "string")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from itertools import permutations
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +35,7 @@ from engine.connectors.amqp.inbound import JmsMappingInbound
 from engine.connectors.amqp.transformer_settings import Transformer, Transformers, TransformerSettings
 from engine.connectors.amqp.transformers import TransformError, inbound, inbound_of
 from engine.message import BodyType, Message
+from engine.property_names import take_not_kept
 from routes.properties import JmsType, Property
 
 ORDERS = "queue:orders"
@@ -331,10 +333,43 @@ def test_a_user_id_that_is_no_text_is_flagged() -> None:
     assert errors(message) == {"JMSXUserID_ERROR": "no JMS value: binary fffe"}
 
 
-def test_two_names_that_become_one_are_flagged() -> None:
-    message = read(Sections(application_properties=AmqpMap([("a-b", "1"), ("a_b", "2")])))
-    assert message.properties["a_b"] == Property("1", STRING)
-    assert errors(message) == {"a_b_ERROR": "no JMS value: '2', as another field or property has this name"}
+@pytest.mark.parametrize("names", list(permutations(("a-b", "a_b", "a.b"))))
+def test_names_that_become_one_are_properties_of_their_own_names(names: tuple[str, ...]) -> None:
+    message = read(Sections(application_properties=AmqpMap([(name, name) for name in names])))
+    assert not errors(message)
+    assert message.named().keys() & set(names) == set(names)
+    assert all(found.text == name for name, found in message.named().items() if name in names)
+    assert message.properties["a_b"].text == "a_b"
+
+
+def test_a_name_that_came_twice_is_flagged() -> None:
+    pairs = AmqpMap([("a-b", "1"), (Symbol("a-b"), "2")])
+    message = read(Sections(message_annotations=pairs))
+    assert message.properties["JMS_AMQP_MA_a_b"] == Property("1", STRING)
+    problem = "no JMS value: '2', as another field or property has this name"
+    assert errors(message) == {"JMS_AMQP_MA_a_b_ERROR": problem}
+
+
+def test_values_that_jms_cannot_hold_are_counted_for_each_message() -> None:
+    values = [(Symbol("x-opt-list"), ["a", "b"]), (Symbol("x-opt-note"), "a")]
+    encoded = encode_sections(Sections(message_annotations=AmqpMap(values), body=VALUE, content="x"))
+    transformer = inbound(TransformerSettings())
+    take_not_kept()
+    for _ in range(3):
+        message = transformer.to_message(encoded, 0, "queue:q", "plant")
+        assert list(errors(message)) == ["JMS_AMQP_MA_x_opt_list_ERROR"]
+    assert take_not_kept() == 3
+
+
+def test_a_translated_name_is_told_as_it_was() -> None:
+    annotations = AmqpMap([(Symbol("x-opt-note"), "a"), (Symbol("x-opt-l_U00E4_"), "b")])
+    message = read(Sections(message_annotations=annotations, application_properties=AmqpMap([("trace-id", "1")])))
+    assert message.spellings == {
+        "JMS_AMQP_MA_x_opt_note": "JMS_AMQP_MA_x-opt-note",
+        "JMS_AMQP_MA_x_opt_lä": "JMS_AMQP_MA_x-opt-lä",
+        "trace_id": "trace-id",
+    }
+    assert message.properties["trace_id"] == Property("1", STRING)
 
 
 def test_a_property_cannot_pass_for_a_field_or_for_one_of_the_bridge() -> None:

@@ -362,3 +362,53 @@ def test_a_configuration_that_is_refused_says_where(tmp_path: Path, lines: dict[
     faults(tmp_path, lines | {"source.mq.connection-factory.hostNam": "x"})
     with pytest.raises(ConfigurationError, match=r"b\.properties:11:\d+: error: .* has no property 'hostNam'"):
         configuration.load(tmp_path / "b.properties")
+
+
+@pytest.mark.parametrize(
+    ("letter", "body_type", "body_types"),
+    [
+        ("t", BodyType.TEXT, ""),
+        ("z", BodyType.TEXT, "null"),
+        ("n", BodyType.TEXT, "none"),
+        ("b", BodyType.BYTES, ""),
+    ],
+)
+def test_empty_bodies_of_each_kind_are_told_apart(letter: str, body_type: BodyType, body_types: str) -> None:
+    found = received(letter, []).message
+    assert (found.body, found.body_type, found.body_types, found.has_null_value) == (b"", body_type, body_types, False)
+    assert sent(found).letter == letter
+
+
+def test_names_that_jms_does_not_allow_are_spelled_and_turned_back() -> None:
+    names = ("NOT", "content-type", "X-Request-Id", "größe", "a_DOT_b")
+    out = sent(Message(properties={name: Property("1", JmsType.INT) for name in names})).values
+    spellings = ["_U004E_OT", "content_HYPHEN_type", "X_HYPHEN_Request_HYPHEN_Id", "größe", "a_U005F_DOT_b"]
+    assert list(out) == spellings
+    found = received("t", [part for pair in out.items() for part in pair]).message
+    assert found.properties == {name: Property("1", JmsType.INT) for name in names}
+    assert found.lookup("content_HYPHEN_type") == Property("1", JmsType.INT)
+
+
+def test_a_name_goes_by_the_spelling_that_routes_know_and_the_property_of_names_tells_it() -> None:
+    properties = {"trace-id": Property("1"), "b_c": Property("2"), "other": Property("3")}
+    spellings = {"trace_id": "trace-id", "b_c": "b-c"}
+    out = sent(Message(properties=properties, spellings=spellings)).values
+    assert out == {"trace_id": "S1", "b_c": "S2", "other": "S3", "jmsbridge.names": "Sb_c=b-c,trace_id=trace-id"}
+    for told in ("jmsbridge.names", "jmsbridge_names"):
+        given = ["trace_id", "S1", "b_c", "S2", told, out["jmsbridge.names"]]
+        found = received("t", given).message
+        assert set(found.properties) == {"trace-id", "b-c"}
+        assert found.spellings == spellings
+
+
+@pytest.mark.parametrize(
+    "told", ["a=JMSType", "a=jmsbridge.position", "a=JMS_JmsBridge_x", "a=b", "a=x,b=x", "c=d", "a"]
+)
+def test_told_names_forge_no_field_and_take_no_place_of_another_property(told: str) -> None:
+    found = received("t", ["a", "S1", "b", "S2", "jmsbridge.names", f"S{told}"]).message
+    assert found.properties == {"a": Property("1", JmsType.STRING), "b": Property("2", JmsType.STRING)}
+
+
+@pytest.mark.parametrize("name", ["jmsbridge_DOT_position", "jmsbridge_DOT_origin"])
+def test_a_spelling_cannot_pass_for_a_property_of_a_bridge(name: str) -> None:
+    assert not received("t", [name, "Sx"]).message.properties

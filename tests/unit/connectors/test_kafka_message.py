@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from engine.connectors.kafka.system import SYSTEM
 from engine.explain.explanation import published_headers
 from engine.limits import MOST_HEADERS, excess
 from engine.message import BodyType, Message, Record
+from engine.property_names import take_not_kept
 from engine.record import LONGEST_KEY, key_text
 from engine.trace_context import of_properties
 from routes.keys.pattern import DEFAULT_KEY_PATTERN
@@ -123,14 +125,91 @@ def test_fields_of_the_record_win_but_those_of_its_way_to_the_bridge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "property_name"),
-    [("region", "region"), ("a-b.c", "a_b_c"), ("1st", "_1st"), ("", "_"), ("JMSType", "_JMSType"), ("ü", "_")],
+    ("name", "spelling"),
+    [
+        ("region", None),
+        ("a-b.c", "a_b_c"),
+        ("1st", "_1st"),
+        ("NOT", None),
+        ("größe", "gr__e"),
+        ("\N{PARTY POPPER}", "_"),
+    ],
 )
-def test_names_of_other_headers_become_identifiers(name: str, property_name: str) -> None:
-    found = read(plain((name, b"v"), (name, b"w"), ("none", None)))[0].properties
-    assert {key: value for key, value in found.items() if key not in PLACE} == {
-        property_name: Property("v", JmsType.STRING)
-    }
+def test_other_headers_are_properties_of_their_names_and_known_by_their_spellings(
+    name: str, spelling: str | None
+) -> None:
+    message, _ = read(plain((name, b"v")))
+    value = Property("v", JmsType.STRING)
+    assert {key: found for key, found in message.properties.items() if key not in PLACE} == {name: value}
+    assert message.spellings == ({} if spelling is None else {spelling: name})
+    assert message.lookup(name) == message.lookup(spelling or name) == value
+    again = Message.from_record(message.to_record())
+    assert (again.lookup(spelling or name), again.spellings) == (value, message.spellings)
+
+
+@pytest.mark.parametrize("order", list(permutations(("trace-id", "trace_id", "trace.id"))))
+def test_headers_of_which_one_spelling_could_mean_several_are_told_apart(order: tuple[str, ...]) -> None:
+    message, _ = read(plain(*((name, name.encode()) for name in order)))
+    for name in order:
+        found = message.lookup(name)
+        assert found is not None
+        assert found.text == name
+    assert not message.spellings
+    assert read(plain(*((name, b"") for name in order if name != "trace_id")))[0].lookup("trace_id") is None
+    headers = message.to_record().headers
+    assert [(name, value) for name, value in headers if "trace" in name and name != "jmsbridge.types"] == [
+        (f"jms.{name}", name.encode()) for name in order
+    ]
+
+
+@pytest.mark.parametrize(("name", "property_name"), [("", "_"), ("JMSType", "_JMSType"), ("JMS_x", "_JMS_x")])
+def test_names_that_are_reserved_or_missing_are_changed_and_counted(name: str, property_name: str) -> None:
+    take_not_kept()
+    message, _ = read(plain((name, b"v")))
+    assert message.properties[property_name] == Property("v", JmsType.STRING)
+    assert take_not_kept() == 1
+
+
+def test_repeated_headers_and_those_without_a_value_reach_kafka_again() -> None:
+    given = (("a", b"1"), ("none", None), ("a", b"2"), ("b", None), ("b", b"3"), ("traceparent", b"x"))
+    message, _ = read(plain(*given, ("traceparent", b"y")))
+    assert [message.lookup(name) for name in ("a", "none", "b")] == [Property("1", JmsType.STRING), None, None]
+    for _ in range(2):
+        record = message.to_record()
+        found = [(name[4:], value) for name, value in record.headers if name in ("jms.a", "jms.b", "jms.none")]
+        assert sorted(found, key=str) == sorted(given[:-1], key=str)
+        assert [value for name, value in found if name == "a"] == [b"1", b"2"]
+        assert [value for name, value in found if name == "b"] == [None, b"3"]
+        message, _ = read(record)
+
+
+def test_a_null_value_stays_null_and_an_empty_one_empty() -> None:
+    for wanted in MessageType:
+        source = replace(SOURCE, message_type=wanted)
+        for value in (None, b""):
+            message, fault = read(plain(value=value, key=b"k"), source)
+            assert fault is None
+            record = message.to_record()
+            assert (record.value, record.key) == (value, b"k")
+            assert read(record, source)[0].to_record().value == value
+            assert (record.header("jmsbridge.body-types") == "null") is (value is None)
+            assert Message.from_record(record).body_types == ("null" if value is None else "")
+
+
+@pytest.mark.parametrize("names", ["a=JMSType", "a=jmsbridge.position", "a=JMS_JmsBridge_ReplySink", "x=y", "x", ""])
+def test_a_record_cannot_tell_names_that_belong_to_jms_or_to_bridges(names: str) -> None:
+    message, _ = read(plain(("jms.a", b"1"), ("jmsbridge.names", names.encode())))
+    assert not message.spellings
+    assert read(plain(("jms.a_b", b"1"), ("jmsbridge.names", b"a_b=a-b")))[0].named()["a-b"] == Property("1")
+
+
+@pytest.mark.parametrize("style", HeaderStyle)
+def test_names_and_missing_values_survive_every_style_of_headers(style: HeaderStyle) -> None:
+    given = (("int.x", b"1"), ("trace.id", b"2"), ("string.none", None), ("NOT", b"3"))
+    record = read(plain(*given))[0].to_record()
+    back = as_text(Record(record.key, record.value, tuple(published_headers(record, style, "b", "j:0:1"))))
+    for name, value in given:
+        assert (f"jms.{name}", value) in back.headers
 
 
 def test_nobody_but_the_bridge_sets_its_properties() -> None:

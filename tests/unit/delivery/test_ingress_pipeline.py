@@ -12,6 +12,7 @@ from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.kafka.retry import StoppedError
 from engine.limits import MOST_HEADERS
 from engine.message import Message
+from engine.property_names import not_kept, take_not_kept
 from engine.telemetry.meters import SourceMetrics
 from routes import config as configuration
 from routes.properties import Property
@@ -163,3 +164,16 @@ def test_a_message_with_too_many_headers_is_a_dead_letter(tmp_path: Path, kind: 
     assert len(letter.headers) < MOST_HEADERS + 20
     rejected = {"source": "s", "reason": "unreadable"}
     assert registry.get_sample_value("jmsbridge_source_rejected_messages_total", rejected) == 1
+
+
+def test_headers_that_could_not_be_kept_are_counted_for_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "b.properties"
+    file.write_text(CONFIGURATION)
+    registry = CollectorRegistry()
+    metrics = SourceMetrics(registry, "s", "source:s")
+    flow = IngressPipeline(configuration.load(file), Three(), Journal(), None, metrics)  # type: ignore[arg-type]
+    take_not_kept()
+    not_kept("a", "why", 2)
+    for _ in range(2):
+        flow.count()
+    assert registry.get_sample_value("jmsbridge_source_headers_not_kept_total", {"source": "s"}) == 2

@@ -21,6 +21,7 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
   private transient UTF8String wanted;
   /** Place in the record before. */
   private transient HeaderArray.Place place;
+  private transient Spellings spellings;
 
   private HeaderFunction(String function, DataType result, String header) {
     this.function = function;
@@ -28,7 +29,7 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
     this.header = UTF8String.fromString(header).getBytes();
   }
 
-  /** Text of the header; null without one or its value. */
+  /** Text of the header, or of the property of which its name is another spelling; null without one or its value. */
   public static final class Text extends HeaderFunction<UTF8String> {
     private static final long serialVersionUID = 1L;
 
@@ -41,7 +42,7 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
     public UTF8String invoke(ArrayData headers) {
       int at = find(headers);
       if (at < 0) {
-        return null;
+        return headers == null ? null : spelled(headers);
       }
       if (headers instanceof HeaderArray record) {
         return record.text(at);
@@ -64,6 +65,14 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
     public boolean invoke(ArrayData headers) {
       return find(headers) >= 0;
     }
+  }
+
+  /** Text of the header that the wanted name is another spelling of; null for none. */
+  final UTF8String spelled(ArrayData headers) {
+    if (spellings == null) {
+      spellings = new Spellings();
+    }
+    return spellings.find(headers, wanted);
   }
 
   /** Place of the header, -1 for none. */

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import jmsbridge.kafka.HeaderArray;
+import jmsbridge.kafka.Spellings;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -24,14 +25,14 @@ final class Fields {
     private final List<Field> fields = new ArrayList<>();
 
     /** Field: index of its header; its type if that is fixed, otherwise its name in the header of types. */
-    private record Field(int header, Declared type, String name, boolean isAddress) {}
+    private record Field(UTF8String headerName, int header, Declared type, String name, boolean isAddress) {}
 
     Names(JsonNode names) {
       for (JsonNode each : names) {
         UTF8String header = UTF8String.fromString(each.get("header").asText());
         int index = headers.computeIfAbsent(header, unused -> headers.size());
         Declared type = each.hasNonNull("type") ? Declared.BY_NAME.get(each.get("type").asText()) : null;
-        fields.add(new Field(index, type, each.get("name").asText(), each.get("address").booleanValue()));
+        fields.add(new Field(header, index, type, each.get("name").asText(), each.get("address").booleanValue()));
       }
     }
 
@@ -56,6 +57,7 @@ final class Fields {
   static final class Recent {
     private Types types = new Types(null, null);
     private HeaderArray.Place[] places = {};
+    private final Spellings spellings = new Spellings();
 
     /** Types of all fields for a text of the header of types, null for none. */
     private record Types(UTF8String text, Declared[] types) {}
@@ -82,10 +84,12 @@ final class Fields {
 
   private final Names names;
   private final Recent recent;
+  private final ArrayData headers;
   /** The record whose headers are looked up at `places`; null if the texts of all were found before. */
   private final HeaderArray record;
   private final HeaderArray.Place[] places;
   private final UTF8String[] texts;
+  private final boolean[] found;
   private final Value[] values;
   private final boolean[] isRead;
   private Declared[] types;
@@ -94,7 +98,9 @@ final class Fields {
   Fields(Names names, Recent recent, ArrayData headers) {
     this.names = names;
     this.recent = recent;
+    this.headers = headers;
     texts = headers instanceof HeaderArray ? null : new UTF8String[names.headers.size()];
+    found = texts == null ? null : new boolean[texts.length];
     values = new Value[names.fields.size()];
     isRead = new boolean[values.length];
     if (headers instanceof HeaderArray record) {
@@ -108,7 +114,6 @@ final class Fields {
   }
 
   private void search(ArrayData headers) {
-    boolean[] found = new boolean[texts.length];
     for (int at = 0; headers != null && at < headers.numElements(); at++) {
       InternalRow header = headers.getStruct(at, 2);
       Integer index = names.headers.get(header.getUTF8String(0));
@@ -131,6 +136,9 @@ final class Fields {
   private Value read(int index) {
     Names.Field field = names.fields.get(index);
     UTF8String text = text(field.header);
+    if (text == null && !isThere(field.header)) {
+      text = recent.spellings.find(headers, field.headerName);
+    }
     if (text == null) {
       return null;
     }
@@ -144,6 +152,11 @@ final class Fields {
 
   private UTF8String text(int header) {
     return record == null ? texts[header] : record.text(places[header].at());
+  }
+
+  /** Whether there is such a header, which may have no value. */
+  private boolean isThere(int header) {
+    return record == null ? found[header] : places[header].at() >= 0;
   }
 
   private static UTF8String text(InternalRow header) {

@@ -18,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HexFormat;
 import java.util.List;
 import jmsbridge.jms.Batch;
 import jmsbridge.jms.Buffer;
@@ -32,9 +33,11 @@ import jmsbridge.jms.Texts.Entry;
  */
 final class Codec {
   /** Letters of bodies. */
-  static final char TEXT = 't', BYTES = 'b', MAP = 'm', STREAM = 's', OBJECT = 'o', VALUE = 'v', PLAIN = 'n';
+  static final char TEXT = 't', BYTES = 'b', MAP = 'm', STREAM = 's', OBJECT = 'o', VALUE = 'v', PLAIN = 'n', NULL = 'z';
 
   private static final char FIELD = 'H', FAULT = 'F';
+  /** Beginning of the text of a correlation id in bytes, as Qpid JMS and the bridge's AMQP source give it. */
+  private static final String BINARY = "ID:AMQP_BINARY:";
 
   private final long mostBytes;
   private final int keptBytes;
@@ -86,7 +89,7 @@ final class Codec {
     String to = address(message.getJMSDestination(), kind);
     field(values, "JMSDestination", to == null ? address : to);
     field(values, "JMSReplyTo", address(message.getJMSReplyTo(), "queue"));
-    field(values, "JMSCorrelationID", message.getJMSCorrelationID());
+    field(values, "JMSCorrelationID", correlationId(message));
     field(values, "JMSType", message.getJMSType());
     boolean isPersistent = message.getJMSDeliveryMode() == DeliveryMode.PERSISTENT;
     field(values, "JMSDeliveryMode", isPersistent ? "PERSISTENT" : "NON_PERSISTENT");
@@ -101,6 +104,37 @@ final class Codec {
         hasDeliveryTime = false;
       }
     }
+  }
+
+  /** The correlation id; `ID:AMQP_BINARY:` and hexadecimal digits for one that is bytes alone. */
+  private static String correlationId(Message message) throws JMSException {
+    String text = message.getJMSCorrelationID();
+    if (text != null) {
+      return text;
+    }
+    try {
+      byte[] bytes = message.getJMSCorrelationIDAsBytes();
+      return bytes == null ? null : BINARY + HexFormat.of().withUpperCase().formatHex(bytes);
+    } catch (JMSException | RuntimeException | LinkageError noBytes) {
+      // A provider need not have ids in bytes (Jakarta Messaging 3.1, 3.4.5), nor give bytes for every message.
+      return null;
+    }
+  }
+
+  /** Sets a correlation id: in bytes where the text says so, and a source would read the same text. */
+  static void setCorrelationId(Message message, String text) throws JMSException {
+    if (text.startsWith(BINARY)) {
+      try {
+        byte[] bytes = HexFormat.of().parseHex(text.substring(BINARY.length()));
+        message.setJMSCorrelationIDAsBytes(bytes);
+        if (text.equalsIgnoreCase(correlationId(message))) {
+          return;
+        }
+      } catch (JMSException | RuntimeException | LinkageError noBytes) {
+        // Not hexadecimal digits, or a provider without ids in bytes: the text is the id.
+      }
+    }
+    message.setJMSCorrelationID(text);
   }
 
   private static void field(Batch.Values values, String name, String value) {
@@ -138,7 +172,7 @@ final class Codec {
   private void body(Batch out, Message message, Batch.Values values) throws JMSException {
     if (message instanceof TextMessage text) {
       String found = text.getText();
-      opaque(out, TEXT, found == null ? new byte[0] : Texts.bytes(found), values);
+      opaque(out, found == null ? NULL : TEXT, found == null ? new byte[0] : Texts.bytes(found), values);
     } else if (message instanceof BytesMessage bytes) {
       long length = bytes.getBodyLength();
       byte[] found = new byte[(int) (length > mostBytes ? keptBytes : length)];
@@ -249,6 +283,8 @@ final class Codec {
     switch (letter) {
       case TEXT:
         return session.createTextMessage(new String(body, java.nio.charset.StandardCharsets.UTF_8));
+      case NULL:
+        return session.createTextMessage();
       case BYTES:
         BytesMessage bytes = session.createBytesMessage();
         bytes.writeBytes(body);

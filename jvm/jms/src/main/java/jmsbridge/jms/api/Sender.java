@@ -299,7 +299,7 @@ final class Sender {
     String text = typed.substring(1);
     if (typed.charAt(0) == 'H') {
       switch (name) {
-        case "JMSCorrelationID" -> message.setJMSCorrelationID(text);
+        case "JMSCorrelationID" -> Codec.setCorrelationId(message, text);
         case "JMSType" -> message.setJMSType(text);
         case "JMSXGroupID" -> message.setStringProperty(name, text);
         case "JMSXGroupSeq" -> message.setIntProperty(name, Integer.parseInt(text));
