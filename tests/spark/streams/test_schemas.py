@@ -442,8 +442,21 @@ def test_a_sink_writes_a_decimal_as_it_is_or_refuses_it(spark: SparkSession, sca
         driver.pipe_input("in", "k", '{"d": 0.12}')
         assert [each.value for each in driver.read_output("out")] == [{"d": 0.12}]
         return
-    with pytest.raises(TopologyError, match=r"(?i)decimal"):
-        driver.pipe_input("in", "k", '{"d": 0.125}')
+    driver.pipe_input("in", "k", '{"d": 0.120}')
+    driver.pipe_input("in", "k", '{"d": 0.125}')
+    assert [each.value for each in driver.read_output("out")] == [{"d": 0.12}]
+    assert errors(driver) == [
+        "[USER_RAISED_EXCEPTION] the field d is a decimal(10,2), which cannot be 0.125 without loss SQLSTATE: P0001"
+    ]
+
+
+def test_a_sink_writes_no_whole_number_of_one_with_a_fraction(spark: SparkSession) -> None:
+    sink = avro(record({"name": "n", "type": "int"}), registry=False)
+    driver = TopologyTestDriver(passing(json("n double"), sink), spark)
+    for number in ("5.0", "5.5", "3e9"):
+        driver.pipe_input("in", "k", f'{{"n": {number}}}')
+    assert [each.value for each in driver.read_output("out")] == [{"n": 5}]
+    assert [each.split(", which")[0] for each in errors(driver)] == ["[USER_RAISED_EXCEPTION] the field n is a int"] * 2
 
 
 def test_a_sink_registers_the_schema_of_its_fields_and_writes_its_id(spark: SparkSession) -> None:

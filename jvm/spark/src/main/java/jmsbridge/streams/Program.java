@@ -8,6 +8,7 @@ import java.io.ObjectOutputStream;
 import java.io.ObjectStreamClass;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,6 +28,10 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -390,10 +395,26 @@ public final class Program implements Serializable {
     SchemaWriter writer = serde.writer(topic, type);
     KeyKind kind = key(parent);
     Dataset<Row> frame = Expressions.frame(session, type, kind);
-    Column[] fields = fieldNames(parent).stream().map(Program::field).toArray(Column[]::new);
+    Column[] fields = Arrays.stream(type.fields()).map(each -> exact(each, writer.type())).toArray(Column[]::new);
     Projection fitted = Expressions.projection(frame, kind, frame.select(fields).to(writer.type().asNullable()));
     sink(node, parent, topic, chosen, keys, fitted, writer);
     schemas.note(topic, writer);
+  }
+
+  /** A field as a decimal or whole number of the schema; it fails for a value that Spark would round. */
+  private static Column exact(StructField field, StructType wanted) {
+    Column own = field(field.name());
+    DataType type = wanted.getFieldIndex(field.name()).isEmpty() ? null : wanted.apply(field.name()).dataType();
+    boolean mayRound = field.dataType() instanceof NumericType && !field.dataType().equals(type)
+        && (type instanceof DecimalType || type instanceof IntegralType);
+    if (!mayRound) {
+      return own;
+    }
+    Column made = own.try_cast(type);
+    Column failure = functions.raise_error(functions.concat(
+        functions.lit("the field %s is a %s, which cannot be ".formatted(field.name(), type.simpleString())),
+        own.cast(DataTypes.StringType), functions.lit(" without loss")));
+    return functions.when(made.try_cast(field.dataType()).eqNullSafe(own), made).otherwise(failure).as(field.name());
   }
 
   private void sink(
