@@ -112,6 +112,7 @@ class InputWatch:
     """Those of global tables."""
     fixed: Mapping[str, Sequence[str]]
     """Nodes by topic whose number of partitions they depend on."""
+    _kafka: KafkaOffsets | None = None
     _now: Mapping[str, TopicFacts] = field(default_factory=dict)
     _gone: frozenset[str] = frozenset()
     """Topics that were missing when Kafka was asked last."""
@@ -132,7 +133,8 @@ class InputWatch:
         """Asks Kafka now; an outage changes nothing."""
         names = [*self.topics, *self.tables]
         try:
-            now = KafkaOffsets(self.config).topics(names)
+            self._kafka = self._kafka or KafkaOffsets(self.config)
+            now = self._kafka.topics(names)
         except (KafkaUnavailableError, HardFailureError) as error:
             # The query notices an outage by itself, and ends.
             _log.debug("the topics were not looked at", topology=self.name, why=str(error))

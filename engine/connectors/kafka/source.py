@@ -77,6 +77,7 @@ class KafkaSource:
         self._ids: dict[str, str] = {}
         """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
         self._removed = 0
+        self._offsets: KafkaOffsets | None = None
         defaults = librdkafka(config, "consumer")
         self._begins_at = OFFSET_END if defaults.get("auto.offset.reset") in _LATEST else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
@@ -199,7 +200,10 @@ class KafkaSource:
             self._opened().unsubscribe()
         self._topics = found
         if self._ids:
-            self._check_ids(KafkaOffsets(self._config).topics(self._ids))
+            try:
+                self._check_ids(self._asked().topics(self._ids))
+            except KafkaUnavailableError as error:
+                raise NotConnectedError(str(error)) from error
 
     def _is_wanted(self, name: str) -> bool:
         if name in self._own or name.startswith("__"):
@@ -251,7 +255,7 @@ class KafkaSource:
         """The partitions with the offsets to begin at; raises NotConnectedError if a topic is another one."""
         if not places:
             return []
-        kafka, topics = KafkaOffsets(self._config), {place.topic for place in places}
+        kafka, topics = self._asked(), {place.topic for place in places}
         try:
             committed = committed_positions(client, places, _COMMITTED_SECONDS)
         except KafkaException as error:
@@ -326,6 +330,11 @@ class KafkaSource:
         if error.code() not in MISSING:
             refused = refusal(error, self._config.bootstrap_servers, f"source '{self._source.name}'")
         return refused or NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
+
+    def _asked(self) -> KafkaOffsets:
+        """The client for questions about topics, one for the whole time."""
+        self._offsets = self._offsets or KafkaOffsets(self._config)
+        return self._offsets
 
     def _opened(self) -> Consumer:
         if self._consumer is None:

@@ -274,3 +274,32 @@ def test_topics_that_are_not_there_are_waited_for_and_its_own_are_none(
     source.acknowledges(1)
     source.stop()
     assert source.count("received") == 1
+
+
+def test_records_that_kafka_removed_unread_are_counted_and_another_topic_is_refused(
+    kafka: EmbeddedKafka, topic: TopicFactory, configured: Configure, start: Start
+) -> None:
+    orders = topic("orders")
+    config = configured(reading(orders))
+    put(kafka.bootstrap, orders, [b"1", b"2"])
+    first = start(config)
+    first.acknowledges(2)
+    first.stop()
+    put(kafka.bootstrap, orders, [b"gone"] * 3)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    (removed,) = admin.delete_records([TopicPartition(orders, 0, -1)]).values()
+    removed.result(30)
+    put(kafka.bootstrap, orders, [b"3"])
+    second = start(config)
+    second.acknowledges(1)
+    assert sorted(message.body for message in visible(config)) == [b"1", b"2", b"3"]
+    until(lambda: second.sample("jmsbridge_source_lost_records_total", source="src") == 3)
+    second.stop()
+
+    admin.delete_topics([orders])[orders].result(30)
+    until(lambda: orders not in admin.list_topics(timeout=10).topics)
+    admin.create_topics([NewTopic(orders, 1, 1)])[orders].result(30)
+    put(kafka.bootstrap, orders, [b"new"] * 10)
+    third = start(config)
+    until(lambda: "was deleted and created again" in third.status.current.detail)
+    assert third.count("journaled") == 0
