@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
-from engine.cli.output import Item, note, quiet_log
+from engine.cli.output import Item, note, progress, quiet_log
 from engine.connectors.base import NotConnectedError, Outgoing
 from engine.errors import HardFailureError, UnreachableError
 
@@ -150,6 +150,9 @@ class _Giver:
                 elif time.monotonic() > deadline:
                     raise NotConnectedError(f"it has confirmed nothing for {_CONFIRM_SECONDS:.0f} s")
         except NotConnectedError as error:
+            # Receipts that came before the end of the connection may wait to be read.
+            with suppress(NotConnectedError):
+                self._note(self._sink.outcomes(0))
             raise NotConnectedError(f"{error}{self._so_far}", error.back_off_seconds) from error
 
     @property
@@ -159,7 +162,7 @@ class _Giver:
 
     @property
     def _so_far(self) -> str:
-        return f", after {self._confirmed} of {self._number} messages" if self._number > 1 else ""
+        return progress(self._confirmed, self._sent, self._number)
 
     def _send(self, number: int) -> None:
         first = self._sent + 1
@@ -171,10 +174,11 @@ class _Giver:
         return Outgoing(number, self._message, self._target.address, identity, self._reply_to, self._begun_ms)
 
     def _note(self, outcomes: Sequence[Outcome]) -> None:
-        for outcome in outcomes:
-            if outcome.refusal is not None:
-                raise HardFailureError(f"{self._target.url} refuses the message{self._so_far}: {outcome.refusal}")
-            self._confirmed += 1
+        refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
+        self._confirmed += len(outcomes) - len(refusals)
+        if refusals:
+            self._sent -= len(refusals)
+            raise HardFailureError(f"{self._target.url} refuses the message{self._so_far}: {refusals[0]}")
 
 
 @contextmanager

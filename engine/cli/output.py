@@ -33,6 +33,7 @@ __all__ = [
     "item_text",
     "json_bytes",
     "note",
+    "progress",
     "quiet_log",
     "record_json",
     "record_lines",
@@ -146,6 +147,14 @@ class Item:
 def item_text(item: Item, form: BodyFormat = BodyFormat.HEX) -> str:
     """A block of lines: the title, key, headers and body."""
     return "\n".join([printable(item.title), *record_lines(item.record, form), ""])
+
+
+def progress(confirmed: int, sent: int, count: int) -> str:
+    """The end of an error's line: how many of `count` messages arrived, and of how many sent ones that is not known."""
+    if count == 1:
+        return ""
+    unknown = f"; {sent - confirmed} more were sent, and may have arrived" if sent > confirmed else ""
+    return f", after {confirmed} of {count} messages{unknown}"
 
 
 def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from engine.cli.output import progress
 from engine.errors import HardFailureError
 from engine.kafka.clients import producer
-from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
+from engine.kafka.errors import MISSING, PASSING, refusal, unanswered, unavailable
 from engine.kafka.types import KafkaException
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["send"]
 
 _SECONDS = 15.0
+_PAUSE_SECONDS = 0.2
 
 
 def send(config: Config, topic: str, record: Record, count: int) -> str:
@@ -30,31 +33,52 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
     """
     errors: list[KafkaError] = []
     last: list[str] = [""]
+    queued = confirmed = 0
 
     def delivered(error: KafkaError | None, message: KafkaMessage) -> None:
+        nonlocal confirmed
         if error is not None:
             errors.append(error)
+            return
+        confirmed += 1
         last[0] = f"{message.topic()}:{message.partition()}:{message.offset()}"
 
     client = producer(config, {"delivery.timeout.ms": int(_SECONDS * 1000)})
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
-        if (unknown := client.list_topics(topic, timeout=_SECONDS).topics[topic].error) is not None:
+        if (unknown := _trouble(config, client, topic)) is not None:
             raise _translated(config, topic, unknown)
         for _ in range(count):
             while not _queued(client, topic, record, delivered):
                 client.poll(1.0)
+            queued += 1
             client.poll(0)
             if errors:
                 break
         left = client.flush(_SECONDS)
     except KafkaException as error:
         raise _translated(config, topic, error.args[0]) from error
-    if errors:
-        raise _translated(config, topic, errors[0])
-    if left:
-        raise unavailable(config.bootstrap_servers, "it has not confirmed all messages")
+    if errors or left:
+        so_far = progress(confirmed, queued, count)
+        if not errors:
+            raise unavailable(config.bootstrap_servers, f"it has not confirmed all messages{so_far}")
+        found = _translated(config, topic, errors[0])
+        raise type(found)(f"{found}{so_far}")
     return last[0]
+
+
+def _trouble(config: Config, client: Producer, topic: str) -> KafkaError | None:
+    """The broker's error about the topic; None if it can be written. An error that may pass is waited for."""
+    until = time.monotonic() + _SECONDS
+    may_pass = PASSING | MISSING if config.embedded_kafka else PASSING
+    while True:
+        found = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
+        may_pass = found is not None and (
+            found.code() in PASSING or (config.embedded_kafka and found.code() in MISSING)
+        )
+        if not may_pass or time.monotonic() > until:
+            return found
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _queued(
@@ -70,7 +94,7 @@ def _queued(
 def _translated(config: Config, topic: str, error: KafkaError) -> Exception:
     servers = config.bootstrap_servers
     if error.code() in PASSING:
-        return unavailable(servers, error.str())
+        return unanswered(servers, error)
     what = f"the message to '{topic}'"
     known = None if error.code() in MISSING else refusal(error, servers, what, "WRITE")
     return known or HardFailureError(f"Kafka at {servers} refuses {what}: {error.str()}")

@@ -14,7 +14,7 @@ from engine.dead_letters.audit import Action, Actor, AuditEntry, now
 from engine.dead_letters.letter import original
 from engine.errors import HardFailureError, UsageError
 from engine.kafka.clients import producer
-from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unavailable
+from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unanswered, unavailable
 from engine.kafka.topics import ensure_quarantine_topic
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
@@ -183,7 +183,7 @@ class Transactions:
                 f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
             )
         if error.code() in PASSING:
-            return unavailable(servers, error.str())
+            return unanswered(servers, error)
         return refusal(error, servers, "the replay", "WRITE") or HardFailureError(
             f"Kafka at {servers} refuses the replay: {error.str()}"
         )

@@ -11,7 +11,17 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import admin
-from engine.kafka.errors import LOGIN, MISSING, PASSING, UNREACHABLE, KafkaUnavailableError, refusal, refused_setting
+from engine.kafka.errors import (
+    LOGIN,
+    MISSING,
+    PASSING,
+    UNREACHABLE,
+    UNREADY,
+    KafkaUnavailableError,
+    refusal,
+    refused_setting,
+    unanswered,
+)
 from engine.kafka.offsets import describe
 from routes.errors import ConfigurationError, Fault
 
@@ -23,17 +33,17 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = [
-    "PROPAGATION_SECONDS",
     "Cluster",
     "Problem",
     "is_missing",
     "problem_of_error",
     "problems_of_access",
+    "propagation_seconds",
     "refused",
 ]
 
-PROPAGATION_SECONDS = 2.0
-"""Seconds for which a new topic may stay unknown to a broker."""
+_PROPAGATION_SECONDS = 2.0
+_STARTING_SECONDS = 30.0
 
 _SLICE_SECONDS = 0.5
 _FIT = "does kafka.security.protocol fit?"
@@ -57,6 +67,14 @@ class Problem:
 
     def __str__(self) -> str:
         return f"topic '{self.topic}' ({self.users}): {self.what}; {self.remedy}"
+
+
+def propagation_seconds(config: Config) -> float:
+    """Seconds for which a topic that exists may stay unknown to a broker.
+
+    The embedded Kafka answers before it has read all of its topics, which takes a while on a busy machine.
+    """
+    return _STARTING_SECONDS if config.embedded_kafka else _PROPAGATION_SECONDS
 
 
 def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureError:
@@ -191,7 +209,7 @@ class Cluster:
             return {}
         if problems := self._create(topics, users, only_validate=False):
             raise refused(self._config.bootstrap_servers, problems)
-        return self.describe([topic.topic for topic in topics], PROPAGATION_SECONDS)
+        return self.describe([topic.topic for topic in topics], propagation_seconds(self._config))
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
         """Reasons for which Kafka would refuse to create the topics; creates none."""
@@ -251,6 +269,8 @@ class Cluster:
     def _answer(self, error: KafkaException) -> KafkaError:
         """The broker's error; KafkaUnavailableError if there was no answer."""
         cause: KafkaError = error.args[0]
+        if cause.code() in UNREADY:
+            raise unanswered(self._config.bootstrap_servers, cause) from error
         if cause.code() in PASSING:
             raise self._unreachable() from error
         return cause

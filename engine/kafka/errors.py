@@ -27,6 +27,7 @@ __all__ = [
     "UNKNOWN_MEMBER",
     "UNPLACED",
     "UNREACHABLE",
+    "UNREADY",
     "KafkaUnavailableError",
     "UnusableTopicError",
     "is_fatal",
@@ -37,6 +38,7 @@ __all__ = [
     "refusal",
     "refused_setting",
     "remedy",
+    "unanswered",
     "unavailable",
     "unusable",
 ]
@@ -55,6 +57,14 @@ PASSING = frozenset(
     }
 )
 """Kafka does not answer at present; the same request may succeed later."""
+UNREADY = frozenset(
+    {
+        *(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REPLICA_NOT_AVAILABLE),
+        *(KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.OFFSET_NOT_AVAILABLE),
+        *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
+    }
+)
+"""Answers of a broker that runs and is not ready yet."""
 UNREACHABLE = frozenset({KafkaError._ALL_BROKERS_DOWN})
 """The client has no connection to any broker."""
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -153,6 +163,14 @@ def refusal(error: KafkaError, servers: str, what: str, rights: str = "READ") ->
 def unavailable(servers: str, why: str) -> KafkaUnavailableError:
     """Error of a request that Kafka does not answer."""
     return KafkaUnavailableError(f"Kafka at {servers} does not answer ({why}); is it running?")
+
+
+def unanswered(servers: str, error: KafkaError, what: str = "") -> KafkaUnavailableError:
+    """Error of a request that Kafka cannot answer at present, for an error in PASSING; `what` was asked about."""
+    why = f"{what}: {error.str()}" if what else error.str()
+    if error.code() not in UNREADY:
+        return unavailable(servers, why)
+    return KafkaUnavailableError(f"Kafka at {servers} is still starting, or moves partitions ({why}); try again")
 
 
 def unusable(config: Config, why: Exception | None = None) -> UnreachableError:

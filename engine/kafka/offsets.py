@@ -10,7 +10,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
-from engine.kafka.errors import MISSING, PASSING, refusal, unavailable
+from engine.kafka.errors import MISSING, PASSING, refusal, unanswered
 from engine.printable import listed
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class KafkaOffsets:
     def _translated(self, error: KafkaError, topics: Sequence[str]) -> Exception:
         what = "topic " + listed([f"'{topic}'" for topic in topics])
         refused = None if error.code() in MISSING else refusal(error, self._servers, what)
-        return refused or unavailable(self._servers, f"{what}: {error.str()}")
+        return refused or unanswered(self._servers, error, what)
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:

@@ -16,12 +16,12 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
 from engine.kafka.cluster import (
-    PROPAGATION_SECONDS,
     Cluster,
     Problem,
     is_missing,
     problem_of_error,
     problems_of_access,
+    propagation_seconds,
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
@@ -268,7 +268,7 @@ def unwritable(config: Config, timeout_seconds: float = 30.0) -> dict[str, str]:
 def _write_problems(config: Config, timeout_seconds: float) -> list[Problem]:
     """Problems of the topics that the router writes."""
     users = _written(config)
-    described = Cluster(config, timeout_seconds).describe(users, PROPAGATION_SECONDS)
+    described = Cluster(config, timeout_seconds).describe(users, propagation_seconds(config))
     return [
         problem
         for topic, found in described.items()
@@ -282,7 +282,7 @@ def limits(config: Config, timeout_seconds: float = 30.0) -> dict[str, int]:
     A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: only the broker knows its limit.
     """
     cluster, users = Cluster(config, timeout_seconds), _written(config)
-    cluster.describe(users, PROPAGATION_SECONDS)  # A new topic has no settings until brokers know it.
+    cluster.describe(users, propagation_seconds(config))  # A new topic has no settings until brokers know it.
     settings = cluster.settings(users)
     return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 

@@ -109,8 +109,8 @@ class TopologyTestDriver:
     ) -> None:
         """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
-        `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of a
-        name and bytes, such as `[("region", b"emea")]`.
+        `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of
+        a name and bytes, such as `[("region", b"emea")]`.
 
         Raises:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.

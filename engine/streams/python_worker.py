@@ -63,7 +63,8 @@ def main() -> None:
             continue
         answer = functions[number].answer(parts[1:])
         pieces = left[number] = deque([*answer.outputs, *answer.states])
-        sent, size = [], 0
+        sent: list[bytes] = []
+        size = 0
         while pieces and (not sent or size + len(pieces[0]) <= RESULT_BYTES):
             size += len(pieces[0])
             sent.append(pieces.popleft())

@@ -96,8 +96,8 @@ def _sources(board: Dashboard) -> None:
         draw(
             "Outages of sources",
             "Connections made anew per second, the messages that came again and were left out because the journal had "
-            "them, those without an id, which would not be recognised, those that Kafka removed unread, and headers that "
-            "could not be kept.",
+            "them, those without an id, which would not be recognised, those that Kafka removed unread, and headers "
+            "that could not be kept.",
             "short",
             (_rate("source", "reconnects"), "{{source}}"),
             (_rate("source", "duplicates"), "{{source}}: came again"),

@@ -204,12 +204,12 @@ def _parse_target(text: str) -> Destination:
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
     try:
-        address = _parse_template(rest)
-        if scheme == KAFKA and not address.references:
+        target = _parse_template(rest)
+        if scheme == KAFKA and not target.references:
             _parse_topic(rest)
     except BadValueError as error:
         raise BadValueError(str(error), error.hint, error.offset + offset) from None
-    return Destination(scheme, address)
+    return Destination(scheme, target)
 
 
 def _parse_from(text: str) -> Template:

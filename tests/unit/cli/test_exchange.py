@@ -121,7 +121,8 @@ def test_a_refusal_is_told_with_what_arrived_before(sink: FakeSink, give: Callab
         give()
     sink.at = {3: Outcome(3, "too large")}
     sink.sent, sink.told = [], 0
-    with pytest.raises(HardFailureError, match="refuses the message, after 2 of 5 messages: too large"):
+    told = "refuses the message, after 2 of 5 messages; 2 more were sent, and may have arrived: too large"
+    with pytest.raises(HardFailureError, match=told):
         give(5)
     assert sink.closed
 
@@ -131,9 +132,24 @@ def test_a_connection_that_ends_is_told_with_what_arrived_before(sink: FakeSink,
     with pytest.raises(UnreachableError) as caught:
         give(5)
     assert str(caught.value) == (
-        "nats://127.0.0.1:1 does not answer (the server has closed the connection, after 2 of 5 messages); is the "
-        "broker running, and is this its client port?"
+        "nats://127.0.0.1:1 does not answer (the server has closed the connection, after 2 of 5 messages; "
+        "3 more were sent, and may have arrived); is the broker running, and is this its client port?"
     )
+
+
+def test_receipts_that_wait_when_sending_fails_are_counted(sink: FakeSink, give: Callable[..., None]) -> None:
+    def send(messages: Sequence[Outgoing]) -> None:
+        sink.sent += messages
+        if len(sink.sent) > 2_000:
+            raise NotConnectedError("the server has closed the connection")
+
+    sink.send = send  # type: ignore[method-assign]
+    receipts = [Outcome(number) for number in range(1, 1_501)]
+    sink.outcomes = lambda seconds: receipts if len(sink.sent) > 2_000 else []  # type: ignore[method-assign]
+    with pytest.raises(
+        UnreachableError, match="after 1500 of 5000 messages; 1000 more were sent, and may have arrived"
+    ):
+        give(5_000)
 
 
 @pytest.mark.parametrize(
