@@ -177,6 +177,7 @@ class _Look:
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
         """Kafka's ids of the topics that exist."""
+        self._keys: tuple[SealKeys, ...] = ()
         self._begin()
 
     def now(self) -> DeadLetterCounts:
@@ -214,7 +215,6 @@ class _Look:
         self.close()
         self._ids = {}
         self._is_complete = False
-        self._keys: tuple[SealKeys, ...] = ()
         self._backlogs = {name: Backlog(DEAD_LETTER_REASONS) for name in (self._topic, self._quarantine)}
         self._latest: dict[str, Latest] = {}
         self._assigned: set[Place] = set()
