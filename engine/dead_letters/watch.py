@@ -215,7 +215,6 @@ class _Look:
         self.close()
         self._ids = {}
         self._is_complete = False
-        self._keys = ()
         self._backlogs = {name: Backlog(DEAD_LETTER_REASONS) for name in (self._topic, self._quarantine)}
         self._latest: dict[str, Latest] = {}
         self._assigned: set[Place] = set()

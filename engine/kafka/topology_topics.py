@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import admin
-from engine.kafka.cluster import PROPAGATION_SECONDS, Cluster, is_missing, problems_of_access, refused
+from engine.kafka.cluster import Cluster, is_missing, problems_of_access, propagation_seconds, refused
 from engine.kafka.errors import MISSING, UnusableTopicError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(config, _SECONDS).describe(topics, PROPAGATION_SECONDS)
+    found = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
     missing = [f"'{topic}'" for topic, each in found.items() if is_missing(each)]
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or mend the name"
@@ -53,7 +53,7 @@ def check_topology_outputs(config: Config, name: str, topics: Sequence[str]) -> 
         UnusableTopicError: a check failed; the text has a line for each topic.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(config, _SECONDS).describe(topics, PROPAGATION_SECONDS)
+    found = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
     user = f"topology '{name}' writes it"
     problems = [problem for topic in topics for problem in problems_of_access(topic, user, found[topic], ("WRITE",))]
     if problems:
