@@ -80,3 +80,4 @@ class SlowCommits:
         for each in (origin, to):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+            each.close()
