@@ -70,13 +70,10 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
 def _trouble(config: Config, client: Producer, topic: str) -> KafkaError | None:
     """The broker's error about the topic; None if it can be written. An error that may pass is waited for."""
     until = time.monotonic() + _SECONDS
-    may_pass = PASSING | MISSING if config.embedded_kafka else PASSING
+    passing = PASSING | MISSING if config.embedded_kafka else PASSING
     while True:
-        found = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
-        may_pass = found is not None and (
-            found.code() in PASSING or (config.embedded_kafka and found.code() in MISSING)
-        )
-        if not may_pass or time.monotonic() > until:
+        found: KafkaError | None = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
+        if found is None or found.code() not in passing or time.monotonic() > until:
             return found
         time.sleep(_PAUSE_SECONDS)
 
