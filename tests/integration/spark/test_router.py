@@ -66,7 +66,7 @@ def test_after_a_crash_what_was_left_out_is_routed_as_the_routes_were_then(bench
     position = f"{bench.journal}:{partition}:{offset}"
     bench.put(bench.blue, replace(last, headers=(*last.headers, (ORIGIN, b"bench"), (POSITION, position.encode()))))
 
-    router = bench.start("batch", ALL_RED).wait_ready()
+    router = bench.start("batch", ALL_RED).wait_ready(240)
     assert bench.wait_numbers(20) == dict.fromkeys(range(20), 1)
     assert router.stop() == 0
     then = {int(record.value or b"") for at, record in journal.items() if at[1] == partition and at[2] <= offset}
