@@ -72,11 +72,8 @@ def _trouble(config: Config, client: Producer, topic: str) -> KafkaError | None:
     until = time.monotonic() + _SECONDS
     may_pass = PASSING | MISSING if config.embedded_kafka else PASSING
     while True:
-        found = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
-        may_pass = found is not None and (
-            found.code() in PASSING or (config.embedded_kafka and found.code() in MISSING)
-        )
-        if not may_pass or time.monotonic() > until:
+        found: KafkaError | None = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
+        if found is None or found.code() not in may_pass or time.monotonic() > until:
             return found
         time.sleep(_PAUSE_SECONDS)
 
