@@ -199,8 +199,8 @@ def _parse_target(text: str) -> Destination:
         spelt = plain.replace(":", "/", 1)
         raise BadValueError(f"'{text}' names no sink", f"write SINK:{spelt}, as in stomp:{spelt}")
     if plain := plainly(rest):
-        address = plain.partition(":")[2] if scheme in ("nats", KAFKA) else plain.replace(":", "/", 1)
-        raise BadValueError(f"'{rest}' has a // that is not part of an address", f"write {scheme}:{address}", offset)
+        spelt = plain.partition(":")[2] if scheme in ("nats", KAFKA) else plain.replace(":", "/", 1)
+        raise BadValueError(f"'{rest}' has a // that is not part of an address", f"write {scheme}:{spelt}", offset)
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
     try:
