@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import Outgoing
-from engine.message import Message
+from engine.message import BodyType, Message
 from tests.integration.connectors.jms_ends import Ends, ends_of
 from tests.integration.connectors.jms_harness import client
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from engine.embedded import EmbeddedArtemis
 
 BEGUN_MS = 1_700_000_000_000
+NAMELESS = b'{"": "x"}'
+"""Body of a map whose entry no client of JMS takes."""
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def give(queue: str) -> Callable[..., dict[int, str | None]]:
             [
                 Outgoing(
                     offset,
-                    Message(f"{partition}:{offset}".encode() if body is None else body),
+                    Message(f"{partition}:{offset}".encode()) if body is None else Message(body, BodyType.MAP),
                     f"queue/{queue}",
                     f"{time.monotonic()}/{offset}",
                     timestamp_ms=BEGUN_MS + offset + later_ms,
@@ -106,11 +108,11 @@ def test_a_message_that_was_refused_is_tried_again_when_it_comes_again(
 ) -> None:
     first = ends()
     give(first, [0])
-    assert "no UTF-8" in str(give(first, [1], body=b"\xff")[1])
+    assert "empty name" in str(give(first, [1], body=NAMELESS)[1])
     assert give(first, [2]) == {2: None}
     first.sink.close()
     second = ends()
-    assert "no UTF-8" in str(give(second, [1], body=b"\xff")[1])
+    assert "empty name" in str(give(second, [1], body=NAMELESS)[1])
     assert give(second, [1, 2, 3]) == {1: None, 2: None, 3: None}
     assert sorted(arrived(second, 4)) == ["0:0", "0:1", "0:2", "0:3"]
 
