@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from engine.cli.output import Item, note, progress, quiet_log
-from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.base import MissingError, NotConnectedError, Outgoing
 from engine.errors import HardFailureError, UnreachableError
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def _translated_errors(target: BrokerDestination) -> Iterator[None]:
         with quiet_log():
             yield
     except NotConnectedError as error:
-        if error.back_off_seconds is not None or str(error).startswith(_SAID):
+        is_refused = isinstance(error, MissingError) or error.back_off_seconds is not None
+        if is_refused or str(error).startswith(_SAID):
             raise HardFailureError(f"{target.url} refuses: {error}") from error
         raise UnreachableError(f"{target.url} does not answer ({error}){_hint(target, error)}") from error
 

@@ -11,7 +11,6 @@ import structlog
 from engine.errors import HardFailureError, SetupError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets
-from engine.spark.generation import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 def check_first_start(config: Config, name: str, build: str, folder: Folder, layout: Layout) -> None:
-    """Checks that a topology without state has not run before.
+    """Checks that a topology whose folder no earlier run has begun has not run before.
 
     Args:
         config: the configuration, for Kafka's address and login.
@@ -43,8 +42,6 @@ def check_first_start(config: Config, name: str, build: str, folder: Folder, lay
         SetupError: Kafka has committed positions of the topology, or records in its internal topics.
         UnreachableError: Kafka does not answer.
     """
-    if numbered(folder / "spark" / "offsets"):
-        return
     kafka = KafkaOffsets(config)
     read = [topic for topic, count in layout.partitions.items() if kafka.committed(name, topic, range(count))]
     filled = [topic for topic, ends in kafka.ends(layout.internal).items() if any(ends.values())]

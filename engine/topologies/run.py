@@ -273,7 +273,9 @@ def _run(
         check_half_reset(folder)
         ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
         check_topology_outputs(config, topology.name, topology.outputs)
-        check_first_start(config, topology.name, settings.build, folder, layout)
+        if before is None:
+            # A run that was killed before its first commit has left its notes here, and no state.
+            check_first_start(config, topology.name, settings.build, folder, layout)
         found = KafkaOffsets(config).topics([*layout.partitions, *(source.topic for source in topology.sources)])
         read = {topic: each for topic, each in found.items() if topic in layout.partitions}
         kept = _checked(folder, program, layout, read)

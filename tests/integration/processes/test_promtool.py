@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HERE = 'job="jms-bridge", instance="a:8480"'
+UNPROCESSED = "jmsbridge_topology_unprocessed_records_total"
 STANDBY = 'job="jms-bridge", instance="b:8480"'
 
 # By alert: series that make it fire by the given minute, and series that must not. Values are of every minute.
@@ -69,6 +70,11 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         5,
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="retention"}}': "0 0 7x60"},
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="unmatched"}}': "0+9x60"},
+    ),
+    "JmsBridgeRecordsGone": (
+        5,
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="retention"}}': "0 0 7x60"},
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="late_records"}}': "0+9x60"},
     ),
     "JmsBridgeMessagesFail": (
         5,

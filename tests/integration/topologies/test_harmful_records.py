@@ -21,7 +21,7 @@ KILLER = 2_000_000_000
 def letters(bench: TopologyBench, name: str) -> list[tuple[bytes | None, dict[str, str]]]:
     """Values and headers of the dead letters of a topology."""
     topic = f"{bench.prefix}-{name}-dead-letters"
-    settings = {"bootstrap.servers": bench._bootstrap, "group.id": "letters", "enable.partition.eof": True}
+    settings = {"bootstrap.servers": bench.bootstrap, "group.id": "letters", "enable.partition.eof": True}
     consumer = Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     found = []

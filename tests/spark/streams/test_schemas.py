@@ -344,7 +344,11 @@ def test_protobuf_records_are_read_by_the_message_that_they_name(spark: SparkSes
         (b"\x00\x00\x00\x00", "4 bytes are fewer than Confluent's wire format has before a value"),
         (b'{"customer": "ann"}', "the first byte is 123 and not 0: the value is not in Confluent's wire format"),
         (b"\x00\x00\x00\x00\x63x", "the schema registry has no AVRO schema with the id 99"),
-        (b"\x00\x00\x00\x00\x01\x06an", "the bytes are no AVRO value of the schema with the id 1 (EOFException)"),
+        (
+            b"\x00\x00\x00\x00\x01\x06an",
+            "the bytes are no AVRO value of the schema with the id 1: a text or bytes announce 3 bytes, and 2 are "
+            "there",
+        ),
         (
             framed(1, avro_bytes(ORDER, {"customer": "ann", "amount": 1.5})) + b"\x00",
             "the bytes are no AVRO value of the schema with the id 1: there are bytes behind its end",
@@ -366,9 +370,9 @@ def test_bytes_that_do_not_fit_become_dead_letters_with_the_reason(
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
-        ("bytes", "Bytes length 1073741824 exceeds"),
-        ("string", "String length 1073741824 exceeds"),
-        ({"type": "array", "items": "null"}, "Collection length 1073741824 exceeds"),
+        ("bytes", "a text or bytes announce 1073741824 bytes, and 0 are there"),
+        ("string", "a text or bytes announce 1073741824 bytes, and 0 are there"),
+        ({"type": "array", "items": "null"}, "an array or a map announces more items than the value has bytes"),
     ],
 )  # fmt: skip
 def test_a_length_that_no_value_has_takes_no_memory(spark: SparkSession, kind: Any, error: str) -> None:

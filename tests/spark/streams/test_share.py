@@ -30,9 +30,7 @@ def test_counts_of_a_share_that_comes_back_do_not_fall(
     program = plan(builder.build(), spark, on_failure="skip").java
     folder = (tmp_path / "state").as_uri()
     consumer = {**clients, "enable.auto.commit": "false", "auto.offset.reset": "none"}
-    settings = jvm.jmsbridge.streams.RunSettings(
-        program, False, {read: 1}, consumer, clients, folder, 10, 0, [], [], None
-    )
+    settings = jvm.jmsbridge.streams.RunSettings(program, False, {read: 1}, consumer, clients, folder, 10, 0, [])
     runs.open("run", settings)
     try:
         for times in (1, 2):

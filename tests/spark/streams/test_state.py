@@ -98,7 +98,7 @@ def test_tables_can_be_asked_by_key_range_and_prefix(spark: SparkSession, seed: 
 
 
 def hopping_windows(times: list[int]) -> set[int]:
-    return {start for time in times for start in range(time // 50 * 50 - 50, time + 1, 50)}
+    return {start for time in times for start in range(time // 50 * 50 - 50, time + 1, 50) if start >= 0}
 
 
 def sessions(times: list[int]) -> set[int]:

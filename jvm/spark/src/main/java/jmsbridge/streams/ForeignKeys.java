@@ -19,6 +19,11 @@ final class ForeignKeys {
 
   private ForeignKeys() {}
 
+  /** True if an answer says, in the bytes from a position on, that the key of the partner cannot be computed. */
+  static boolean isWithoutKey(byte[] answer, int from) {
+    return Arrays.equals(answer, from, answer.length, NO_KEY, 0, NO_KEY.length);
+  }
+
   /** Sends the changes of the left table to the partitions of their partners. */
   static final class Ask extends Node {
     private static final long serialVersionUID = 1L;

@@ -248,7 +248,7 @@ public final class Program implements Serializable {
   /** Passage through an internal topic; the node is its reader. Records without a key pass if they are kept. */
   public void repartition(String node, String parent, String topic, boolean keepsNullKeys) {
     add(new Steps.Repartition(node + " (write)", type(parent), topic, keepsNullKeys), parent);
-    addInternal(node, topic, key(parent), RowReader.ofRows(type(parent)));
+    addInternal(node, topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
   }
 
   public void toTable(String node, String parent) {
@@ -284,7 +284,7 @@ public final class Program implements Serializable {
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     KeyColumn key = keyColumn(parent, group, null);
     add(new Regrouping.ByGroup(node + " (write)", type(parent), key, topic), key.kind(), parent);
-    addInternal(node + " (read)", topic, key.kind(), RowReader.ofPairs(RAW, type(parent), false));
+    addInternal(node + " (read)", topic, key.kind(), RowReader.ofPairs(RAW, type(parent)));
     Aggregator aggregator = new Aggregator(session, type(parent), key.kind(), aggregates);
     add(new Regrouping.GroupTotal(node, aggregator, type(parent)), key.kind(), node + " (read)");
   }
@@ -317,10 +317,10 @@ public final class Program implements Serializable {
     StructType type = joined(left, right, prefix);
     KeyColumn column = keyColumn(left, on, key(right));
     add(new ForeignKeys.Ask(node + " (ask)", type(left), column, asks, answers), left);
-    addInternal(node + " (asked)", asks, key(right), RowReader.ofPairs(RAW, type(left), false));
+    addInternal(node + " (asked)", asks, key(right), RowReader.ofPairs(RAW, type(left)));
     add(new ForeignKeys.Partner(node + " (partner)", type, nodes.get(right), answers), key(right), node + " (asked)",
         right);
-    addInternal(node + " (answered)", answers, key(left), RowReader.ofPairs(RAW, type(right), true));
+    addInternal(node + " (answered)", answers, key(left), RowReader.ofAnswers(RAW, type(right)));
     add(new ForeignKeys.Result(node, type, nodes.get(left), nodes.get(right), isLeft), key(left), node + " (answered)");
   }
 

@@ -17,22 +17,34 @@ final class RowReader implements ValueReader {
   private final RowCheck check;
   private final boolean isPair;
   private final boolean allowsNone;
+  private final boolean allowsNoKey;
 
-  private RowReader(StructType type, StructType row, boolean isPair, boolean allowsNone) {
+  private RowReader(StructType type, StructType row, boolean isPair, boolean allowsNone, boolean allowsNoKey) {
     this.type = type;
     this.isPair = isPair;
     this.allowsNone = allowsNone;
+    this.allowsNoKey = allowsNoKey;
     check = new RowCheck(row);
   }
 
   /** Reader of rows; a record can be without one. */
-  static RowReader ofRows(StructType type) {
-    return new RowReader(type, type, false, true);
+  static RowReader ofRows(StructType type, boolean allowsNoKey) {
+    return new RowReader(type, type, false, true, allowsNoKey);
   }
 
   /** Reader of pairs, in the one field of {@code type}; the second of each is empty or a row of {@code row}. */
-  static RowReader ofPairs(StructType type, StructType row, boolean allowsNone) {
-    return new RowReader(type, row, true, allowsNone);
+  static RowReader ofPairs(StructType type, StructType row) {
+    return new RowReader(type, row, true, false, false);
+  }
+
+  /** Reader of the answers to a table that is joined by foreign keys: pairs, or none for a row that is gone. */
+  static RowReader ofAnswers(StructType type, StructType row) {
+    return new RowReader(type, row, true, true, false);
+  }
+
+  /** True if a record can be without a key. */
+  boolean allowsNoKey() {
+    return allowsNoKey;
   }
 
   @Override
@@ -53,7 +65,7 @@ final class RowReader implements ValueReader {
       return check.row(value, 0);
     }
     int begin = Pair.beginOfSecond(value);
-    if (begin < value.length) {
+    if (begin < value.length && !(allowsNone && ForeignKeys.isWithoutKey(value, begin))) {
       check.row(value, begin);
     }
     return new GenericInternalRow(new Object[] {value});

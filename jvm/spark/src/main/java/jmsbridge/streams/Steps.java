@@ -283,7 +283,7 @@ final class Steps {
       StreamRecord read;
       try {
         byte[] key = keys.read(record.key());
-        if (key == null && reader instanceof RowReader) {
+        if (key == null && reader instanceof RowReader internal && !internal.allowsNoKey()) {
           throw new UnfitValueException("each record of an internal topic has a key");
         }
         read = key == record.key() ? record : record.withKey(key);
@@ -306,7 +306,7 @@ final class Steps {
 
     /** Whether the topic is one of the program's own. */
     boolean isInternal() {
-      return reader == null;
+      return reader instanceof RowReader;
     }
 
     private InternalRow value(byte[] bytes) {
