@@ -48,6 +48,10 @@ class SealKeys:
         """
         return self._derived("records", journal, journal_id)[:_RECORD_KEY_BYTES]
 
+    def of_positions(self) -> bytes:
+        """Key of the positions that sinks keep at their brokers, 32 bytes."""
+        return self._derived("positions")
+
     def seal(self, purpose: str, fields: Mapping[str, Any]) -> str:
         """Seal of fields that can be written as JSON; `purpose` tells apart fields with other meanings."""
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

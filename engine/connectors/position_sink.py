@@ -4,7 +4,7 @@ A queue at the broker holds one message for each partition: the offset of the la
 newest, and the offsets of records that the broker refused. Each transaction sends messages, takes these positions out
 of the queue and puts their successors in, so that position and messages change together or not at all. While a
 transaction is open or in doubt, no other connection gets the position: the next one waits for it
-(`docs/adr/0024-positions.md`).
+(`docs/adr/0024-positions.md`). Others may write to the queue, so positions have seals (`position_seals`).
 
 The transactions themselves are those of a `TransactedSink`, one for each protocol. Sinks of type `jms` do the same in
 their client's process (`Positions.java`), with the same messages: a sink may change its type and keep its queue.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import structlog
 
 from engine.connectors.base import NotConnectedError, Outcome, Sink
+from engine.connectors.position_seals import PositionSeals, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +55,7 @@ _BATCH = 500
 _FIRST_OWN_NUMBER = 1 << 62
 _TEXT = re.compile(rf"-?[0-9]{{1,19}} -?[0-9]{{1,19}}( [0-9]{{1,19}}){{0,{_MOST_REFUSED}}}")
 _SHOWN = 40
+_UNSEALED = "it has no seal of this bridge"
 _log = structlog.get_logger(__name__)
 
 
@@ -121,7 +123,9 @@ def position_selector(name: str) -> str:
 class _Position:
     """Position of the sink in one partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, seals: PositionSeals) -> None:
+        self._name = name
+        self._seals = seals
         self._offset = -1
         self._time_ms = -1
         self._refused: set[int] = set()
@@ -130,10 +134,10 @@ class _Position:
 
     def add(self, text: str, end: int) -> None:
         """Takes over what a message says; ValueError if it is no position before `end`, the end of the partition."""
-        if not _TEXT.fullmatch(text):
+        if not _TEXT.fullmatch(text_of(text)):
             msg = "no position"
             raise ValueError(msg)
-        offset, time_ms, *refused = map(int, text.split(" "))
+        offset, time_ms, *refused = map(int, text_of(text).split(" "))
         if offset >= end:
             msg = f"a position behind the end of the topic's partition, {end}"
             raise ValueError(msg)
@@ -161,7 +165,8 @@ class _Position:
 
     def write(self) -> str:
         """Returns the text of the position as it is now."""
-        self.text = " ".join(map(str, (self._offset, self._time_ms, *sorted(self._refused))))
+        text = " ".join(map(str, (self._offset, self._time_ms, *sorted(self._refused))))
+        self.text = self._seals.sealed(self._name, text)
         return self.text
 
 
@@ -191,10 +196,20 @@ class PositionSink:
     holds_partitions = True
     """See `Exclusive`: the connection holds the positions of its partitions."""
 
-    def __init__(self, sink: TransactedSink, owner: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Sets up the sink without connecting; `owner` is the part of a position's name that the sink has alone."""
+    def __init__(
+        self,
+        sink: TransactedSink,
+        owner: str,
+        clock: Callable[[], float] = time.monotonic,
+        keys: Callable[[], tuple[bytes, ...]] = tuple,
+    ) -> None:
+        """Sets up the sink without connecting.
+
+        `owner` is the part of a position's name that the sink has alone, `keys` are those of `PositionSeals`.
+        """
         self._sink = sink
         self._owner = owner
+        self._seals = PositionSeals(keys)
         self._clock = clock
         self._waiting: deque[Outgoing] = deque()
         self._positions: dict[int, _Position] = {}
@@ -203,6 +218,8 @@ class PositionSink:
         """Times at which no further position messages are waited for, by partition that is not known yet."""
         self._found: dict[int, list[PositionMessage]] = {}
         """Position messages that this connection holds, by partition."""
+        self._foreign: dict[int, list[PositionMessage]] = {}
+        """Messages without a valid seal that the next transaction removes, by partition."""
         self._ends: dict[int, int] = {}
         """Greatest end known of each partition, kept over connections: no position lies behind it."""
         self._open: _Transaction | None = None
@@ -224,6 +241,7 @@ class PositionSink:
         self._positions.clear()
         self._deadlines.clear()
         self._found.clear()
+        self._foreign.clear()
         self._known.clear()
         self._open = self._failure = None
         self._sink.connect()
@@ -318,25 +336,43 @@ class PositionSink:
         return self._opened({each.partition for each in firsts})
 
     def _read(self, first: Outgoing) -> _Position:
-        position = _Position()
+        position = _Position(self._name(first.partition), self._seals)
         found = self._found.setdefault(first.partition, [])
+        foreign = self._foreign.pop(first.partition, [])
         if not found and first.offset > 0:
             _log.warning(
-                "no position yet", to=self.address, position=self._name(first.partition), begins_at=first.offset
+                "no position yet with the seal of this bridge" if foreign else "no position yet",
+                to=self.address,
+                position=self._name(first.partition),
+                begins_at=first.offset,
             )
+        # One of an older version or another secret; no version leaves one where nothing was ever confirmed.
+        counts_unsealed = not found and first.offset > 0
         for message in found:
-            try:
-                position.add(message.text, self._ends[first.partition])
-            except ValueError as error:
-                # The transaction takes it out of the queue, as it does the own position.
-                _log.warning(
-                    "a message of the position queue is left out and removed: others write to that queue",
-                    to=self.address,
-                    position=message.name,
-                    text=message.text[:_SHOWN],
-                    why=str(error),
-                )
+            self._add(position, message, self._ends[first.partition])
+        for message in foreign:
+            if counts_unsealed:
+                self._add(position, message, self._ends[first.partition])
+            else:
+                self._leave_out(message, _UNSEALED)
+        # The transaction takes all of them out of the queue.
+        found += foreign
         return position
+
+    def _add(self, position: _Position, message: PositionMessage, end: int) -> None:
+        try:
+            position.add(message.text, end)
+        except ValueError as error:
+            self._leave_out(message, str(error))
+
+    def _leave_out(self, message: PositionMessage, why: str) -> None:
+        _log.warning(
+            "a message of the position queue is left out and removed: others write to that queue",
+            to=self.address,
+            position=message.name,
+            text=message.text[:_SHOWN],
+            why=why,
+        )
 
     def _begin(self, messages: Sequence[Outgoing]) -> _Transaction:
         transaction = self._opened({each.partition for each in messages if each.partition > _NO_PARTITION})
@@ -362,7 +398,7 @@ class PositionSink:
                 self._positions[outgoing.partition].pass_by(outgoing, is_refused=outcome.refusal is not None)
         transaction.is_moved = True
         for partition in transaction.partitions:
-            tokens = [each.token for each in self._found.pop(partition)]
+            tokens = [each.token for each in (*self._found.pop(partition), *self._foreign.pop(partition, ()))]
             text = self._positions[partition].write()
             self._sink.replace(self._awaited(transaction), tokens, self._name(partition), text)
 
@@ -395,6 +431,12 @@ class PositionSink:
         """Handles a position message; NotConnectedError if it is not the one that this connection has put there."""
         partition = int(message.name.rpartition("/")[2])
         position = self._positions.get(partition)
+        if (position is None or message.text != position.text) and not self._seals.holds(message.name, message.text):
+            # The bridge's own may still be held by another connection, so this one ends no wait for it.
+            self._foreign.setdefault(partition, []).append(message)
+            if position is not None:
+                self._leave_out(message, _UNSEALED)
+            return
         if position is None:
             self._deadlines[partition] = self._clock() + _OTHERS_SECONDS
         elif message.text != position.text:

@@ -61,10 +61,11 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         from engine.connectors.amqp_listener.sink import AmqpListenerSink
 
         if sink.position_queue is not None:
+            from engine.connectors.position_seals import position_keys
             from engine.connectors.position_sink import PositionSink, position_owner
 
             sending = TransactedAmqpSink(config, sink, worker, sink.position_queue)
-            return PositionSink(sending, position_owner(config, sink))
+            return PositionSink(sending, position_owner(config, sink), keys=lambda: position_keys(config))
         return (AmqpListenerSink if sink.listen else AmqpSink)(config, sink, worker)
 
     def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:

@@ -9,6 +9,7 @@ from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.jms_client.message import encoded
 from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts_at
 from engine.connectors.jms_client.providers import provider_of
+from engine.connectors.position_seals import position_keys
 from engine.connectors.position_sink import position_owner
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class JmsClientSink:
         self._open: set[int] = set()
         self._ends: dict[int, int] = {}
         """Greatest end known of each partition, kept over connections: no position lies behind it."""
+        self._seals_positions = False
 
     @property
     def address(self) -> str:
@@ -57,10 +59,15 @@ class JmsClientSink:
         if self._sink.position_queue is not None:
             given["position-queue"] = self._sink.position_queue
             given["position-owner"] = position_owner(self._config, self._sink)
+            keys = position_keys(self._config)
+            self._seals_positions = bool(keys)
+            given["position-keys"] = " ".join(key.hex() for key in keys)
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Hands all messages over, in as many batches as the provider's transactions need."""
+        if self.holds_partitions and not self._seals_positions and not self._open and position_keys(self._config):
+            raise NotConnectedError("the bridge has a secret now, so the client starts again to seal its positions")
         found = []
         for each in messages:
             self._ends[each.partition] = max(self._ends.get(each.partition, 0), each.end)

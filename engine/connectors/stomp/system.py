@@ -34,11 +34,12 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     def make_sink(self, config: Config, sink: StompSinkConfig, worker: int) -> Sink:
         """See `Connector`."""
         if sink.position_queue is not None:
+            from engine.connectors.position_seals import position_keys
             from engine.connectors.position_sink import PositionSink, position_owner
             from engine.connectors.stomp.transacted_sink import TransactedStompSink
 
             sending = TransactedStompSink(config, sink, worker, sink.position_queue)
-            return PositionSink(sending, position_owner(config, sink))
+            return PositionSink(sending, position_owner(config, sink), keys=lambda: position_keys(config))
         from engine.connectors.stomp.sink import StompSink
 
         return StompSink(config, sink, worker)

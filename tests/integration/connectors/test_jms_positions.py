@@ -29,7 +29,7 @@ def ends(tmp_path: Path, queue: str, artemis: EmbeddedArtemis) -> Iterator[Calla
     made: list[Ends] = []
 
     def make() -> Ends:
-        own = {"sink.out.position-queue": f"{queue}.positions"}
+        own = {"sink.out.position-queue": f"{queue}.positions", "bridge.secret": "s" * 40}
         made.append(ends_of(tmp_path, client(artemis.core_url), f"queue:{queue}", own))
         made[-1].sink.connect()
         return made[-1]
@@ -56,6 +56,7 @@ def give(queue: str) -> Callable[..., dict[int, str | None]]:
                     timestamp_ms=BEGUN_MS + offset + later_ms,
                     partition=partition,
                     offset=offset,
+                    end=10,
                 )
                 for offset in offsets
             ]
@@ -125,3 +126,22 @@ def test_a_message_that_is_from_no_topic_leaves_the_positions_alone(
     assert tool.send(f"queue/{queue}", Message(b"by hand")) == {0: None}
     give(working, [1])
     assert sorted(arrived(working, 3)) == ["0:0", "0:1", "by hand"]
+
+
+@pytest.mark.parametrize("seal", ["", " #" + "0" * 32])
+def test_a_forged_position_in_the_range_of_the_topic_loses_nothing(
+    ends: Callable[[], Ends], give: Callable[..., dict[int, str | None]], queue: str, seal: str
+) -> None:
+    forged = Message(
+        f"7 {BEGUN_MS + 1_000_000}{seal}".encode(), properties={"jmsbridge_position": Property("b1/out/0")}
+    )
+    first = ends()
+    assert first.send(f"queue/{queue}.positions", forged) == {0: None}
+    give(first, range(2))
+    assert first.send(f"queue/{queue}.positions", forged) == {0: None}
+    give(first, [2])
+    first.sink.close()
+    second = ends()
+    assert second.send(f"queue/{queue}.positions", forged) == {0: None}
+    give(second, range(1, 6))
+    assert sorted(arrived(second, 6)) == [f"0:{n}" for n in range(6)]

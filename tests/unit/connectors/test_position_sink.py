@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from engine.connectors.base import Exclusive, NotConnectedError, Outcome, Outgoing
+from engine.connectors.position_seals import PositionSeals
 from engine.connectors.position_sink import PositionMessage, PositionSink
 from engine.message import Message
 
@@ -364,3 +366,84 @@ def test_another_worker_needs_the_end_of_the_connection(
     sink, _ = connected()
     assert isinstance(sink, Exclusive)
     assert sink.holds_partitions
+
+
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+LATE_MS = BEGUN_MS + 1_000_000
+
+
+def sealing(broker: Broker, *keys: bytes) -> PositionSink:
+    sink = PositionSink(Connection(broker), "b/out", lambda: broker.now, lambda: keys)
+    sink.connect()
+    return sink
+
+
+FORGED = [
+    f"4 {LATE_MS}",
+    f"4 {LATE_MS} #",
+    f"4 {LATE_MS} #{'0' * 32}",
+    PositionSeals(lambda: (OTHER_KEY,)).sealed("b/out/0", f"4 {LATE_MS}"),
+]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("begins_at", [0, 2])
+def test_a_forged_position_in_the_range_of_the_topic_loses_nothing(broker: Broker, forged: str, begins_at: int) -> None:
+    if begins_at:
+        first = sealing(broker, KEY)
+        give(first, records(range(begins_at)))
+        first.close()
+    broker.positions.insert(0, ("b/out/0", forged))
+    second = sealing(broker, KEY)
+    give(second, [replace(each, end=6) for each in records(range(begins_at, 6))])
+    assert broker.sent == bodies(range(6))
+    second.close()
+    expected = PositionSeals(lambda: (KEY,)).sealed("b/out/0", f"5 {BEGUN_MS + 5}")
+    assert broker.positions == [("b/out/0", expected)]
+
+
+def test_a_forged_position_neither_ends_nor_outlasts_a_wait_for_the_own_one(broker: Broker) -> None:
+    first = sealing(broker, KEY)
+    give(first, records(range(2)))
+    broker.positions.append(("b/out/0", FORGED[0]))
+    second = sealing(broker, KEY)
+    second.send([replace(each, end=6) for each in records(range(2, 6))])
+    assert told(second, 4, steps=100) == {}
+    first.close()
+    assert len(told(second, 4)) == 4
+    assert broker.sent == bodies(range(6))
+
+
+def test_a_forged_position_does_not_end_a_connection_that_works(broker: Broker) -> None:
+    sink = sealing(broker, KEY)
+    give(sink, records([0]))
+    broker.positions.append(("b/out/0", FORGED[0]))
+    give(sink, records([1]))
+    give(sink, records([2]))
+    sink.close()
+    assert broker.sent == bodies(range(3))
+    assert len(broker.positions) == 1
+
+
+def test_a_position_of_an_older_version_counts_at_the_upgrade(broker: Broker) -> None:
+    broker.positions.append(("b/out/0", f"4 {BEGUN_MS + 4}"))
+    sink = sealing(broker, KEY)
+    give(sink, records(range(2, 7)))
+    assert broker.sent == bodies([5, 6])
+
+
+def test_a_position_sealed_with_the_former_secret_counts_where_both_are_known(broker: Broker) -> None:
+    first = sealing(broker, OTHER_KEY)
+    give(first, records(range(3)))
+    first.close()
+    second = sealing(broker, KEY, OTHER_KEY)
+    began = broker.now
+    give(second, records(range(1, 4)))
+    assert broker.sent == bodies(range(4))
+    assert broker.now - began < 5
+
+
+def test_the_seal_is_the_one_that_the_java_client_writes() -> None:
+    sealed = PositionSeals(lambda: (bytes(range(32)),)).sealed("b/out/0", "4 9 1")
+    expected = hmac.new(bytes(range(32)), b"b/out/0\n4 9 1", "sha256").hexdigest()[:32]
+    assert sealed == f"4 9 1 #{expected}"

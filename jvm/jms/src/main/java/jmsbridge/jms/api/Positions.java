@@ -8,7 +8,9 @@ import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -21,7 +23,8 @@ import jmsbridge.jms.RefusedException;
  *
  * <p>Each partition has one message there. A transaction that sends messages receives it and sends its successor, so that
  * position and messages change together or not at all. While a transaction is open or in doubt, no other connection gets the
- * position. The text of a position is the offset, the time of the newest record, and the offsets below that were refused.
+ * position. The text of a position is the offset, the time of the newest record, and the offsets below that were refused,
+ * with a seal behind it, since others may write to the queue.
  */
 final class Positions {
   private static final String PROPERTY = "jmsbridge_position";
@@ -33,6 +36,7 @@ final class Positions {
   private final Session session;
   private final Destination queue;
   private final String owner;
+  private final PositionSeals seals;
   private final MessageProducer producer;
   private final Map<Integer, MessageConsumer> consumers = new TreeMap<>();
   private final Map<Integer, Position> known = new TreeMap<>();
@@ -59,9 +63,9 @@ final class Positions {
     private String text = "";
 
     /** Takes over what a message says; returns false if it is no position before the end of the partition. */
-    boolean add(Message message, long end) throws JMSException {
-      String found = message instanceof TextMessage given ? given.getText() : null;
-      if (found == null || !POSITION.matcher(found).matches()) {
+    boolean add(String sealed, long end) {
+      String found = PositionSeals.text(sealed);
+      if (!POSITION.matcher(found).matches()) {
         return false;
       }
       long[] numbers;
@@ -92,18 +96,19 @@ final class Positions {
       }
     }
 
-    String write() {
-      text = offset + " " + time + refused.stream().map(each -> " " + each).collect(Collectors.joining());
+    String write(String name, PositionSeals seals) {
+      text = seals.sealed(name, offset + " " + time + refused.stream().map(each -> " " + each).collect(Collectors.joining()));
       hasChanged = false;
       return text;
     }
   }
 
   /** Positions of `owner` in a queue, by a session with transactions; fails where the provider or the user may not use it. */
-  Positions(Session session, Destination queue, String owner) throws JMSException, RefusedException {
+  Positions(Session session, Destination queue, String owner, PositionSeals seals) throws JMSException, RefusedException {
     this.session = session;
     this.queue = queue;
     this.owner = owner;
+    this.seals = seals;
     producer = session.createProducer(queue);
     try {
       // Of no partition: a consumer of one would receive its position ahead of its use.
@@ -123,22 +128,58 @@ final class Positions {
       return;
     }
     Position position = new Position();
-    MessageConsumer consumer = consumer(place.partition());
-    // The transaction of a connection that broke may hold it. The first record of a partition has no predecessor.
-    Message found = consumer.receive(place.offset() == 0 ? OTHERS_MILLISECONDS : HELD_MILLISECONDS);
-    if (found == null && place.offset() > 0) {
-      System.err.println("partition " + place.partition() + " has no position yet, and begins at " + place.offset());
+    List<String> sealed = new ArrayList<>();
+    List<String> unsealed = new ArrayList<>();
+    receive(place, sealed, unsealed);
+    List<String> counted = sealed;
+    if (sealed.isEmpty() && place.offset() > 0) {
+      System.err.println("partition " + place.partition() + " has no position yet"
+          + (unsealed.isEmpty() ? "" : " with the seal of this bridge") + ", and begins at " + place.offset());
+      // One of an older version or another secret; no version leaves one where nothing was ever confirmed.
+      counted = unsealed;
+    } else {
+      unsealed.forEach(each -> leaveOut(place.partition(), "has no seal of this bridge"));
     }
-    for (; found != null; found = consumer.receive(OTHERS_MILLISECONDS)) {
-      if (!position.add(found, place.end())) {
-        // The transaction takes it out of the queue, as it does the own position.
-        System.err.println("a message of the position queue for partition " + place.partition()
-            + " is left out and removed, since it is no position in the topic: others write to that queue");
+    for (String each : counted) {
+      if (!position.add(each, place.end())) {
+        leaveOut(place.partition(), "is no position in the topic");
       }
     }
     send(place.partition(), position);
     session.commit();
     known.put(place.partition(), position);
+  }
+
+  /** Receives the messages of a partition; the transaction takes all of them out of the queue, own ones or not. */
+  private void receive(Place place, List<String> sealed, List<String> unsealed) throws JMSException {
+    MessageConsumer consumer = consumer(place.partition());
+    // The transaction of a connection that broke may hold it. The first record of a partition has no predecessor.
+    long until = System.currentTimeMillis() + (place.offset() == 0 ? OTHERS_MILLISECONDS : HELD_MILLISECONDS);
+    for (long left = until - System.currentTimeMillis(); left > 0; left = until - System.currentTimeMillis()) {
+      Message found = consumer.receive(left);
+      if (found == null) {
+        return;
+      }
+      String text = text(found);
+      if (seals.hold(name(place.partition()), text)) {
+        sealed.add(text);
+        until = System.currentTimeMillis() + OTHERS_MILLISECONDS;
+      } else {
+        // The bridge's own may still be held by another connection, so this one ends no wait for it.
+        unsealed.add(text);
+      }
+    }
+  }
+
+  private static void leaveOut(int partition, String why) {
+    System.err.println("a message of the position queue for partition " + partition
+        + " is left out and removed, since it " + why + ": others write to that queue");
+  }
+
+  /** The text of a message; empty if it has none. */
+  private static String text(Message message) throws JMSException {
+    String found = message instanceof TextMessage given ? given.getText() : null;
+    return found == null ? "" : found;
   }
 
   /** Whether the broker has a message already; its partition has to be known. */
@@ -159,12 +200,24 @@ final class Positions {
     for (Map.Entry<Integer, Position> each : known.entrySet()) {
       Position position = each.getValue();
       if (position.hasChanged) {
-        Message found = consumer(each.getKey()).receive(HELD_MILLISECONDS);
-        if (!(found instanceof TextMessage before) || !before.getText().equals(position.text)) {
-          throw new IllegalStateException("another connection has moved the position of partition " + each.getKey());
-        }
+        take(each.getKey(), position);
         send(each.getKey(), position);
       }
+    }
+  }
+
+  /** Receives the position that this connection has put into the queue, and whatever others have put before it. */
+  private void take(int partition, Position position) throws JMSException {
+    long until = System.currentTimeMillis() + HELD_MILLISECONDS;
+    while (true) {
+      Message found = consumer(partition).receive(Math.max(1, until - System.currentTimeMillis()));
+      if (found != null && text(found).equals(position.text)) {
+        return;
+      }
+      if (found == null || seals.hold(name(partition), text(found)) || System.currentTimeMillis() > until) {
+        throw new IllegalStateException("another connection has moved the position of partition " + partition);
+      }
+      leaveOut(partition, "has no seal of this bridge");
     }
   }
 
@@ -183,7 +236,7 @@ final class Positions {
   }
 
   private void send(int partition, Position position) throws JMSException {
-    TextMessage message = session.createTextMessage(position.write());
+    TextMessage message = session.createTextMessage(position.write(name(partition), seals));
     message.setStringProperty(PROPERTY, name(partition));
     producer.send(message, DeliveryMode.PERSISTENT, Message.DEFAULT_PRIORITY, 0);
   }

@@ -93,7 +93,10 @@ final class Sender {
         queue == null
             ? null
             : new Positions(
-                transacted, client.destination(transacted, "queue:" + queue), client.settings.get("position-owner"));
+                transacted,
+                client.destination(transacted, "queue:" + queue),
+                client.settings.get("position-owner"),
+                new PositionSeals(client.settings.get("position-keys")));
   }
 
   void send(ByteBuffer content) throws JMSException, IOException, NamingException {
