@@ -9,6 +9,7 @@ import pytest
 
 from engine.connectors.base import Outgoing
 from engine.message import BodyType, Message
+from routes.properties import Property
 from tests.integration.connectors.jms_ends import Ends, ends_of
 from tests.integration.connectors.jms_harness import client
 
@@ -109,11 +110,11 @@ def test_a_message_that_was_refused_is_tried_again_when_it_comes_again(
 ) -> None:
     first = ends()
     give(first, [0])
-    assert "empty name" in str(give(first, [1], body=NAMELESS)[1])
+    assert "cannot be empty" in str(give(first, [1], body=NAMELESS)[1])
     assert give(first, [2]) == {2: None}
     first.sink.close()
     second = ends()
-    assert "empty name" in str(give(second, [1], body=NAMELESS)[1])
+    assert "cannot be empty" in str(give(second, [1], body=NAMELESS)[1])
     assert give(second, [1, 2, 3]) == {1: None, 2: None, 3: None}
     assert sorted(arrived(second, 4)) == ["0:0", "0:1", "0:2", "0:3"]
 
