@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from engine.embedded import free_ports
 from engine.jars import jars
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
 from tests.integration.topologies.slow_commits import KafkaBehindProxy, SlowCommits
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +47,15 @@ def seconds_for(bench: TopologyBench, count: int) -> float:
     own = {"bootstrap.servers": bench.bootstrap, "group.id": "test", "log_level": 0}
     consumer = Consumer({**own, "isolation.level": "read_committed"})
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    for place in places:
-        _, place.offset = consumer.get_watermark_offsets(place, timeout=10)
+
+    def is_known(place: TopicPartition) -> bool:
+        try:
+            _, place.offset = consumer.get_watermark_offsets(place, timeout=10)
+        except KafkaException:  # The partition of a new topic has no leader for a moment.
+            return False
+        return True
+
+    until(lambda: all(map(is_known, places)))
     consumer.assign(places)
     began, found = time.monotonic(), 0
     bench.send_clicks(count)
@@ -62,10 +70,9 @@ def test_a_commit_takes_what_came_during_the_one_before(slow: TopologyBench, com
     process = slow.start("copied", "--mode", "realtime", "--interval", "60m")
     seconds_for(slow, RECORDS)
     commits.seconds, before = 0.5, commits.commits
-    seconds = seconds_for(slow, RECORDS)
-    # One record a transaction, in each of two shares, would take an hour and a half.
-    assert seconds < 30
-    assert commits.commits - before < 60
+    seconds_for(slow, RECORDS)
+    # One record a transaction would be as many commits as records.
+    assert commits.commits - before < RECORDS / 100
     slow.stop(process)
 
 
