@@ -94,7 +94,7 @@ class _Partition:
 
 
 def _settles(reason: int, is_sure: bool | None) -> bool:
-    """Whether an entry of the audit settles a letter with the number of a reason; None for no entry."""
+    """True if an audit entry settles a letter with the number of a reason; `is_sure` is None without an entry."""
     return bool(is_sure) or (is_sure is not None and not reason & _SEALED)
 
 
