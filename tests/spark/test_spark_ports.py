@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,9 @@ def test_python_listens_on_one_port_which_wants_a_token(spark: SparkSession) -> 
     server = context._accumulatorServer
     assert server.server_address[0] == "127.0.0.1"
     assert listening(os.getpid()) == {server.server_address[1]}
-    with socket.create_connection(server.server_address, 10) as stranger:
+    with socket.create_connection(server.server_address, 3) as stranger, suppress(TimeoutError):
         stranger.sendall(b"\0" * 1000)
+        # No byte comes: the server hangs up, or is busy with the JVM's connection, which it serves alone.
         assert stranger.recv(100) == b""
 
 

@@ -287,7 +287,12 @@ class Bench(Generic[R]):
         return Counter(int(record.value or b"-1") for record in self.records(*topics).values())
 
     def wait_numbers(self, count: int, seconds: float = 60) -> Counter[int]:
-        wait_for(lambda: self.numbers().total() >= count, seconds)
+        try:
+            wait_for(lambda: self.numbers().total() >= count, seconds)
+        except AssertionError:
+            ends = [(router.state, router.error) for router in self.routers]
+            msg = f"{self.numbers().total()} of {count} records after {seconds} s; routers: {ends}"
+            raise AssertionError(msg) from None
         return self.numbers()
 
     def close(self) -> None:
