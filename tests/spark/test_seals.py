@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,7 +58,9 @@ def seal(spark: SparkSession, position: str, topic: str, key: bytes = OWN, run: 
 
 
 def sealed(spark: SparkSession, position: str, topic: str = "t", key: bytes = OWN) -> Headers:
-    return [(ORIGIN, b"me"), (POSITION, position.encode()), (SEAL, seal(spark, position, topic, key))]
+    """The headers of a record, whose seal is for another position where the router would write none such."""
+    own = position if re.fullmatch(r"[^:]*:[^:]*:(0|[1-9][0-9]{0,18})", position) else "j:0:20"
+    return [(ORIGIN, b"me"), (POSITION, position.encode()), (SEAL, seal(spark, own, topic, key))]
 
 
 def found_in(spark: SparkSession, records: list[Headers], topic: str = "t") -> Published:
@@ -113,6 +116,8 @@ HOSTILE: dict[str, Any] = {
     "no numbers": lambda s: sealed(s, "j:x:y"),
     "a part more": lambda s: sealed(s, "j:0:20:1"),
     "a part less": lambda s: sealed(s, "j:0"),
+    "a number with zeros in front": lambda s: sealed(s, "j:0:020"),
+    "another partition": lambda s: [(ORIGIN, b"me"), (POSITION, b"j:1:20"), *sealed(s, "j:0:20")[2:]],
     "negative": lambda s: sealed(s, "j:0:-1", key=OTHER),
     "bytes that are no text": lambda s: [(ORIGIN, b"me"), (POSITION, b"j:0:\xff"), (SEAL, b"\xff" * 19)],
 }

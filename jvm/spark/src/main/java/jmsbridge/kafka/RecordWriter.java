@@ -78,7 +78,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private transient Target target;
   private transient byte[] place;
 
-  /** A topic that was written to: its name as Spark and as Kafka have it, and its mark in seals. */
+  /** A topic that was written to: its name as Spark and as Kafka have it, and its records' mark in seals. */
   private record Target(UTF8String bytes, String name, long mark) {}
 
   RecordWriter(Map<String, String> settings, String origin, String messageHeader, Seal seal) {
@@ -119,7 +119,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if (producer == null) {
       producer = Producers.get(settings);
     }
-    String name = topic(row);
+    String name = topic(row, read);
     ProducerRecord<byte[], byte[]> record =
         new ProducerRecord<>(name, null, null, key, value, headers(row, kept, read));
     try {
@@ -184,11 +184,10 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if ((kept & KEEPS_ORIGIN) == 0) {
       sealLast(headers);
     } else {
-      byte[] position = position(read);
       headers.add(originHeader);
-      headers.add(new RecordHeader(POSITION_HEADER, position));
+      headers.add(new RecordHeader(POSITION_HEADER, position(read)));
       if (press != null) {
-        headers.add(press.header(position));
+        headers.add(press.header(read.record().offset()));
       }
     }
     if (!row.isNullAt(TRAIL)) {
@@ -203,28 +202,34 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     for (int at = headers.size() - 1; press != null && at >= 0; at--) {
       Header header = headers.get(at);
       if (header.key().equals(POSITION_HEADER)) {
-        headers.add(at + 1, press.header(header.value()));
+        headers.add(at + 1, new RecordHeader(Seal.HEADER, seal.value(header.value(), bytes(target.name()))));
         return;
       }
     }
   }
 
-  /** The position of a record; topic and partition, with which it begins, are the same for all records of a task. */
+  /** The position of a record. */
   private byte[] position(RecordRow read) {
-    if (place == null) {
-      place = bytes(read.record().topic() + ":" + read.record().partition() + ":");
-    }
+    byte[] before = place(read);
     int digits = 1;
     for (long left = read.record().offset(); left > 9; left /= 10) {
       digits++;
     }
-    byte[] position = Arrays.copyOf(place, place.length + digits);
+    byte[] position = Arrays.copyOf(before, before.length + digits);
     long left = read.record().offset();
-    for (int at = position.length - 1; at >= place.length; at--) {
+    for (int at = position.length - 1; at >= before.length; at--) {
       position[at] = (byte) ('0' + left % 10);
       left /= 10;
     }
     return position;
+  }
+
+  /** What positions begin with, topic and partition: the same for all records of a task. */
+  private byte[] place(RecordRow read) {
+    if (place == null) {
+      place = bytes(read.record().topic() + ":" + read.record().partition() + ":");
+    }
+    return place;
   }
 
   private static void add(List<Header> headers, ArrayData from) {
@@ -235,12 +240,13 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   }
 
   /** The topic's name; none is decoded again. */
-  private String topic(InternalRow row) {
+  private String topic(InternalRow row, RecordRow read) {
     UTF8String bytes = row.getUTF8String(TOPIC);
     if (target == null || !bytes.equals(target.bytes())) {
       target = targets.get(bytes);
       if (target == null) {
-        target = new Target(bytes.clone(), bytes.toString(), press == null ? 0 : seal.mark(bytes.getBytes()));
+        long mark = press == null || read == null ? 0 : seal.mark(bytes.getBytes(), place(read));
+        target = new Target(bytes.clone(), bytes.toString(), mark);
         targets.put(target.bytes(), target);
       }
       if (press != null) {

@@ -30,6 +30,8 @@ public final class Seal implements Serializable {
   /** Six bits each. */
   private static final int DIGEST_CHARACTERS = 11;
   private static final int BITS = 6;
+  /** Of a positive long. */
+  private static final int MOST_DIGITS = 19;
   private static final byte[] DIGITS =
       bytes("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
 
@@ -48,26 +50,22 @@ public final class Seal implements Serializable {
 
   /** Maker of the headers of one thread, which reuses its memory. */
   final class Press {
-    private byte[] text = new byte[Long.BYTES];
+    private final byte[] text = new byte[2 * Long.BYTES];
 
-    /** Prepares for records that are sent to the topic with a mark. */
+    /** Prepares for records with a mark. */
     void turn(long mark) {
       LONG.set(text, 0, mark);
     }
 
-    /** The header for a record of the topic that was made from the journal record at a position. */
-    Header header(byte[] position) {
-      return new RecordHeader(HEADER, value(position));
+    /** The header for the record that was made from the journal record at an offset. */
+    Header header(long offset) {
+      return new RecordHeader(HEADER, value(offset));
     }
 
-    private byte[] value(byte[] position) {
-      int length = Long.BYTES + position.length;
-      if (text.length < length) {
-        text = Arrays.copyOf(text, length);
-      }
-      System.arraycopy(position, 0, text, Long.BYTES, position.length);
+    private byte[] value(long offset) {
+      LONG.set(text, Long.BYTES, offset);
       byte[] value = Arrays.copyOf(run, RUN_CHARACTERS + DIGEST_CHARACTERS);
-      long left = hash.of(text, length);
+      long left = hash.of(text, text.length);
       for (int at = RUN_CHARACTERS; at < value.length; at++) {
         value[at] = DIGITS[(int) left & (1 << BITS) - 1];
         left >>>= BITS;
@@ -76,11 +74,24 @@ public final class Seal implements Serializable {
     }
   }
 
-  /** The value of a single header; {@link Press} makes many. */
+  /**
+   * The value of a single header; {@link Press} makes many.
+   *
+   * @param position {@code TOPIC:PARTITION:OFFSET} in the journal
+   * @throws IllegalArgumentException the offset is not written as the router writes it
+   */
   public byte[] value(byte[] position, byte[] topic) {
+    int at = offsetAt(position);
+    if (at < 0) {
+      throw new IllegalArgumentException("a position ends with its offset");
+    }
+    long offset = 0;
+    for (int digit = at; digit < position.length; digit++) {
+      offset = 10 * offset + position[digit] - '0';
+    }
     Press press = new Press();
-    press.turn(mark(topic));
-    return press.value(position);
+    press.turn(mark(topic, Arrays.copyOf(position, at)));
+    return press.value(offset);
   }
 
   /** True where a seal is valid, by a key: columns with the seal and the position (binary, may be null) and the topic. */
@@ -88,15 +99,33 @@ public final class Seal implements Serializable {
     SipHash hash = new SipHash(key);
     UDF3<byte[], byte[], String, Boolean> check = (given, at, name) -> given != null && at != null
         && given.length == RUN_CHARACTERS + DIGEST_CHARACTERS
+        && offsetAt(at) > 0
         && Arrays.equals(given, new Seal(hash, Arrays.copyOf(given, RUN_CHARACTERS)).value(at, bytes(name)));
     return functions.udf(check, DataTypes.BooleanType).apply(seal, position, topic);
   }
 
-  /** Digest of run and topic, by which those of the topic's records begin: so a topic's name is digested once. */
-  long mark(byte[] topic) {
-    byte[] text = Arrays.copyOf(run, RUN_CHARACTERS + topic.length);
+  /**
+   * Digest of what many records have in common: the run, the topic that they are sent to, and the part of the journal
+   * position before the offset.
+   */
+  long mark(byte[] topic, byte[] place) {
+    byte[] text = Arrays.copyOf(run, RUN_CHARACTERS + topic.length + 1 + place.length);
     System.arraycopy(topic, 0, text, RUN_CHARACTERS, topic.length);
+    // A topic's name has no colon.
+    text[RUN_CHARACTERS + topic.length] = ':';
+    System.arraycopy(place, 0, text, RUN_CHARACTERS + topic.length + 1, place.length);
     return hash.of(text, text.length);
+  }
+
+  /** Index of a position's offset; -1 if its digits are not those that the router writes. */
+  private static int offsetAt(byte[] position) {
+    int at = position.length;
+    while (at > 0 && position[at - 1] >= '0' && position[at - 1] <= '9') {
+      at--;
+    }
+    int digits = position.length - at;
+    boolean isNumber = digits == 1 || digits > 1 && digits <= MOST_DIGITS && position[at] != '0';
+    return isNumber && at > 0 && position[at - 1] == ':' ? at : -1;
   }
 
   private static byte[] bytes(String text) {
