@@ -14,6 +14,7 @@ from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.brokers.application import Application
 from tests.brokers.broker import Broker, Protocol
+from tests.brokers.connections import Connections
 from tests.brokers.packages import CACHE
 from tests.brokers.registry import BROKERS
 from tests.integration.connectors.jms_ends import Ends, ends_of
@@ -22,6 +23,8 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from engine.connectors.base import Delivery
 
 pytestmark = pytest.mark.brokers
 
@@ -165,6 +168,40 @@ def test_fields_and_typed_properties_come_as_they_were_sent(make: Callable[..., 
     assert abs(int(found.headers["JMSTimestamp"]) - now) < 60_000
     assert found.headers["JMSDestination"] == f"queue:{queue}"
     assert found.headers["JMSMessageID"].startswith("ID:")
+
+
+@pytest.mark.parametrize("client", ["rabbitmq"], indirect=True)
+def test_messages_of_other_clients_are_set_aside_and_stop_nothing(
+    make: Callable[..., Ends], queue: str, broker: Broker
+) -> None:
+    """RabbitMQ's client throws at each message that it has not written itself."""
+    both, others = make(), Connections(broker, Protocol.STOMP)
+    try:
+        both.sink.connect()
+        both.send(f"queue/{queue}", Message(b"own 1"))
+        others.send(f"queue/{queue}", Message(b"of STOMP"), Message(b"\x00\x01", BodyType.BYTES))
+        both.send(f"queue/{queue}", Message(b"own 2"))
+        others.send(f"queue/{queue}", Message(b"last"))
+        both.source.connect()
+        found = taken(both, 5)
+    finally:
+        others.close()
+    assert sorted(each.message.body for each in found if each.fault is None) == [b"own 1", b"own 2"]
+    faulty = [each for each in found if each.fault is not None]
+    assert sorted(each.message.body for each in faulty) == [b"\x00\x01", b"last", b"of STOMP"]
+    assert {each.message.headers["JMSDestination"] for each in found} == {f"queue:{queue}"}
+    until(lambda: broker.waiting(queue) == 0, 30)
+
+
+def taken(both: Ends, count: int, seconds: float = 60) -> list[Delivery]:
+    """Deliveries, readable or not, each acknowledged as it comes; one that comes again counts as another."""
+    found: list[Delivery] = []
+    deadline = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        if (delivery := both.source.receive(0.5)) is not None:
+            found.append(delivery)
+            both.source.acknowledge([delivery.token])
+    return found
 
 
 def test_what_was_not_acknowledged_comes_again(make: Callable[..., Ends], queue: str, broker: Broker) -> None:

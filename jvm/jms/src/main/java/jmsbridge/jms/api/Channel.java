@@ -78,12 +78,17 @@ final class Channel implements Runnable {
       throws JMSException, RefusedException {
     String selector = settings.get("selector");
     String subscription = settings.get("subscription");
-    if (subscription == null || !(destination instanceof Topic topic) || address.startsWith("queue:")) {
-      return session.createConsumer(destination, selector);
-    }
+    Topic topic = subscription != null && destination instanceof Topic found && !address.startsWith("queue:") ? found : null;
     String name = subscription + "." + address.substring(address.indexOf(':') + 1);
-    if (!settings.is("shared")) {
-      return session.createDurableSubscriber(topic, name, selector, false);
+    if (topic == null || !settings.is("shared")) {
+      try {
+        return topic == null
+            ? session.createConsumer(destination, selector)
+            : session.createDurableSubscriber(topic, name, selector, false);
+      } catch (UnsupportedOperationException error) {
+        // RabbitMQ's says no more.
+        throw selector == null ? error : new RefusedException("the client has no selectors: select by routes in its place");
+      }
     }
     try {
       return session.createSharedDurableConsumer(topic, name, selector);
