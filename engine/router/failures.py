@@ -98,8 +98,9 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
         made.append(_key_valid(settings))
     if settings.templates:
         made.append(_destination(settings))
-    if any(limit < settings.max_message_bytes + FRAMING_BYTES for limit in settings.limits.values()):
-        made.append(_size(settings))
+    most = settings.max_message_bytes + FRAMING_BYTES
+    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most}:
+        made.append(_size(settings, limits))
     if refusals:
         made.append(_not_published(settings, refusals))
     return tuple(made)
@@ -185,21 +186,30 @@ def key_check(functions: JvmFunctions, pattern: str, kind: Column, key: Column) 
     return functions.call(f"key-check:{check}", kind, key)
 
 
-def _size(settings: RouteSettings) -> FailureCheck:
-    limits = settings.limits
-    allowed = ByBranch(ROUTES, {name: str(limit) for name, limit in limits.items()})
+def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
+    """The check of sizes; `limits` has the topics that do not take everything that can be in the journal."""
+    constant = ByBranch(
+        ROUTES, {name: str(limits[topic]) for name, topic in settings.constant_topics.values.items() if topic in limits}
+    )
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
+    def allowed(row: Row) -> Column:
+        found = constant(row)
+        for template in settings.topic_templates:
+            texts = {topic: str(limits[topic]) for topic in template.topics if topic in limits}
+            found = F.when(row.branch(ROUTES) == template.route, _looked_up(texts, template.fill(row))).otherwise(found)
+        return found
+
     def fails(row: Row) -> Column:
-        limit = cast(allowed(row), INT)
-        return F.coalesce(measure(row) + FRAMING_BYTES > limit, F.lit(False))
+        return F.coalesce(measure(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
 
     def says(row: Row) -> Column:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
     def stops(route: Route) -> str:
-        return f"the record is larger than its topic takes ({limits.get(route.name)} bytes)"
+        limit = limits.get(route.target.topic or "")
+        return "the record is larger than its topic takes" + ("" if limit is None else f" ({limit} bytes)")
 
     return FailureCheck("too-large", "publish", fails, says, stops)
 

@@ -104,7 +104,7 @@ class RouteSettings:
     letter_limit: int | None
     """`max.message.bytes` of the dead-letter topic, if known."""
     limits: Mapping[str, int]
-    """The smallest `max.message.bytes` among a route's topics, by route, if known."""
+    """`max.message.bytes` of topics that messages are published to, as far as it is known."""
     names: ByBranch
     targets: ByBranch
     """Destinations as the configuration spells them."""
@@ -128,7 +128,7 @@ class RouteSettings:
     @staticmethod
     def of(config: Config, limits: Mapping[str, int]) -> RouteSettings:
         """Computes the settings of a configuration; `limits` is `max.message.bytes` by topic, as far as it is known."""
-        known = {r.name: [limits[topic] for topic in r.target.topics if topic in limits] for r in config.routes}
+        topics = {topic for route in config.routes for topic in route.target.topics}
         systems = {sink.name: sink.type for sink in config.sinks}
 
         def constant(value: Callable[[Route], str | None]) -> ByBranch:
@@ -142,7 +142,7 @@ class RouteSettings:
             config.routing.key_pattern,
             config.journal.max_message_bytes,
             limits.get(config.letter_topic),
-            {name: min(found) for name, found in known.items() if found},
+            {topic: limit for topic, limit in limits.items() if topic in topics},
             names=constant(lambda route: route.name),
             targets=constant(lambda route: str(route.target)),
             constant_topics=constant(lambda route: route.target.topic),
@@ -169,8 +169,13 @@ class RouteSettings:
     @property
     def topics(self) -> RowFunction:
         """The Kafka topic that each message is published to: a constant of each route, or a function of the row."""
-        chosen = [template for template in self.templates if not template.sink]
+        chosen = self.topic_templates
         return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
+
+    @property
+    def topic_templates(self) -> list[AddressTemplate]:
+        """The templates of Kafka topics."""
+        return [template for template in self.templates if not template.sink]
 
     def address(self, row: Row) -> Column:
         """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""

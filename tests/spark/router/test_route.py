@@ -299,6 +299,15 @@ def test_small_limits_and_large_headers_are_measured_too(router: Router) -> None
     assert [result.outcome for result in results] == ["routed", "dead-letter.too-large", "dead-letter.too-large"]
 
 
+def test_each_topic_of_a_template_has_its_own_limit(router: Router) -> None:
+    text = "routes.a.in.include=TRUE\nroutes.a.out.topic=${msg.header.where}\nrouting.on-soft-failure=dead-letter\n"
+    sent = [message("x" * size, where=topic) for topic in ("chosen.emea", "x") for size in (10, 20_000)]
+    results = router(text, sent, limits={"chosen.emea": 1_048_588, "x": 16_384})
+    assert [result.outcome for result in results] == ["routed", "routed", "routed", "dead-letter.too-large"]
+    results = router(text, sent[:2], limits={"chosen.emea": 1_048_588, "x": 1_000})
+    assert [result.outcome for result in results] == ["routed", "routed"]
+
+
 def test_a_dead_letter_that_its_topic_cannot_hold_is_cut_and_says_so(router: Router) -> None:
     text = ORDERS + "routing.on-soft-failure=dead-letter\n"
     body = b"x" * 3_000_000

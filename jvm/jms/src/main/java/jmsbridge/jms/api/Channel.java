@@ -87,7 +87,10 @@ final class Channel implements Runnable {
             : session.createDurableSubscriber(topic, name, selector, false);
       } catch (UnsupportedOperationException error) {
         // RabbitMQ's says no more.
-        throw selector == null ? error : new RefusedException("the client has no selectors: select by routes in its place");
+        if (selector == null) {
+          throw error;
+        }
+        throw new RefusedException("the client has no selectors: select by routes in its place");
       }
     }
     try {
