@@ -27,9 +27,9 @@ from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, 
 from engine.jars import jars
 from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
+from engine.supervision.revision import given
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
-from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 from routes.spark_master import is_cluster
 
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from engine.embedded.server import EmbeddedServer
     from engine.spark.launch import Launch
     from engine.streams.topology import Topology
+    from engine.topologies.code import TopologyCode
     from engine.topologies.run import TopologyFigures
     from engine.topologies.state_reader import StateReader
+    from routes.config.snapshot import Snapshot
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -93,13 +95,16 @@ class GivenRevisions:
     def __init__(self) -> None:
         self._changed = Condition()
         self._newest: tuple[int, Snapshot] | None = None
+        self.codes: Mapping[str, TopologyCode] = {}
+        """The code of each topology of the newest configuration."""
         self._taken = 0
         self._closed = False
 
-    def put(self, number: int, snapshot: Snapshot) -> None:
+    def put(self, number: int, snapshot: Snapshot, codes: Mapping[str, TopologyCode]) -> None:
         """Sets the newest configuration."""
         with self._changed:
             self._newest = number, snapshot
+            self.codes = codes
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -367,7 +372,8 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     def degraded(what: str) -> None:
         status.state(State.DEGRADED, what)
 
-    run_topology(config, settings, messages.stop, report, begin, degraded)
+    code = messages.given.codes.get(name)
+    run_topology(config, settings, messages.stop, report, begin, degraded, code)
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:
@@ -434,7 +440,7 @@ def _listen(fd: int, messages: ControlMessages) -> None:
                 elif line.startswith(UNTIL):
                     messages.lease.extend(float(line.removeprefix(UNTIL)))
                 elif line.startswith(REVISION) and file is not None:
-                    messages.given.put(int(line.removeprefix(REVISION)), Snapshot.of(_content(file)))
+                    messages.given.put(int(line.removeprefix(REVISION)), *given(_content(file)))
         _stop(messages)
 
     Thread(target=obey, name="supervisor", daemon=True).start()

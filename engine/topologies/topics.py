@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageError
 from engine.streams.nodes import SinkNode
-from engine.topologies.definition import read
+from engine.streams.topology import TopologyError
+from engine.topologies.definition import needs_spark, read
 from engine.topologies.graph import read_graph
 
 if TYPE_CHECKING:
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from routes.sections import TopologyConfig
 
 __all__ = ["TopologyTopics", "topics_of"]
-
-_NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
-"""Parts of the message of a function that makes Columns before Spark runs."""
-
 
 _SINK = "sink"
 """Operator of a sink in a kept graph, see `engine.streams.describe.records`."""
@@ -37,13 +33,13 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
     """The topics of a topology; None if its function makes Columns and it has not run on this machine yet.
 
     Raises:
-        UsageError: the function cannot be found, or fails.
-        TopologyError: the topology has faults.
+        UsageError: the function cannot be found.
+        TopologyError: the function fails, or the topology has faults.
     """
     try:
         return _constant(read(topology.build))
-    except UsageError as error:
-        if not any(sign in str(error) for sign in _NEEDS_SPARK):
+    except TopologyError as error:
+        if not needs_spark(error):
             raise
     graph = read_graph(config, topology.name)
     if graph is None:
