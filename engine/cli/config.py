@@ -158,7 +158,7 @@ def validate(
 
     Topologies are imported from the working directory, built, and planned by Spark, which this command starts for them.
 
-    The exit code is 0 if the bridge would start with each of them (warnings are shown), else 2; with --connect that of
+    The exit code is 0 if a bridge with all its topologies would start with each of them (warnings are shown), else 2; with
     the first failure, as of `jms-bridge doctor`.
     """
     from routes.config import lint

@@ -23,10 +23,10 @@ __all__ = ["check_definitions", "check_topologies"]
 
 def check_definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
     """Checks that each topology can be built and planned, in a process of its own that starts Spark."""
-    for each in check_planned(config, snapshot) if config.topologies else ():
-        name = f"topology {each.name}"
+    for each in check_planned(config, snapshot):
+        name = f"topologies.{each.name}.build"
         if not each.fault and not each.unplanned:
-            yield ok(name, "its definition can be built and planned")
+            yield ok(name, "the topology can be built and planned")
             continue
         fault = fault_of(each, config.path)
         if each.fault:

@@ -27,6 +27,10 @@ def main() -> int:
         say("prepares")
         if behaviour == "reloadable":
             take("starting", orders.given.first(), status)
+        if behaviour == "topology" and (found := orders.given.first()) is not None:
+            number, snapshot = found
+            status.works_by(number)
+            say("starts" if snapshot.load().topologies else "is lost")
         orders.go.wait()
         say("works")
         BEHAVIOURS[behaviour](status, orders)
@@ -84,6 +88,16 @@ def reloadable(status: Reporter, orders: ControlMessages) -> None:
             take("ready", found, status)
 
 
+def topology(status: Reporter, orders: ControlMessages) -> None:
+    """Does what its code says, which is its detail, with its process."""
+    (code,) = orders.given.codes.values()
+    text = code.modules[0].source.decode().strip()
+    if "refuses" in text:
+        raise SetupError("the state does not fit")
+    status.state("ready", f"{os.getpid()} {text}")
+    orders.stop.wait()
+
+
 def take(state: str, found: tuple[int, Snapshot] | None, status: Reporter) -> None:
     assert found is not None
     number, snapshot = found
@@ -105,6 +119,7 @@ def deaf(status: Reporter, _orders: ControlMessages) -> None:
 BEHAVIOURS = {
     "steady": steady,
     "reloadable": reloadable,
+    "topology": topology,
     "without-its-broker": without_its_broker,
     "refuses": refuses,
     "fails-later": fails_later,
