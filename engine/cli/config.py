@@ -158,8 +158,8 @@ def validate(
 
     Topologies are imported from the working directory, built, and planned by Spark, which this command starts for them.
 
-    The exit code is 0 if a bridge with all its topologies would start with each of them (warnings are shown), else 2; with
-    the first failure, as of `jms-bridge doctor`.
+    The exit code is 0 if a bridge and its topologies would start with each of them (warnings are shown), else 2; with
+    --connect that of the first failure, as of `jms-bridge doctor`.
     """
     from routes.config import lint
 

@@ -120,18 +120,16 @@ def _checked(
 ) -> Iterator[CheckedTopology]:
     """Checks topologies; those without a fault are planned together, for which Spark starts once."""
     from engine.streams.served_modules import serve
-    from engine.streams.topology import TopologyError
-    from engine.topologies.definition import needs_spark, read
+    from engine.topologies.definition import read_without_spark
 
     left = []
     for each in wanted:
         serve(codes[each.name].modules)
         try:
-            read(each.build)
+            read_without_spark(each.build)
         except BridgeError as error:
-            if not (isinstance(error, TopologyError) and needs_spark(error)):
-                yield CheckedTopology(each.name, fault=_line(error))
-                continue
+            yield CheckedTopology(each.name, fault=_line(error))
+            continue
         if task == _LOAD:
             yield CheckedTopology(each.name)
         else:

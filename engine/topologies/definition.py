@@ -15,7 +15,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["find", "needs_spark", "read"]
+__all__ = ["find", "read", "read_without_spark"]
 
 _NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
 """Parts of the message of a function that makes Columns before Spark runs."""
@@ -72,9 +72,17 @@ def read(name: str) -> Topology:
     return topology
 
 
-def needs_spark(error: TopologyError) -> bool:
-    """True if `read` has raised the error since the function makes Columns, and no Spark session is running."""
-    return any(sign in str(error) for sign in _NEEDS_SPARK)
+def read_without_spark(name: str) -> Topology | None:
+    """The topology as `read` returns it, without a Spark session; None if its function makes Columns, which need one.
+
+    Raises as `read`.
+    """
+    try:
+        return read(name)
+    except TopologyError as error:
+        if any(sign in str(error) for sign in _NEEDS_SPARK):
+            return None
+        raise
 
 
 def _where(error: BaseException) -> str:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.streams.nodes import SinkNode
-from engine.streams.topology import TopologyError
-from engine.topologies.definition import needs_spark, read
+from engine.topologies.definition import read_without_spark
 from engine.topologies.graph import read_graph
 
 if TYPE_CHECKING:
@@ -36,11 +35,8 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
         UsageError: the function cannot be found.
         TopologyError: the function fails, or the topology has faults.
     """
-    try:
-        return _constant(read(topology.build))
-    except TopologyError as error:
-        if not needs_spark(error):
-            raise
+    if (built := read_without_spark(topology.build)) is not None:
+        return _constant(built)
     graph = read_graph(config, topology.name)
     if graph is None:
         return None

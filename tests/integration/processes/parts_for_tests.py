@@ -81,10 +81,14 @@ def crashes_early(_status: Reporter, _orders: ControlMessages) -> None:
 
 
 def reloadable(status: Reporter, orders: ControlMessages) -> None:
-    """Takes newer configurations as the router does; its detail is its process and what it works by."""
+    """Takes newer configurations as the router does, unless there is a file `hold` beside FILE.
+
+    Its detail is its process and what it works by.
+    """
     status.state("ready", status.current.detail)
+    hold = Path(sys.argv[2]).with_name("hold")
     while not orders.stop.wait(0.02):
-        if (found := orders.given.newer()) is not None:
+        if not hold.exists() and (found := orders.given.newer()) is not None:
             take("ready", found, status)
 
 
