@@ -112,9 +112,8 @@ def _code(config: Config, answer: Answer) -> Iterator[Finding]:
     for each in config.topologies:
         code, in_force = read_code(each.build, Path.cwd()), answer.topologies.get(each.name)
         if code.modules and in_force is not None and in_force != code.hash:
-            what = (
-                f"its source files on disk are not those in force: {listed([m.file for m in code.modules if m.file])}"
-            )
+            files = listed([module.file for module in code.modules if module.file])
+            what = f"its source files on disk ({files}) are not those in force"
             yield warning(f"topology {each.name}", what, "`jms-bridge reload` takes them, or says why it does not")
 
 
