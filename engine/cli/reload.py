@@ -85,8 +85,10 @@ def _tell(report: dict[str, Any], json_output: bool) -> None:
     if json_output:
         typer.echo(json_text(report))
     if not told.get("success"):
-        files = "".join(f"; on disk and not in force: {file}" for file in told.get("not_in_force", ()))
-        raise RefusedReloadError(f"the previous configuration stays in force: {told.get('why', 'see the log')}{files}")
+        files = ", ".join(told.get("not_in_force", ()))
+        left_out = f"; on disk and not in force: {files}" if files else ""
+        why = told.get("why", "see the log")
+        raise RefusedReloadError(f"the previous configuration stays in force: {why}{left_out}")
     changed = ", ".join(told.get("changed", ())) or "nothing"
     if not json_output:
         typer.echo(printable(f"in force: {report['hash']}; changed: {changed}"))

@@ -158,7 +158,12 @@ class Reload:
             return False
         failed, proven = self._current.snapshot.hash, self._proven
         self._left_out = proven.changed_files(self._current)
-        _log.error("the configuration is revoked, the previous one comes back", component=part, why=str(error))
+        _log.error(
+            "the configuration is revoked, the previous one comes back",
+            component=part,
+            why=str(error),
+            **self._not_in_force(),
+        )
         self._numbers += 1
         back = replace(proven, number=self._numbers)
         others = self._touched - {ROUTER}
@@ -190,8 +195,10 @@ class Reload:
         for line in lines:
             _log.error("configuration refused", why=line)
         self._left_out = files
+        remedy = "correct it, then `jms-bridge reload`"
+        digest = self._current.snapshot.hash
         _log.error(
-            "the previous configuration stays in force", config_hash=self._current.snapshot.hash, **self._not_in_force()
+            "the previous configuration stays in force", config_hash=digest, remedy=remedy, **self._not_in_force()
         )
         self._note(success=False, why="; ".join(lines))
 
