@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
+from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError, UsageError
 from engine.jars import jars
 from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
@@ -330,6 +330,7 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
     from engine.streams.describe import records
+    from engine.streams.topology import TopologyError
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.graph import write_graph
@@ -373,7 +374,11 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
         status.state(State.DEGRADED, what)
 
     code = messages.given.codes.get(name)
-    run_topology(config, settings, messages.stop, report, begin, degraded, code)
+    try:
+        run_topology(config, settings, messages.stop, report, begin, degraded, code)
+    except (TopologyError, UsageError) as error:
+        # Without a reload the part is started again with the same files.
+        raise TopologyError([f"{error}; correct it, then `jms-bridge reload`"]) from error
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:

@@ -35,6 +35,7 @@ __all__ = ["CheckedTopology", "check_loaded", "check_planned", "fault_of"]
 
 _LOAD_SECONDS = 60.0
 _PLAN_SECONDS = 180.0
+_PLAN_MEMORY = "1g"
 _LOAD, _PLAN = "load", "plan"
 
 
@@ -94,7 +95,7 @@ def _check(
         done = subprocess.run(
             command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=seconds, check=False
         )
-        output, end = done.stdout, f"its code ends the process that imports it, with exit status {done.returncode}"
+        output, end = done.stdout, f"the process that builds it has ended with exit status {done.returncode}"
     except subprocess.TimeoutExpired as error:
         output, end = error.stdout or b"", f"its code has not been imported and called within {seconds:g} s"
     answers = {found["name"]: CheckedTopology(**found) for found in map(json.loads, output.splitlines())}
@@ -170,7 +171,8 @@ def _session(config: Config) -> Iterator[SparkSession]:
     from engine.spark.launch import Launch
     from engine.spark.session import close, open_session
 
-    settings = {name: value for name, value in config.spark.items() if name != "spark.master"}
+    others = {name: value for name, value in config.spark.items() if name != "spark.master"}
+    settings = {**others, "spark.driver.memory": _PLAN_MEMORY}
     with tempfile.TemporaryDirectory(prefix="jms-bridge-") as folder:
         spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", settings))
         try:
