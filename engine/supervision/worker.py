@@ -378,7 +378,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
         run_topology(config, settings, messages.stop, report, begin, degraded, code)
     except (TopologyError, UsageError) as error:
         # Without a reload the part is started again with the same files.
-        raise TopologyError([f"{error}; correct it, then `jms-bridge reload`"]) from error
+        raise TopologyError([f"{str(error).rstrip('; ')}; correct it, then `jms-bridge reload`"]) from error
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:
