@@ -22,7 +22,7 @@ from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError, ConfigurationError, Fault, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -59,7 +59,8 @@ def check_loaded(snapshot: Snapshot, codes: Mapping[str, TopologyCode], names: S
     Raises:
         ConfigurationError: one of them cannot be built; it has a fault for each.
     """
-    checked = _check(snapshot, codes, names, _LOAD, _LOAD_SECONDS)
+    # One that ends its process must not take the answers for others with it.
+    checked = [each for name in names for each in _check(snapshot, codes, [name], _LOAD, _LOAD_SECONDS)]
     faults = [fault_of(each, snapshot.path) for each in checked if each.fault]
     if faults:
         raise ConfigurationError(faults)
@@ -119,50 +120,56 @@ def _main() -> None:
 def _checked(
     config: Config, wanted: Sequence[TopologyConfig], codes: Mapping[str, TopologyCode], task: str
 ) -> Iterator[CheckedTopology]:
-    """Checks topologies; those without a fault are planned together, for which Spark starts once."""
-    from engine.streams.served_modules import serve
-    from engine.topologies.definition import read_without_spark
+    """Checks topologies; those whose modules can be imported are planned together, for which Spark starts once."""
+    from engine.topologies.definition import find, read_without_spark
 
     left = []
     for each in wanted:
-        serve(codes[each.name].modules)
-        try:
-            read_without_spark(each.build)
-        except BridgeError as error:
-            yield CheckedTopology(each.name, fault=_line(error))
-            continue
-        if task == _LOAD:
-            yield CheckedTopology(each.name)
+        if fault := _fault(find, each, codes):
+            yield CheckedTopology(each.name, fault)
         else:
             left.append(each)
-    if left:
-        yield from _planned(config, left, codes)
+    unplanned = ""
+    if left and task == _PLAN:
+        try:
+            with _session(config) as spark:
+                while left:
+                    yield _planned(config, left.pop(0), codes, spark)
+        except SetupError as error:
+            # No Java, or no jars: their own checks say so.
+            unplanned = _line(error)
+    for each in left:
+        fault = _fault(read_without_spark, each, codes)
+        yield CheckedTopology(each.name, fault, "" if fault else unplanned)
+
+
+def _fault(read: Callable[[str], object], topology: TopologyConfig, codes: Mapping[str, TopologyCode]) -> str:
+    """What is wrong with the definition of a topology, as `read` finds it; empty if nothing is."""
+    from engine.streams.served_modules import serve
+
+    serve(codes[topology.name].modules)
+    try:
+        read(topology.build)
+    except BridgeError as error:
+        return _line(error)
+    return ""
 
 
 def _planned(
-    config: Config, wanted: Sequence[TopologyConfig], codes: Mapping[str, TopologyCode]
-) -> Iterator[CheckedTopology]:
+    config: Config, topology: TopologyConfig, codes: Mapping[str, TopologyCode], spark: SparkSession
+) -> CheckedTopology:
     from engine.streams.served_modules import serve
     from engine.topologies.definition import read
 
-    waiting = list(wanted)
+    serve(codes[topology.name].modules)
+    fault = unplanned = ""
     try:
-        with _session(config) as spark:
-            while waiting:
-                each = waiting[0]
-                serve(codes[each.name].modules)
-                fault = unplanned = ""
-                try:
-                    _plan(config, each, read(each.build), spark)
-                except UnreachableError as error:
-                    unplanned = _line(error)
-                except BridgeError as error:
-                    fault = _line(error)
-                yield CheckedTopology(each.name, fault, unplanned)
-                waiting.pop(0)
-    except SetupError as error:
-        # No Java, or no jars: their own checks say so.
-        yield from (CheckedTopology(each.name, unplanned=_line(error)) for each in waiting)
+        _plan(config, topology, read(topology.build), spark)
+    except UnreachableError as error:
+        unplanned = _line(error)
+    except BridgeError as error:
+        fault = _line(error)
+    return CheckedTopology(topology.name, fault, unplanned)
 
 
 @contextmanager

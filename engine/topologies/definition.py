@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["find", "read", "read_without_spark"]
 
-_NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
-"""Parts of the message of a function that makes Columns before Spark runs."""
+_NO_SESSION = "'NoneType' object"
+"""Part of the message of a function that uses the active session when there is none."""
 
 
 def find(name: str) -> Callable[[], Topology]:
@@ -43,7 +43,8 @@ def find(name: str) -> Callable[[], Topology]:
             raise UsageError(msg) from error
         raise TopologyError([f"'{name}': the module cannot be imported: {_where(error)}"]) from error
     except (Exception, SystemExit) as error:
-        raise TopologyError([f"'{name}': the module cannot be imported: {_where(error)}"]) from error
+        hint = "; make Columns in the function, since Spark starts after the import" if _is_of_spark(error) else ""
+        raise TopologyError([f"'{name}': the module cannot be imported: {_where(error)}{hint}"]) from error
     function: Callable[[], Topology] | None = getattr(module, function_name, None)
     if not callable(function):
         functions = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
@@ -73,16 +74,26 @@ def read(name: str) -> Topology:
 
 
 def read_without_spark(name: str) -> Topology | None:
-    """The topology as `read` returns it, without a Spark session; None if its function makes Columns, which need one.
+    """The topology as `read` returns it, without a Spark session; None if its function seems to need one.
+
+    A function that makes Columns does. It is not to be called so in a process that starts a session later: the function
+    may have started one of its own.
 
     Raises as `read`.
     """
+    find(name)
     try:
         return read(name)
     except TopologyError as error:
-        if any(sign in str(error) for sign in _NEEDS_SPARK):
+        if _is_of_spark(error.__cause__) or _NO_SESSION in str(error):
             return None
         raise
+
+
+def _is_of_spark(error: BaseException | None) -> bool:
+    """True if Spark's Python library has raised the error, as it does for a Column without a session."""
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    return bool(frames) and any(f"/{library}/" in frames[-1].filename for library in ("pyspark", "py4j"))
 
 
 def _where(error: BaseException) -> str:

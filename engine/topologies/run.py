@@ -32,7 +32,7 @@ from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.streams.served_modules import serve
 from engine.topologies.code import read_code
 from engine.topologies.deaths import Deaths
-from engine.topologies.definition import read, read_without_spark
+from engine.topologies.definition import find, read
 from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.kept import KeptState
 from engine.topologies.lag_trend import LagTrend
@@ -167,8 +167,7 @@ def run_topology(
         ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
     """
     serve((read_code(settings.build, Path.cwd()) if code is None else code).modules)
-    # Spark is not started for a definition with a fault that can be told without it.
-    read_without_spark(settings.build)
+    find(settings.build)
     log = log_file(config).with_name(f"{settings.name}.log")
     launched = Launch(
         config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
