@@ -144,7 +144,7 @@ def _checked(
 
 
 def _fault(read: Callable[[str], object], topology: TopologyConfig, codes: Mapping[str, TopologyCode]) -> str:
-    """What is wrong with the definition of a topology, as `read` finds it; empty if nothing is."""
+    """Fault in the definition of a topology that `read` raises; empty if it raises none."""
     from engine.streams.served_modules import serve
 
     serve(codes[topology.name].modules)
