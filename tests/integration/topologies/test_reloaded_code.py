@@ -38,8 +38,8 @@ def build():
 
 def reload(bench: TopologyBench) -> tuple[int, str]:
     """Exit code and output of the command."""
-    command = [sys.executable, "-m", "engine", "reload", "-c", str(bench.file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+    command = [sys.executable, "-m", "engine", "reload", "--timeout", "240s", "-c", str(bench.file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -49,7 +49,7 @@ def pids(bridge: subprocess.Popen[bytes]) -> dict[str, int]:
     return {words[words.index("--only") + 1]: pid for pid, words in commands.items() if "--only" in words}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_changed_files_come_into_force_as_a_whole_or_not_at_all(
     bench: TopologyBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +73,8 @@ def test_changed_files_come_into_force_as_a_whole_or_not_at_all(
         # Records of two partitions are read in any order.
         expected = Counter([*totals(), *[rate] * 5])
         bench.send_clicks(5)
-        bench.comes_to("processed-out", bench.sent)
+        # The topology may have to start Spark for them, on a busy machine.
+        until(lambda: len(totals()) >= bench.sent, 240, bench.log.read_text()[-3_000:])
         assert Counter(totals()) == expected, bench.log.read_text()[-3_000:]
 
     comes(1)
