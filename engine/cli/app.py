@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import config, dlt, doctor, explain, messages, run, status, test, topology
+from engine.cli import config, dlt, doctor, explain, messages, reload, run, status, test, topology
 from engine.cli.options import examples
 from engine.cli.output import complain, version
 from engine.errors import ClientEndedError, ServerEndedError, UsageError
@@ -28,6 +28,7 @@ app = typer.Typer(
     help="Carries messages between JMS brokers, NATS and Kafka, by the routes in a properties file.",
     epilog=examples(
         "jms-bridge run",
+        "jms-bridge reload",
         "jms-bridge status",
         "jms-bridge doctor",
         "jms-bridge validate",
@@ -46,6 +47,8 @@ app = typer.Typer(
 for command in (
     config.init,
     run.run,
+    reload.reload,
+    reload.restart,
     status.status,
     status.lag,
     doctor.doctor,

@@ -16,6 +16,7 @@ from engine.cli.output import console, note, version
 from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
 from engine.private import create_file
+from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Fault, Level
 
 if TYPE_CHECKING:
@@ -155,8 +156,10 @@ def validate(
 ) -> None:
     """Check configurations and show every fault, with its line, column and remedy. Without --connect, needs no server.
 
-    The exit code is 0 if the bridge would start with each of them (warnings are shown), else 2; with --connect that of
-    the first failure, as of `jms-bridge doctor`.
+    Topologies are imported from the working directory, built, and planned by Spark, which this command starts for them.
+
+    The exit code is 0 if a bridge and its topologies would start with each of them (warnings are shown), else 2; with
+    --connect that of the first failure, as of `jms-bridge doctor`.
     """
     from routes.config import lint
 
@@ -165,7 +168,8 @@ def validate(
         raise UsageError(msg)
     form = FaultFormat.JSON if json_output else form
     linted = {file: lint(file) for file in files or [config]}
-    code = ConfigurationError.exit_code if any(found.config is None for found in linted.values()) else 0
+    linted = {file: _with_topologies(file, found) for file, found in linted.items()}
+    code = ConfigurationError.exit_code if any(found.errors for found in linted.values()) else 0
     if connect:
         linted, found_code = _connected(linted)
         code = code or found_code
@@ -179,6 +183,17 @@ def validate(
             typer.echo(line)
     if code:
         raise typer.Exit(code)
+
+
+def _with_topologies(file: Path, linted: Linted) -> Linted:
+    """The result with the faults of the topologies' definitions as further faults."""
+    if linted.config is None or not linted.config.topologies:
+        return linted
+    from engine.topologies.check import check_planned, fault_of
+
+    checked = check_planned(linted.config, Snapshot.take(file))
+    faults = [fault_of(each, file) for each in checked if each.fault or each.unplanned]
+    return dataclasses.replace(linted, faults=(*linted.faults, *faults))
 
 
 def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:

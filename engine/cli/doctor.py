@@ -41,16 +41,16 @@ def doctor(
             "--timeout",
             parser=read_seconds,
             metavar="SECONDS",
-            help="Time limit for all checks together.",
+            help="Time limit for all checks together, but for the planning of topologies.",
         ),
     ] = 5.0,
 ) -> None:
     """Check everything that a bridge with this properties file needs, and print a remedy for each fault.
 
     The command checks programs and versions, the configuration, ports, folders and permissions, disks, the clock, Kafka
-    with its topics, and the system of each source and sink, before a start or while the bridge runs. It changes
-    nothing: it creates no topic, subscribes to nothing, and takes and sends no message. Run it as the user of the
-    bridge.
+    with its topics, the system of each source and sink, and the topologies, which Spark plans, before a start or while
+    the bridge runs. It changes nothing: it creates no topic, subscribes to nothing, and takes and sends no message. Run
+    it as the user of the bridge.
 
     The exit code is 0 if no check has failed (warnings are shown), else the code with which `run` would end for the
     first failure: 2 configuration, 3 this machine, 4 a broker refuses, 6 a broker does not answer.

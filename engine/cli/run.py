@@ -32,8 +32,8 @@ def run(
     """Run the bridge until Ctrl-C: sources, journal, router and sinks, and embedded brokers where none are configured.
 
     Ctrl-C (or SIGTERM) stops the sources first, then the router, the sinks, and the embedded brokers; a second one
-    stops all at once. After SIGHUP the bridge reads the properties file again; it applies or refuses the changes as a
-    whole.
+    stops all at once. After `jms-bridge reload`, or SIGHUP, the bridge reads the properties file and the source files
+    of its topologies again; it applies or refuses the changes as a whole.
     The exit code gives the reason for the end: 0 stopped on request, 2 configuration, 3 this machine (Java, ports), 4 a
     broker refuses (topic missing or not authorised), 5 a message failed and its route says stop, 6 Kafka is gone.
     """

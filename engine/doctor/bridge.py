@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import tls
 from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.doctor.machine import check_port
 from engine.errors import SetupError, UnreachableError
+from engine.printable import listed
 from engine.telemetry.client import ask, find
+from engine.topologies.code import read_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from routes.keys.addresses import Peer
     from routes.model import Config
@@ -37,6 +40,8 @@ class Answer:
     """Why the bridge does not lead; empty if it leads."""
     has_leader: bool = True
     """Whether that bridge or another one is known to lead."""
+    topologies: Mapping[str, str] = field(default_factory=dict)
+    """Hash of the source files that are in force there, by the topology's name."""
 
 
 def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
@@ -63,6 +68,7 @@ def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[F
         yield _another(config, answer)
     else:
         yield _own(f"bridge '{config.bridge_id}' runs at {http.host}:{http.port}", digest, answer)
+        yield from _code(config, answer)
 
 
 def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[Finding]:
@@ -91,7 +97,7 @@ def _another(config: Config, answer: Answer) -> Finding:
 
 def _own(what: str, digest: str, answer: Answer) -> Finding:
     if answer.hash != digest:
-        remedy = "reload it (kill -HUP), or restart it: /ready says what was wrong with the file"
+        remedy = "`jms-bridge reload`, or restart it: /ready says what was wrong with the file"
         return warning("bridge", f"{what}, but not on the file as it is now", remedy)
     if answer.standby and answer.has_leader:
         return ok("bridge", f"{what} and stands by: {answer.standby}")
@@ -101,15 +107,26 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
     return ok("bridge", f"{what} and is ready")
 
 
+def _code(config: Config, answer: Answer) -> Iterator[Finding]:
+    """Warnings about topologies whose source files in the working directory are not those in force."""
+    for each in config.topologies:
+        code, in_force = read_code(each.build, Path.cwd()), answer.topologies.get(each.name)
+        if code.modules and in_force is not None and in_force != code.hash:
+            files = listed([module.file for module in code.modules if module.file])
+            what = f"its source files on disk ({files}) are not those in force"
+            yield warning(f"topology {each.name}", what, "`jms-bridge reload` takes them, or says why it does not")
+
+
 def _answer(ready: dict[str, Any]) -> Answer:
     """Reads the content of `/ready`; values that a bridge of another version does not report are empty."""
     found = ready.get("configuration")
     configuration = found if isinstance(found, dict) else {}
-    waiting = ready.get("waiting_for")
+    waiting, topologies = ready.get("waiting_for"), configuration.get("topologies")
     return Answer(
         str(configuration.get("bridge", "")),
         str(configuration.get("hash", "")),
         tuple(map(str, waiting)) if isinstance(waiting, list) else (),
         str(ready.get("standby", "")),
         bool(ready.get("has_leader", True)),
+        topologies if isinstance(topologies, dict) else {},
     )

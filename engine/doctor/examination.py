@@ -53,7 +53,8 @@ _LAST_WORDS_SECONDS = 0.5
 def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: None) -> list[Finding]:
     """Returns the findings on everything that a bridge with this properties file needs, free of secrets.
 
-    Takes `timeout_seconds` and some tenths at most. `waiting` is called with the names of the checks that are not done.
+    Takes `timeout_seconds` and some tenths at most; with topologies, some seconds more in which Spark plans them.
+    `waiting` is called with the names of the checks that are not done.
     """
     deadline = time.monotonic() + timeout_seconds
     snapshot, config, findings = _read(path)
@@ -69,6 +70,9 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
         checks += _peers(config, min(_PEER_SECONDS, seconds))
         checks += _brokers(config, seconds, running=running)
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
+    if snapshot is not None and config is not None and config.topologies:
+        waiting(["definitions of topologies"])
+        looked += _definitions(config, snapshot)
     return [_cleaned(finding, clean) for finding in (*findings, *looked)]
 
 
@@ -158,6 +162,13 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]
+
+
+def _definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
+    # Imported for topologies alone, as below.
+    from engine.doctor.topologies import check_definitions
+
+    yield from check_definitions(config, snapshot)
 
 
 def _topologies(config: Config, seconds: float) -> Iterator[Finding]:

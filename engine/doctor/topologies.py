@@ -1,26 +1,42 @@
-"""Checks of the topologies of a configuration: whether each can be built, and whether Kafka has its topics."""
+"""Checks of the topologies of a configuration: their definitions, and whether Kafka has their topics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.doctor.checks import Finding, ok, warning
+from engine.doctor.checks import Finding, failed, ok, warning
 from engine.kafka.cluster import Cluster, is_missing, problems_of_access
 from engine.printable import listed
+from engine.topologies.check import check_planned, fault_of
 from engine.topologies.topics import topics_of
-from routes.errors import BridgeError
+from routes.errors import BridgeError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.topologies.topics import TopologyTopics
+    from routes.config.snapshot import Snapshot
     from routes.model import Config
 
-__all__ = ["check_topologies"]
+__all__ = ["check_definitions", "check_topologies"]
+
+
+def check_definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
+    """Checks that each topology can be built and planned, in a process of its own that starts Spark."""
+    for each in check_planned(config, snapshot):
+        name = f"topologies.{each.name}.build"
+        if not each.fault and not each.unplanned:
+            yield ok(name, "the topology can be built and planned")
+            continue
+        fault = fault_of(each, config.path)
+        if each.fault:
+            yield failed(name, each.fault, fault.hint, ConfigurationError)
+        else:
+            yield warning(name, fault.message, fault.hint)
 
 
 def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding]:
-    """Checks that each topology can be built, and that the topics exist which it reads and always writes to.
+    """Checks that the topics exist which each topology reads and always writes to, if it can be built.
 
     What a topology lacks ends no bridge: the topology alone waits for it. So all findings are warnings.
     """
@@ -28,8 +44,8 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
         name = f"topology {each.name}"
         try:
             topics = topics_of(config, each)
-        except BridgeError as error:
-            yield warning(name, " ".join(str(error).split()), f"correct it, or topologies.{each.name}.build")
+        except BridgeError:
+            # `check_definitions` says why.
             continue
         if topics is None:
             what = "its topics are not known before it has run once: its function makes Columns, which need Spark"

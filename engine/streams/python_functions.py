@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from pyspark import cloudpickle
 
+from engine.streams.served_modules import with_served
+
 __all__ = [
     "BatchFunction",
     "InputRecord",
@@ -176,7 +178,8 @@ def pickled(packed: PackedFunction) -> bytes:
     except Exception as error:
         msg = f"{name_of(packed.function)} cannot be copied to another process: {error}"
         raise ValueError(msg) from error
-    return data
+    # Functions of modules go by their names: their process has to import the same code.
+    return with_served(data)
 
 
 def name_of(function: Callable[..., Any]) -> str:

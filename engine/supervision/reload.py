@@ -14,28 +14,33 @@ anew. A part that dies in between is started again with the new revision.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from engine.errors import SoftFailureError
-from engine.supervision.parts import ROUTER, Stage, parts
-from engine.supervision.revision import Revision, RevisionChange, change
+from engine.errors import SoftFailureError, UsageError
+from engine.supervision.parts import ROUTER, Stage, topology_of
+from engine.supervision.revision import RevisionChange, change, revision_of
 from engine.telemetry.status import State
+from engine.topologies.check import check_loaded
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError, ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from engine.supervision.child import Child
     from engine.supervision.parts import Part
     from engine.supervision.process_group import ProcessGroup
+    from engine.supervision.revision import Revision
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
+    from routes.model import Config
 
 __all__ = ["Reload"]
 
@@ -70,6 +75,10 @@ class Reload:
         self._current = self._proven = first
         self._numbers = first.number
         self._asked = Event()
+        self._lock = Lock()
+        self._requested = self._answered = 0
+        """Numbers of the last request, and of the last one that the newest reading answers."""
+        self._restarts = SimpleQueue[str]()
         self._reading: _Reading | None = None
         self._steps: Iterator[None] | None = None
         self._touched: frozenset[str] = frozenset()
@@ -78,13 +87,38 @@ class Reload:
         """Names of the touched parts that have not been ready since the change."""
         self._why_back = ""
         """Reason why an old revision came back; empty if the newest one was not given up."""
+        self._left_out: list[str] = []
+        """Paths of source files on disk whose content was refused or revoked."""
         self._file = _File(first.snapshot.path)
         self._report: dict[str, Any] = {}
         self._note(success=True)
 
-    def request(self) -> None:
-        """Asks for the configuration to be read again. Safe from any thread."""
-        self._asked.set()
+    def request(self) -> int:
+        """Asks for the configuration to be read again; returns the request's number. Safe from any thread."""
+        with self._lock:
+            self._requested += 1
+            self._asked.set()
+            return self._requested
+
+    def restart(self, name: str) -> list[str]:
+        """Asks for a part to be started anew on what is in force; returns the parts that it names. From any thread.
+
+        Raises:
+            UsageError: there is no such part, or it is an embedded broker, or a reload is not over yet.
+        """
+        if self._steps is not None or self._unproven:
+            waiting = ", ".join(sorted(self._unproven)) or "its parts"
+            msg = f"a reload is under way, until {waiting} has become ready or the reload is revoked; try again then"
+            raise UsageError(msg)
+        able = [part for part in self._current.parts if part.stage is not Stage.BROKER]
+        found = [part.name for part in able if name in (part.name, part.only)]
+        if not found:
+            known = ", ".join(dict.fromkeys(part.only for part in able))
+            msg = f"'{name}' is no part that can be restarted alone; there are {known}"
+            raise UsageError(msg)
+        for each in found:
+            self._restarts.put(each)
+        return found
 
     @property
     def current(self) -> Revision:
@@ -94,7 +128,7 @@ class Reload:
     @property
     def state(self) -> dict[str, Any]:
         """The part of `/ready` that says which configuration is in force, and how the last reload went."""
-        return self._report
+        return self._report | {"proven": self._steps is None and not self._unproven}
 
     def step(self) -> None:
         """Does what is due now; never waits."""
@@ -108,7 +142,10 @@ class Reload:
         elif self._asked.is_set():
             self._asked.clear()
             self._numbers += 1
+            self._answered = self._requested
             self._reading = _Reading(self._current, self._numbers, self._only, self._prepare)
+        elif not self._unproven and not self._restarts.empty():
+            self._steps = self._over_restart(self._restarts.get())
         self._prove()
 
     def undo(self, part: str, error: BridgeError) -> bool:
@@ -120,9 +157,15 @@ class Reload:
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False
         failed, proven = self._current.snapshot.hash, self._proven
-        _log.error("the configuration is revoked, the previous one comes back", component=part, why=str(error))
+        self._left_out = proven.changed_files(self._current)
+        _log.error(
+            "the configuration is revoked, the previous one comes back",
+            component=part,
+            why=str(error),
+            **self._not_in_force(),
+        )
         self._numbers += 1
-        back = Revision(self._numbers, proven.snapshot, proven.config, proven.parts)
+        back = replace(proven, number=self._numbers)
         others = self._touched - {ROUTER}
         again = tuple(each for each in proven.parts if each.name in others)
         self._begin(back, RevisionChange(tuple(others), again, reroutes=ROUTER in self._touched), is_back=True)
@@ -136,28 +179,36 @@ class Reload:
             # The reading was compared with a revision that has been given up since.
             self._asked.set()
         elif reading.error is not None:
-            self._refuse(reading.error)
+            self._refuse(reading.error, reading.files)
         elif reading.revision is None:
             _log.info("configuration read again: nothing has changed", config_hash=self._current.snapshot.hash)
+            self._left_out = []
             self._note(success=True)
         else:
+            self._left_out, self._why_back = [], ""
             self._begin(reading.revision, reading.change)
-            self._why_back = ""
             self._unproven |= reading.change.touched
 
-    def _refuse(self, error: BridgeError) -> None:
+    def _refuse(self, error: BridgeError, files: list[str]) -> None:
         faults = error.faults if isinstance(error, ConfigurationError) else ()
         lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
         for line in lines:
             _log.error("configuration refused", why=line)
-        _log.error("the previous configuration stays in force", config_hash=self._current.snapshot.hash)
+        self._left_out = files
+        remedy = "correct it, then `jms-bridge reload`"
+        digest = self._current.snapshot.hash
+        _log.error(
+            "the previous configuration stays in force", config_hash=digest, remedy=remedy, **self._not_in_force()
+        )
         self._note(success=False, why="; ".join(lines))
 
     def _begin(self, revision: Revision, change: RevisionChange, *, is_back: bool = False) -> None:
         self._current = revision
         self._touched |= change.touched
         for member in self._group.members:
-            member.child.give(revision)
+            # A part that is about to leave, and dies before it does, starts again with the settings that it has.
+            if any(part.name == member.child.name for part in revision.parts):
+                member.child.give(revision)
         self._steps = self._over(revision, change, is_back=is_back)
 
     def _over(self, revision: Revision, change: RevisionChange, *, is_back: bool) -> Iterator[None]:
@@ -176,6 +227,26 @@ class Reload:
             child = self._make(part, revision)
             child.is_first = not is_back
             self._group.join(child)
+        changed, digest = sorted(self._touched), revision.snapshot.hash
+        _log.info("configuration in force", config_hash=digest, changed=changed, **self._not_in_force())
+        self._note(success=not self._why_back, why=self._why_back, changed=changed)
+
+    def _over_restart(self, name: str) -> Iterator[None]:
+        """Steps of the restart of one part; yields wherever a step has to wait."""
+        part = next((part for part in self._current.parts if part.name == name), None)
+        if part is None:
+            return
+        _log.info("a part is restarted on request", component=name)
+        self._group.dismiss([name])
+        while name in self._group.leaving:
+            yield
+        child = self._make(part, self._current)
+        child.is_first = False
+        self._group.join(child)
+
+    def _not_in_force(self) -> dict[str, list[str]]:
+        """The field of reports with the source files on disk that are not in force; none if there are none."""
+        return {"not_in_force": self._left_out} if self._left_out else {}
 
     def _leave(self, change: RevisionChange, stage: Stage) -> Iterator[None]:
         going = {k.child.name for k in self._group.members if k.child.part.stage is stage} & set(change.leave)
@@ -205,9 +276,6 @@ class Reload:
             next(steps)
         except StopIteration:
             self._steps = None
-            digest = self._current.snapshot.hash
-            _log.info("configuration in force", config_hash=digest, changed=sorted(self._touched))
-            self._note(success=not self._why_back, why=self._why_back)
 
     def _prove(self) -> None:
         """Takes note of touched parts that have become ready or are gone; with none left, the revision is proven."""
@@ -220,13 +288,16 @@ class Reload:
         if not self._unproven:
             self._proven, self._touched = self._current, frozenset()
 
-    def _note(self, *, success: bool, why: str = "") -> None:
+    def _note(self, *, success: bool, why: str = "", changed: Sequence[str] = ()) -> None:
         now, digest = time.time(), self._current.snapshot.hash
         self._metrics.configuration(digest, success=success, time_seconds=now)
-        outcome = {"success": success, "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")}
+        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        outcome: dict[str, Any] = {"success": success, "time": at, "request": self._answered}
+        outcome |= ({"changed": list(changed)} if changed else {}) | self._not_in_force()
         self._report = {
             "bridge": self._current.config.bridge_id,
             "hash": digest,
+            "topologies": {name: code.hash for name, code in self._current.codes.items()},
             "reload": outcome | ({"why": why} if why else {}),
         }
 
@@ -243,6 +314,8 @@ class _Reading:
         self.revision: Revision | None = None
         """The revision that was read; None if the file equals the one in force, or is refused."""
         self.change = RevisionChange()
+        self.files: list[str] = []
+        """Paths of the source files of topologies that differ from those in force."""
         self.error: BridgeError | None = None
         self._thread = Thread(target=self._run, name="reload", daemon=True)
         self._thread.start()
@@ -254,23 +327,37 @@ class _Reading:
 
     def _run(self) -> None:
         try:
-            snapshot = Snapshot.take(self.current.snapshot.path)
-            if snapshot == self.current.snapshot:
-                return
-            linted = snapshot.lint()
-            if linted.config is None:
-                raise ConfigurationError(linted.errors)
-            for fault in linted.faults:
-                _log.warning("configuration", why=str(fault).partition("\n")[0])
-            revision = Revision(self._number, snapshot, linted.config, parts(linted.config, self._only))
-            self.change = change(self.current, revision)
-            self._prepare(revision)
-            self.revision = revision
+            self._read()
         except BridgeError as error:
             self.error = error
         except Exception as error:
             _log.exception("the configuration could not be read because of an unexpected error")
             self.error = BridgeError(f"{type(error).__name__}: {error}")
+
+    def _read(self) -> None:
+        current, snapshot = self.current, Snapshot.take(self.current.snapshot.path)
+        config = current.config if snapshot == current.snapshot else _checked(snapshot)
+        revision = revision_of(self._number, snapshot, config, self._only)
+        if (snapshot, revision.codes) == (current.snapshot, current.codes):
+            return
+        self.files = current.changed_files(revision)
+        if self.files:
+            _log.info("source files of topologies on disk are not in force yet", files=self.files)
+        self.change = change(current, revision)
+        changed = [name for part in self.change.join if (name := topology_of(part.only))]
+        check_loaded(snapshot, revision.codes, changed)
+        self._prepare(revision)
+        self.revision = revision
+
+
+def _checked(snapshot: Snapshot) -> Config:
+    """The configuration of a file, whose warnings go to the log; ConfigurationError for its errors."""
+    linted = snapshot.lint()
+    if linted.config is None:
+        raise ConfigurationError(linted.errors)
+    for fault in linted.faults:
+        _log.warning("configuration", why=str(fault).partition("\n")[0])
+    return linted.config
 
 
 class _File:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.private import nameless_file
-from engine.supervision.parts import ROUTER, Stage, topology_part
+from engine.supervision.parts import ROUTER, Stage, parts, topology_of
+from engine.topologies.code import dump_codes, load_codes, read_code
 from routes.config.compare import compare
+from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine.supervision.parts import Part
-    from routes.config.snapshot import Snapshot
+    from engine.topologies.code import TopologyCode
     from routes.model import BrokerConfig, Config
 
-__all__ = ["RestartNeededError", "Revision", "RevisionChange", "change"]
+__all__ = ["RestartNeededError", "Revision", "RevisionChange", "change", "given", "revision_of"]
 
 _RELOADED = ("routes", "routing", "source", "sink", "topologies", "transformer", "reload")
 """Sections of keys that can change while the bridge runs."""
@@ -40,15 +43,43 @@ class Revision:
     snapshot: Snapshot = field(repr=False)
     config: Config = field(repr=False)
     parts: tuple[Part, ...]
+    codes: Mapping[str, TopologyCode] = field(default_factory=dict, repr=False)
+    """The source files of each topology, by its name."""
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """Yields the descriptor of a nameless file that holds the snapshot, to be handed to another process.
+        """Yields the descriptor of a nameless file with snapshot and codes, a line each, for another process.
 
         The snapshot may hold secrets, which must not be in a file that others can find.
         """
-        with nameless_file(self.snapshot.dump()) as file:
+        with nameless_file(self.dump()) as file:
             yield file.fileno()
+
+    def changed_files(self, other: Revision) -> list[str]:
+        """Paths of the source files that differ between topologies which are in both revisions."""
+        both = [(code, other.codes[name]) for name, code in self.codes.items() if name in other.codes]
+        return list(dict.fromkeys(file for before, after in both for file in before.changed(after)))
+
+    def dump(self) -> bytes:
+        """Returns snapshot and codes as bytes, for `given` in another process."""
+        return self.snapshot.dump() + b"\n" + dump_codes(self.codes)
+
+
+def revision_of(number: int, snapshot: Snapshot, config: Config, only: str | None) -> Revision:
+    """Makes the revision of a configuration, with the source files of its topologies as they are on disk now.
+
+    `only` is as for `parts.parts`, which may raise.
+    """
+    found = parts(config, only)
+    run = {topology_of(part.only) for part in found}
+    codes = {each.name: read_code(each.build, Path.cwd()) for each in config.topologies if each.name in run}
+    return Revision(number, snapshot, config, found, codes)
+
+
+def given(dumped: bytes) -> tuple[Snapshot, dict[str, TopologyCode]]:
+    """Restores snapshot and codes from the bytes of `Revision.dump`."""
+    snapshot, _, codes = dumped.partition(b"\n")
+    return Snapshot.of(snapshot), load_codes(codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +120,7 @@ def change(old: Revision, new: Revision) -> RevisionChange:
     changed = {
         name
         for name, part in after.items()
-        if name in before and (part != before[name] or _view(part, old.config) != _view(part, new.config))
+        if name in before and (part != before[name] or _view(part, old) != _view(part, new))
     }
     moves = changed - {ROUTER}
     return RevisionChange(
@@ -103,15 +134,17 @@ def _is_server(name: str, parts: Mapping[str, Part]) -> bool:
     return parts[name].stage is Stage.BROKER
 
 
-def _view(part: Part, config: Config) -> object:
-    """Returns the settings that a part's work depends on, as far as they can change while the bridge runs."""
+def _view(part: Part, revision: Revision) -> object:
+    """Returns the settings and code that a part's work depends on, as far as they can change while the bridge runs."""
+    config = revision.config
     routing = config.routing
     match part.stage:
         case Stage.ROUTER:
             return routing, config.routes, config.sinks
         case Stage.TOPOLOGY:
-            wanted = [topology for topology in config.topologies if part.only == topology_part(topology.name)]
-            return wanted, config.topology_states
+            name = topology_of(part.only)
+            wanted = [topology for topology in config.topologies if topology.name == name]
+            return wanted, config.topology_states, revision.codes.get(name or "")
         case Stage.BROKER:
             return None
     failures = routing.on_soft_failure, routing.dead_letter_topic

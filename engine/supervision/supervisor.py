@@ -30,9 +30,9 @@ from engine.embedded.java import find_java
 from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
-from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, parts, stands_for_election, topology_part
+from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, stands_for_election, topology_part
 from engine.supervision.process_group import PartFailedError, ProcessGroup
-from engine.supervision.revision import Revision
+from engine.supervision.revision import revision_of
 from engine.telemetry import logging
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
 from engine.telemetry.status import Merged, State, StatusBoard
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from engine.supervision.parts import Part
     from engine.supervision.progress import Progress
     from engine.supervision.reload import Reload
+    from engine.supervision.revision import Revision
     from engine.topologies.question import StateQuestion
     from routes.model import Config
 
@@ -74,7 +75,7 @@ def run(config_path: Path, only: str | None = None) -> int:
     config = snapshot.load()
     logging.setup(config)
     require_files()
-    first = Revision(1, snapshot, config, parts(config, only))
+    first = revision_of(1, snapshot, config, only)
     if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in first.parts):
         find_java()
     return _supervise(first, only)
@@ -216,6 +217,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.supervision.election import Election
         from engine.supervision.progress import LoggedProgress, Progress
         from engine.supervision.reload import Reload
+        from engine.telemetry.control import control
         from engine.telemetry.http import HttpServer, application, metrics_only
         from engine.telemetry.peers import Peers
 
@@ -239,7 +241,9 @@ def _supervise(first: Revision, only: str | None) -> int:
             peers.reports if peers else None,
             partial(_ask, group),
         )
-        served = application(board, registry, election, census, lambda: reload.state, pages(view), peers)
+        served = application(
+            board, registry, election, census, lambda: reload.state, [*pages(view), *control(reload)], peers
+        )
         patient = _is_shared(config, election)
         server = stack.enter_context(HttpServer(config.http, served, patient=patient))
         if figures := metrics_only(config.http):

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError
+from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError, UsageError
 from engine.jars import jars
 from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
+from engine.supervision.revision import given
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
-from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
 from routes.spark_master import is_cluster
 
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from engine.embedded.server import EmbeddedServer
     from engine.spark.launch import Launch
     from engine.streams.topology import Topology
+    from engine.topologies.code import TopologyCode
     from engine.topologies.run import TopologyFigures
     from engine.topologies.state_reader import StateReader
+    from routes.config.snapshot import Snapshot
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -93,13 +95,16 @@ class GivenRevisions:
     def __init__(self) -> None:
         self._changed = Condition()
         self._newest: tuple[int, Snapshot] | None = None
+        self.codes: Mapping[str, TopologyCode] = {}
+        """The code of each topology of the newest configuration."""
         self._taken = 0
         self._closed = False
 
-    def put(self, number: int, snapshot: Snapshot) -> None:
+    def put(self, number: int, snapshot: Snapshot, codes: Mapping[str, TopologyCode]) -> None:
         """Sets the newest configuration."""
         with self._changed:
             self._newest = number, snapshot
+            self.codes = codes
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -325,6 +330,7 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
     from engine.streams.describe import records
+    from engine.streams.topology import TopologyError
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.graph import write_graph
@@ -367,7 +373,12 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     def degraded(what: str) -> None:
         status.state(State.DEGRADED, what)
 
-    run_topology(config, settings, messages.stop, report, begin, degraded)
+    code = messages.given.codes.get(name)
+    try:
+        run_topology(config, settings, messages.stop, report, begin, degraded, code)
+    except (TopologyError, UsageError) as error:
+        # Without a reload the part is started again with the same files.
+        raise TopologyError([f"{str(error).rstrip('; ')}; correct it, then `jms-bridge reload`"]) from error
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:
@@ -434,7 +445,7 @@ def _listen(fd: int, messages: ControlMessages) -> None:
                 elif line.startswith(UNTIL):
                     messages.lease.extend(float(line.removeprefix(UNTIL)))
                 elif line.startswith(REVISION) and file is not None:
-                    messages.given.put(int(line.removeprefix(REVISION)), Snapshot.of(_content(file)))
+                    messages.given.put(int(line.removeprefix(REVISION)), *given(_content(file)))
         _stop(messages)
 
     Thread(target=obey, name="supervisor", daemon=True).start()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from routes.model import HttpConfig
 
-__all__ = ["ask", "base_url", "find"]
+__all__ = ["ask", "base_url", "find", "order"]
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 """Addresses that a server listens on to accept all, and the loopback address at which a client reaches it there."""
@@ -42,9 +42,31 @@ def ask(
     Raises:
         UnreachableError: nothing listens there, or it does not speak HTTP.
     """
+    return _sent(config, "GET", path, seconds, _login(config) if login else {}, peer)
+
+
+def order(config: HttpConfig, path: str, seconds: float) -> tuple[int, dict[str, Any]]:
+    """Sends a POST request of `engine.telemetry.control` to the bridge with this configuration; status and JSON object.
+
+    The object is empty if the answer is none. `seconds` is as for `ask`.
+
+    Raises:
+        UnreachableError: nothing listens there, or it does not speak HTTP.
+    """
+    status, text = _sent(config, "POST", path, seconds, {"X-Jms-Bridge": "command", **_login(config)}, None)
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    return status, body if isinstance(body, dict) else {}
+
+
+def _sent(
+    config: HttpConfig, method: str, path: str, seconds: float, headers: Mapping[str, str], peer: Peer | None
+) -> tuple[int, str]:
     try:
         with closing(_connection(config, seconds, peer)) as connection:
-            connection.request("GET", path, headers=_login(config) if login else {})
+            connection.request(method, path, headers=dict(headers))
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES).decode("utf-8", "replace")
     except (OSError, HTTPException) as error:

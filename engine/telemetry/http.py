@@ -9,7 +9,7 @@
                that stands by, and 503 while no bridge is known to lead
     /peers     JSON about the parts of this bridge on its other hosts, if it has any (`http.peers`); `/metrics` and
                `/ready` are about the own parts only
-    /          the status page, see `engine.page`
+    /          the status page, see `engine.page`, and requests that change the bridge, see `control`
 
 All answers come from the status board; this module talks to no broker. `/health` is open to every client; `http_login`
 decides who may see the rest. If the configuration has `http.metrics-address`, a second server there serves all but the

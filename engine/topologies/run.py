@@ -6,6 +6,7 @@ import time
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
@@ -28,6 +29,8 @@ from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.spark.router_metrics import RETENTION
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
+from engine.streams.served_modules import serve
+from engine.topologies.code import read_code
 from engine.topologies.deaths import Deaths
 from engine.topologies.definition import find, read
 from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
@@ -41,7 +44,6 @@ from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import TopicFacts
     from engine.spark.stored_files import Folder
     from engine.streams.topology import Topology
+    from engine.topologies.code import TopologyCode
     from routes.model import Config
 
 __all__ = [
@@ -57,6 +60,7 @@ __all__ = [
     "Mode",
     "TopologyFigures",
     "TopologySettings",
+    "mode_of",
     "run_topology",
     "state_folder",
 ]
@@ -136,8 +140,9 @@ def run_topology(
     report: Callable[[TopologyFigures], None] | None = None,
     begin: Callable[[Topology, StateReader], None] = lambda *_: None,
     degraded: Callable[[str], None] | None = None,
+    code: TopologyCode | None = None,
 ) -> None:
-    """Runs a topology until `stop` is set.
+    """Runs a topology until `stop` is set, in all its processes on the source files as they are at the beginning.
 
     If Kafka or the file system of the state is away, the query is started again until `router.outage-timeout` is over.
     A record that Kafka refuses is set aside: the query is started again and treats it as `on_failure` says. With
@@ -150,16 +155,18 @@ def run_topology(
         report: called about every second with the figures.
         begin: called with the topology and its state before it runs.
         degraded: called with a line for users before a new start; without it the first start has to succeed.
+        code: the source files of the topology; those on disk if left out.
 
     Raises:
         UsageError: there is no such function, or the mode does not fit the topology.
-        TopologyError: the topology has faults.
+        TopologyError: the module cannot be imported, its function fails, or the topology has faults.
         UnusableTopicError: without `degraded`, a topic is missing.
         HardFailureError: Kafka refuses something.
         SetupError: the state is of another topology, or another process works with it.
         UnreachableError: Kafka, the file system of the state or the schema registry has been away for too long.
         ServerEndedError: Spark's JVM has ended, or an executor of its cluster.
     """
+    serve((read_code(settings.build, Path.cwd()) if code is None else code).modules)
     find(settings.build)
     log = log_file(config).with_name(f"{settings.name}.log")
     launched = Launch(
@@ -265,7 +272,7 @@ def _run(
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
     counts = partition_counts(config, topology.name, topics)
     layout = lay_out(topology, counts, None if before is None else before.partitions)
-    mode = _mode(settings, layout)
+    mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
     lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
@@ -502,7 +509,7 @@ def _wait_for_tasks(spark: SparkSession) -> None:
         time.sleep(0.1)
 
 
-def _mode(settings: TopologySettings, layout: Layout) -> Mode:
+def mode_of(settings: TopologySettings, layout: Layout) -> Mode:
     """The mode in which the topology runs; UsageError for one that would break its guarantee."""
     if settings.mode == "realtime":
         for nodes, what, risk in (

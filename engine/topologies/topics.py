@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.errors import UsageError
 from engine.streams.nodes import SinkNode
-from engine.topologies.definition import read
+from engine.topologies.definition import read_without_spark
 from engine.topologies.graph import read_graph
 
 if TYPE_CHECKING:
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from routes.sections import TopologyConfig
 
 __all__ = ["TopologyTopics", "topics_of"]
-
-_NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
-"""Parts of the message of a function that makes Columns before Spark runs."""
-
 
 _SINK = "sink"
 """Operator of a sink in a kept graph, see `engine.streams.describe.records`."""
@@ -37,14 +32,11 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
     """The topics of a topology; None if its function makes Columns and it has not run on this machine yet.
 
     Raises:
-        UsageError: the function cannot be found, or fails.
-        TopologyError: the topology has faults.
+        UsageError: the function cannot be found.
+        TopologyError: the function fails, or the topology has faults.
     """
-    try:
-        return _constant(read(topology.build))
-    except UsageError as error:
-        if not any(sign in str(error) for sign in _NEEDS_SPARK):
-            raise
+    if (built := read_without_spark(topology.build)) is not None:
+        return _constant(built)
     graph = read_graph(config, topology.name)
     if graph is None:
         return None

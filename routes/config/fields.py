@@ -44,7 +44,7 @@ _SECTIONS = {
     "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
     "for it.",
     "reload": "Taking a changed configuration without a restart: "
-    "[operations](operations.md#changing-the-configuration). SIGHUP does it, too.",
+    "[operations](operations.md#changing-the-configuration). `jms-bridge reload` and SIGHUP do it, too.",
     "tracing": "The traces of OpenTelemetry that messages belong to: [tracing.md](tracing.md).",
     "embedded": "The brokers that come with the bridge, for a first look and for tests.",
 }

@@ -155,14 +155,13 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
         f"source.n.type=nats\nsource.n.url={nats.url}\nsource.n.destinations={stream}.a\nsource.n.stream={stream}\n"
     )
     told = doctor(written(settings, more))
-    assert (told.code, told.failed) == (0, set())
+    assert (told.code, told.failed) == (2, {"topologies.none.build"})
     found = {name: (finding["state"], finding["found"]) for name, finding in told.findings.items()}
     reads, writes = (f"it {verb} topic '{prefix}-{name}'" for verb, name in (("reads", "late"), ("writes", "late-out")))
     lacks = f"{reads}, which does not exist; {writes}, which does not exist"
     assert found["topology relayed"] == ("warning", lacks)
-    state, what = found["topology none"]
-    assert state == "warning"
-    assert "has no function no_such" in what
+    assert "has no function no_such" in found["topologies.none.build"][1]
+    assert found["topologies.relayed.build"] == ("ok", "the topology can be built and planned")
     state, what = found["source:n"]
     assert (state, what) == ("warning", f"source 'n': stream '{stream}' at {nats.url} does not exist")
     assert told.findings["source:n"]["remedy"].startswith(f"make it, such as with: nats stream add {stream} ")
@@ -173,7 +172,8 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
         with pytest.raises(SystemExit) as ended:
             main(["validate", *more_options, "-c", str(file)])
         said = capsys.readouterr().out
-        assert not ended.value.code, said
+        assert ended.value.code == 2, said
+        assert f"{file}: error: topology 'none': '{module}:no_such': {module} has no function no_such" in said
     assert f"{file}: warning: topology relayed: {lacks} (create each: the topology waits for it)" in said
     assert f"{file}: warning: source:n: source 'n': stream '{stream}'" in said
 

@@ -1,11 +1,13 @@
 """What a changed configuration means for the parts of a running bridge."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.supervision.parts import parts
-from engine.supervision.revision import RestartNeededError, Revision, RevisionChange, change
+from engine.supervision.revision import RestartNeededError, Revision, RevisionChange, change, given
+from engine.topologies.code import ModuleSource, TopologyCode
 from routes.config.snapshot import Snapshot
 
 BASE = """\
@@ -104,3 +106,28 @@ def test_what_only_a_restart_can_do_is_refused_with_its_keys(old: str, new: str,
     with pytest.raises(RestartNeededError) as caught:
         changed(BASE, BASE.replace(old, new))
     assert str(caught.value) == why
+
+
+TOPOLOGIES = "".join(f"topologies.{name}.build={name}:build\n" for name in ("x", "y"))
+
+
+def with_code(number: int, **sources: str) -> Revision:
+    """The configuration with two topologies, each of one file."""
+    codes = {
+        name: TopologyCode((ModuleSource(name, f"/here/{name}.py", (), text.encode()),))
+        for name, text in sources.items()
+    }
+    return replace(revision(BASE + TOPOLOGIES, number), codes=codes)
+
+
+def test_a_topology_whose_files_change_begins_anew_alone() -> None:
+    old, new = with_code(1, x="a = 1", y="b = 1"), with_code(2, x="a = 2", y="b = 1")
+    found = change(old, new)
+    assert names(found) == ({"topology:x"}, {"topology:x"}, False)
+    assert old.changed_files(new) == ["/here/x.py"]
+    assert change(old, with_code(2, x="a = 1", y="b = 1")) == RevisionChange()
+
+
+def test_parts_are_given_the_files_with_the_configuration() -> None:
+    sent = with_code(1, x="a = 1", y="b = '\n'")
+    assert given(sent.dump()) == (sent.snapshot, sent.codes)

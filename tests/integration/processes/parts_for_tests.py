@@ -27,6 +27,10 @@ def main() -> int:
         say("prepares")
         if behaviour == "reloadable":
             take("starting", orders.given.first(), status)
+        if behaviour == "topology" and (found := orders.given.first()) is not None:
+            number, snapshot = found
+            status.works_by(number)
+            say("starts" if snapshot.load().topologies else "is lost")
         orders.go.wait()
         say("works")
         BEHAVIOURS[behaviour](status, orders)
@@ -77,11 +81,25 @@ def crashes_early(_status: Reporter, _orders: ControlMessages) -> None:
 
 
 def reloadable(status: Reporter, orders: ControlMessages) -> None:
-    """Takes newer configurations as the router does; its detail is its process and what it works by."""
+    """Takes newer configurations as the router does, unless there is a file `hold` beside FILE.
+
+    Its detail is its process and what it works by.
+    """
     status.state("ready", status.current.detail)
+    hold = Path(sys.argv[2]).with_name("hold")
     while not orders.stop.wait(0.02):
-        if (found := orders.given.newer()) is not None:
+        if not hold.exists() and (found := orders.given.newer()) is not None:
             take("ready", found, status)
+
+
+def topology(status: Reporter, orders: ControlMessages) -> None:
+    """Does what its code says, which is its detail, with its process."""
+    (code,) = orders.given.codes.values()
+    text = code.modules[0].source.decode().strip()
+    if "refuses" in text:
+        raise SetupError("the state does not fit")
+    status.state("ready", f"{os.getpid()} {text}")
+    orders.stop.wait()
 
 
 def take(state: str, found: tuple[int, Snapshot] | None, status: Reporter) -> None:
@@ -105,6 +123,7 @@ def deaf(status: Reporter, _orders: ControlMessages) -> None:
 BEHAVIOURS = {
     "steady": steady,
     "reloadable": reloadable,
+    "topology": topology,
     "without-its-broker": without_its_broker,
     "refuses": refuses,
     "fails-later": fails_later,

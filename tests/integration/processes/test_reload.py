@@ -11,13 +11,13 @@ from threading import Thread
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, UsageError
 from engine.supervision import process_group
 from engine.supervision.child import Child
-from engine.supervision.parts import Part, parts
+from engine.supervision.parts import Part, Stage
 from engine.supervision.process_group import ProcessGroup
 from engine.supervision.reload import Reload
-from engine.supervision.revision import Revision
+from engine.supervision.revision import Revision, revision_of
 from engine.supervision.supervisor import Supervisor
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import State, StatusBoard
@@ -50,13 +50,13 @@ class Elsewhere:
 class Bridge:
     """Its sources do what their destination is called."""
 
-    def __init__(self, folder: Path, election: Elsewhere | None = None) -> None:
+    def __init__(self, folder: Path, election: Elsewhere | None = None, more: str = "") -> None:
         self.folder = folder
         self.file = folder / "b.properties"
-        self.file.write_text(BASE)
+        self.file.write_text(BASE + more)
         snapshot = Snapshot.take(self.file)
         config = snapshot.load()
-        first = Revision(1, snapshot, config, parts(config))
+        first = revision_of(1, snapshot, config, None)
         names = [part.name for part in first.parts]
         self.board, self.registry = StatusBoard(names), CollectorRegistry()
         self.refusal: HardFailureError | None = None
@@ -70,6 +70,7 @@ class Bridge:
     def make(self, part: Part, revision: Revision) -> Child:
         destinations = {f"source:{source.name}": source.destinations[0] for source in revision.config.sources}
         behaviour = destinations.get(part.name, ":reloadable").partition(":")[2]
+        behaviour = "topology" if part.stage is Stage.TOPOLOGY else behaviour
         command = [sys.executable, str(SCRIPT), behaviour, str(self.folder / part.name)]
         return Child(part, command, self.board, None, revision)
 
@@ -233,3 +234,113 @@ def test_a_bridge_that_is_stopped_in_the_middle_ends_in_order(bridge: Bridge) ->
     bridge.supervisor.stop()
     bridge.thread.join(SECONDS)
     assert bridge.outcome == 0
+
+
+TOPOLOGY = "topologies.t.build=shop_of_reload:build\n"
+CODE = (
+    "from engine.streams import StreamsBuilder as B\ndef build(b=B('t')): return b.stream('a').to('{}') or b.build()\n"
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Bridge, Path]]:
+    """A bridge with a topology, and the file of that."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "shop_of_reload.py"
+    file.write_text(CODE.format("b1"))
+    running = Bridge(tmp_path, more=TOPOLOGY)
+    running.thread.start()
+    until(lambda: all(told.state is State.READY for told in running.board.all()))
+    yield running, file
+    running.supervisor.stop()
+    running.thread.join(SECONDS)
+    assert not running.thread.is_alive()
+
+
+def restarted(bridge: Bridge, part: str, before: str) -> str:
+    """The detail of a part that is ready in another process than before."""
+    until(
+        lambda: bridge.board.get(part).state is State.READY and bridge.details()[part].split()[0] != before.split()[0]
+    )
+    return bridge.details()[part]
+
+
+def test_changed_code_alone_begins_its_topology_anew_and_nothing_else(
+    shop: tuple[Bridge, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    bridge, file = shop
+    before = bridge.details()
+    file.write_text(CODE.format("b2"))
+    number = bridge.reload.request()
+    assert "to('b2')" in restarted(bridge, "topology:t", before["topology:t"])
+    until(lambda: bool(bridge.reload.state["proven"]))
+    told = bridge.reload.state["reload"]
+    assert (told["success"], told["request"], told["changed"]) == (True, number, ["topology:t"])
+    assert {**bridge.details(), "topology:t": ""} == {**before, "topology:t": ""}
+    said = capfd.readouterr().out
+    assert "nothing has changed" not in said
+    assert f"source files of topologies on disk are not in force yet files=['{file}']" in said
+    bridge.reload.request()
+    until(lambda: "nothing has changed" in capfd.readouterr().out)
+
+
+def test_broken_code_is_refused_and_what_runs_goes_on_also_through_a_crash(shop: tuple[Bridge, Path]) -> None:
+    bridge, file = shop
+    before = bridge.details()
+    file.write_text("def build(:\n")
+    bridge.ask(BASE.replace("topic=a", "topic=b") + TOPOLOGY)
+    bridge.wait_told(f"the module cannot be imported: {file}:1:11: SyntaxError: invalid syntax")
+    assert bridge.reload.state["reload"]["not_in_force"] == [str(file)]
+    assert bridge.details() == before
+    os.kill(int(before["topology:t"].split()[0]), signal.SIGKILL)
+    assert "to('b1')" in restarted(bridge, "topology:t", before["topology:t"])
+    for number, name in enumerate(("topology:t", "router")):
+        now = bridge.details()[name]
+        bridge.reload.restart(name)
+        assert restarted(bridge, name, now).split()[1:] == before[name].split()[1:], number
+    assert bridge.thread.is_alive()
+
+
+def test_a_revoked_reload_brings_back_the_code_that_ran_before(shop: tuple[Bridge, Path]) -> None:
+    bridge, file = shop
+    before = bridge.details()
+    file.write_text(CODE.format("b2") + "# refuses\n")
+    bridge.ask(BASE.replace("topic=a", "topic=b") + TOPOLOGY)
+    bridge.wait_told("was given up: topology:t: the state does not fit")
+    assert "to('b1')" in restarted(bridge, "topology:t", before["topology:t"])
+    until(lambda: bridge.details()["router"].split()[1] == "a")
+    assert bridge.reload.state["reload"]["not_in_force"] == [str(file)]
+    assert bridge.details()["source:s"] == before["source:s"]
+    assert bridge.thread.is_alive()
+
+
+def test_a_new_topology_that_is_revoked_never_starts_without_its_settings(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.chdir(bridge.folder)
+    (bridge.folder / "shop_of_reload.py").write_text(CODE.format("b1") + "# refuses\n")
+    bridge.ask(BASE.replace("topic=a", "topic=b") + TOPOLOGY)
+    until(lambda: "topology:t" in bridge.details())
+    # The router takes its former routes when the topology has been started again.
+    hold = bridge.folder / "hold"
+    hold.touch()
+
+    def starts() -> list[str]:
+        told = (bridge.folder / "events").read_text().splitlines()
+        return [each for each in told if each.startswith(("topology:t starts", "topology:t is lost"))]
+
+    until(lambda: len(starts()) > 1)
+    hold.unlink()
+    bridge.wait_told("was given up: topology:t: the state does not fit")
+    until(lambda: list(bridge.details()) == ["router", "source:s"])
+    assert not [each for each in starts() if "is lost" in each]
+
+
+def test_a_part_is_restarted_by_its_name_alone(bridge: Bridge) -> None:
+    before = bridge.details()
+    assert bridge.reload.restart("source:s") == ["source:s"]
+    assert restarted(bridge, "source:s", before["source:s"]).split()[1] == "a"
+    assert bridge.details()["router"] == before["router"]
+    with pytest.raises(UsageError, match="'sink:x' is no part that can be restarted alone; there are router, source:s"):
+        bridge.reload.restart("sink:x")

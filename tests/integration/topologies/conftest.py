@@ -145,11 +145,12 @@ class TopologyBench:
         positions = json.loads((folder / "offsets" / str(begun)).read_text().splitlines()[-1])
         assert sum(positions[f"{self.prefix}-clicks"].values()) == self.sent
 
-    def run_part(self, part: str) -> subprocess.Popen[bytes]:
-        """Starts a bridge with one part alone."""
+    def run_part(self, part: str | None = None) -> subprocess.Popen[bytes]:
+        """Starts a bridge with one part alone, or with all."""
+        only = [] if part is None else ["--only", part]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "engine", "run", "--only", part, "-c", str(self.file)],
+                [sys.executable, "-m", "engine", "run", *only, "-c", str(self.file)],
                 env=self._environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,

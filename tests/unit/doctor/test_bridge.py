@@ -15,6 +15,7 @@ from engine.doctor.bridge import Answer, ask_bridge, check_http, check_peer
 from engine.doctor.checks import Severity
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.status import StatusBoard
+from engine.topologies.code import read_code
 from routes.config import loads
 from routes.keys.addresses import Peer
 from routes.model import Config, HttpConfig
@@ -124,3 +125,19 @@ def test_a_peer_that_answers_is_told_from_one_that_refuses_the_login_and_one_tha
     assert (found.state, "answers with HTTP status 401" in found.found) == (Severity.WARNING, True)
     (found,) = check_peer(config, Peer("127.0.0.1", 1), 10)
     assert (found.state, "Connection refused" in found.found) == (Severity.WARNING, True)
+
+
+def test_topologies_whose_files_are_not_in_force_are_told(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop_of_doctor.py").write_text("RATE = 1\n")
+    in_force = read_code("shop_of_doctor:build", tmp_path).hash
+    told = {"bridge": "b1", "hash": "abc", "topologies": {"shop": in_force, "gone": "1"}}
+    shop = loads(f"{TEXT}topologies.shop.build=shop_of_doctor:build\ntopologies.new.build=shop_of_doctor:build\n")
+    config = replace(shop, http=serve(told).http)
+    assert [each.state for each in check_http(config, "abc", ask_bridge(config, 10))] == [Severity.WARNING]
+    (tmp_path / "shop_of_doctor.py").write_text("RATE = 2\n")
+    _, found = check_http(config, "abc", ask_bridge(config, 10))
+    assert (found.name, found.state) == ("topology shop", Severity.WARNING)
+    assert found.found == f"its source files on disk ({tmp_path}/shop_of_doctor.py) are not those in force"

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import UsageError
-from engine.streams import InputRecord, StreamsBuilder, TimeWindows, TopologyTestDriver, json
+from engine.streams import InputRecord, StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json
 from engine.topologies.definition import read
 
 
@@ -138,8 +137,8 @@ def test_a_driver_takes_a_topology() -> None:
     [
         ("b.stream('in').to('out')", "returns None, not a topology: end it with `return builder.build()`"),
         ("return b", "returns a StreamsBuilder, not a topology: end it with `return builder.build()`"),
-        ("b.stream('in', value='json')", "wrong.py:4: TypeError: the form of values is a serde, not 'json'"),
-        ("b.stream('in').groupBy('x')", "wrong.py:4: AttributeError: Stream has no 'groupBy': write group_by"),
+        ("b.stream('in', value='json')", "wrong.py:4:5: TypeError: the form of values is a serde, not 'json'"),
+        ("b.stream('in').groupBy('x')", "wrong.py:4:5: AttributeError: Stream has no 'groupBy': write group_by"),
     ],
 )
 def test_a_definition_is_faulted_at_the_users_line(
@@ -149,6 +148,6 @@ def test_a_definition_is_faulted_at_the_users_line(
     monkeypatch.delitem(__import__("sys").modules, "wrong", raising=False)
     head = "from engine.streams import StreamsBuilder\ndef build():\n    b = StreamsBuilder('x')\n"
     (tmp_path / "wrong.py").write_text(f"{head}    {lines}\n")
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(TopologyError) as caught:
         read("wrong:build")
     assert told in str(caught.value)

@@ -1,0 +1,65 @@
+"""Requests that change a running bridge: reload of its configuration, and restart of one part.
+
+    POST /reload            asks for the configuration to be read again; JSON has the number of the request, which
+                            `/ready` shows in `configuration.reload` as soon as it is answered
+    POST /restart?part=NAME asks for a part to be started again; JSON has the names of its processes
+
+They are served beside the status page, behind the same login. A request needs the header `X-Jms-Bridge`: a page of
+another site cannot add it to a request of its reader's browser without the consent of this server (CORS, Fetch
+standard).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+__all__ = ["Controlled", "control"]
+
+_HEADER = "x-jms-bridge"
+_ACCEPTED, _REFUSED, _FORBIDDEN = 202, 400, 403
+
+
+class Controlled(Protocol):
+    """The bridge, as far as requests change it. All methods are safe from any thread."""
+
+    def request(self) -> int:
+        """Asks for the configuration to be read again; returns the request's number."""
+
+    def restart(self, name: str) -> list[str]:
+        """Asks for a part to be started again; returns the parts that it names, or raises UsageError."""
+
+
+def control(bridge: Controlled) -> Sequence[BaseRoute]:
+    """The routes of the requests, which `engine.telemetry.http` serves beside its own."""
+
+    def reload(request: Request) -> Response:
+        return _foreign(request) or JSONResponse({"request": bridge.request()}, status_code=_ACCEPTED)
+
+    def restart(request: Request) -> Response:
+        if refusal := _foreign(request):
+            return refusal
+        try:
+            parts = bridge.restart(request.query_params.get("part", ""))
+        except UsageError as error:
+            return JSONResponse({"error": str(error)}, status_code=_REFUSED)
+        return JSONResponse({"parts": parts}, status_code=_ACCEPTED)
+
+    return [Route("/reload", reload, methods=["POST"]), Route("/restart", restart, methods=["POST"])]
+
+
+def _foreign(request: Request) -> Response | None:
+    """The refusal of a request that may come from a page of another site; None for others."""
+    if _HEADER in request.headers:
+        return None
+    return JSONResponse({"error": "this request needs the header X-Jms-Bridge"}, status_code=_FORBIDDEN)
