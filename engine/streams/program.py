@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from engine.errors import SetupError
 from engine.jars import jars
 from engine.streams.expressions import ExpressionError
+from engine.streams.guidance import users_frame
 from engine.streams.nodes import (
     SHOWN,
     Aggregate,
@@ -144,6 +145,12 @@ def plan(
                 planner.add(node)
             except (*JVM_ERRORS, ValueError) as error:
                 raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
+            except Exception as error:
+                # A function of the topology raises it, such as a condition that uses a name which is not there.
+                if (frame := users_frame(error)) is None:
+                    raise
+                where = f"{frame.filename}:{frame.lineno}: {type(error).__name__}"
+                raise TopologyError([f"'{node.name}': {where}: {reason_of(error)}"]) from error
             if isinstance(node, SHOWN):
                 planner.show(node)
     return Program(topology, java, dead_letters, planner.versions)
@@ -426,4 +433,4 @@ def reason_of(error: Exception) -> str:
         return str(error)
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage()).splitlines()[0]
-    return str(error).splitlines()[0]
+    return (str(error).splitlines() or ["it says nothing"])[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
+from engine.streams.guidance import users_frame
 from engine.streams.topology import Topology
 from routes.errors import BridgeError
 
@@ -71,9 +72,5 @@ def read(name: str) -> Topology:
 
 def _where(error: Exception) -> str:
     """The error with file and line of the user's code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = str(Path(__file__).parents[1])
-    others = ("site-packages", "importlib", "<string>", ours)
-    own = [each for each in frames if not any(other in each.filename for other in others)]
-    last = (own or list(frames))[-1]
+    last = users_frame(error) or traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}:{last.lineno}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
