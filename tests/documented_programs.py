@@ -62,7 +62,7 @@ def main() -> None:
         else:
             names = {} if re.search(r"^(from|import) ", code, re.MULTILINE) else surroundings()
         run(page, code, names)
-        print(f"{page.name}:{len(code) - len(code.lstrip())}")
+        print(f"\nran {page.name}:{len(code) - len(code.lstrip()) + 1}")
 
 
 if __name__ == "__main__":

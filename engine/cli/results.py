@@ -40,7 +40,7 @@ class NamedCase(Protocol):
 
     @property
     def line(self) -> int:
-        """Its line, from 1."""
+        """Line of the case, from 1."""
 
 
 class TestOutcome(Protocol):
