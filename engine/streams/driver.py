@@ -146,12 +146,12 @@ class TopologyTestDriver:
         key: Mapping[str, Any] | str | bytes | int | None,
         value: Mapping[str, Any] | str | bytes | None,
         timestamp: int = 0,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
     ) -> None:
         """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
         `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of
-        a name and bytes, such as `[("region", b"emea")]`.
+        a name and bytes or text, such as `[("region", b"emea")]`, or a mapping.
 
         Raises:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.
@@ -164,9 +164,9 @@ class TopologyTestDriver:
         running = self._running()
         jvm: Any = self._spark._jvm
         flat = jvm.java.util.ArrayList()
-        for name, data in headers:
+        for name, data in headers.items() if isinstance(headers, Mapping) else headers:
             flat.add(name)
-            flat.add(data)
+            flat.add(_encoded(data))
         try:
             content = self._content(topic, value) if isinstance(value, Mapping) else _encoded(value)
             running.pipe(topic, self._key(source, key), content, timestamp, flat)
