@@ -23,7 +23,7 @@ def test_the_programs_of_a_page_run(name: str, way: str, least: int, tmp_path: P
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]

@@ -44,7 +44,7 @@ def run(code: str, folder: Path) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(places)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
