@@ -181,8 +181,8 @@ def _members_compared(what: str, expected: ExpectedRecord, parts: dict[str, Any]
 def _same(member: Member, found: Any) -> bool:
     """True if a part is as expected; keys and values that are no mappings are compared as they are written."""
     if member.name in _AS_WRITTEN and isinstance(member.value, str) and not isinstance(found, str):
-        return member.value == json.dumps(found) or bool(_parsed(member.value) == found)
-    return _typed(member.value) == _typed(found)
+        return bool(member.value == json.dumps(found) or _parsed(member.value) == found)
+    return bool(_typed(member.value) == _typed(found))
 
 
 def _parsed(text: str) -> Any:
