@@ -4,8 +4,6 @@ Reads `orders` (`{"customer": "ann", "amount": 5.5}`) and the table `customers` 
 `{"name": "Ann", "level": "gold"}`), writes `gold-totals`.
 """
 
-from pyspark.sql import functions as F
-
 from engine.streams import StreamsBuilder, TimeWindows, Topology, json
 
 
@@ -16,6 +14,6 @@ def build() -> Topology:
     customers = builder.table("customers", value=json("name string, level string"))
     gold = orders.join(customers, on="customer").filter("level = 'gold'")
     windows = TimeWindows.of("1 minute", grace="10 s")
-    totals = gold.group_by("customer").windowed_by(windows).aggregate("totals", total=F.sum("amount"))
+    totals = gold.group_by("customer").windowed_by(windows).aggregate("totals", total="sum(amount)")
     totals.to_stream().to("gold-totals")
     return builder.build()

@@ -5,8 +5,6 @@ writes `payment-alerts`, once for each customer and minute. `payment_alerts.prop
 way: queue, journal, this topology, its topic as a source of the bridge, and a route to NATS.
 """
 
-from pyspark.sql import functions as F
-
 from engine.streams import StreamsBuilder, TimeWindows, Topology, binary
 
 
@@ -18,7 +16,7 @@ def build() -> Topology:
         customer=lambda row: row.header("jms.customer"), amount=lambda row: row.header("jms.amount").cast("double")
     )
     minutes = payments.group_by("customer").windowed_by(TimeWindows.of("1 minute", grace="10 s"))
-    totals = minutes.aggregate("totals", total=F.sum("amount"), latest=F.last("amount"))
+    totals = minutes.aggregate("totals", total="sum(amount)", latest="last(amount)")
     # The payment with which the total exceeds the limit, and none of those after it.
     exceeded = totals.to_stream().filter("total > 10000 AND total - latest <= 10000")
     exceeded.map_values(customer="key", total="total", minute="window_start").to("payment-alerts")

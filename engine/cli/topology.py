@@ -21,6 +21,7 @@ from engine.cli.options import (
     read_registry_urls,
     read_seconds,
 )
+from engine.cli.topology_test import check_topologies
 from engine.errors import UsageError
 from engine.printable import json_text
 from engine.times import read_time
@@ -44,6 +45,7 @@ _EXAMPLES = (
     "jms-bridge topology --mermaid > topology.mmd",
     "jms-bridge topology --json",
     "jms-bridge topology run examples.word_count:build",
+    "jms-bridge topology test examples/order_totals.test.yaml",
     "jms-bridge topology state examples.word_count:build counts --key spark",
     "jms-bridge topology migrate examples.order_totals:build --rename totals=gold-totals",
     "jms-bridge topology skip order-totals orders:0:1742",
@@ -289,7 +291,7 @@ def state(
             typer.echo(json_text(row))
 
 
-for each in (run, state, migrate, skip, reset):
+for each in (run, check_topologies, state, migrate, skip, reset):
     app.command(each.name, epilog=each.epilog)(each.run)
 
 

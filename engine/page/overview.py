@@ -16,9 +16,11 @@ from engine.telemetry.metrics import (
     LATENCY_AVERAGE,
     NO_ROUTE,
     ROUTED,
+    UNMATCHED,
     UNROUTED,
 )
 from engine.telemetry.peers import UNREACHABLE
+from engine.topologies.graph import read_graph
 from routes.config.show import rows
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from engine.page.view import View
     from engine.telemetry.report import Traffic
+    from routes.model import Config
 
 __all__ = ["overview", "routes", "settings"]
 
@@ -124,18 +127,29 @@ def routes(view: View) -> Callable[[Request], Response]:
     """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
-        traffic = view.samples.traffic
+        config = view.config()
+        unrouted = {reason: count for reason, count in view.samples.traffic.by(UNROUTED, "reason").items() if count}
+        readers = _journal_readers(config)
         return render(
             request,
             view,
             "routes.html",
             routes=_routes(view),
-            unrouted={reason: count for reason, count in traffic.by(UNROUTED, "reason").items() if count},
+            # What a topology reads from the journal has a taker, although no route is it.
+            left=unrouted.pop(UNMATCHED, 0) if readers else 0,
+            readers=readers,
+            unrouted=unrouted,
             nowhere=_last_error(view, NO_ROUTE),
-            unmatched=view.config().routing.on_unmatched,
+            unmatched=config.routing.on_unmatched,
         )
 
     return page
+
+
+def _journal_readers(config: Config) -> list[str]:
+    """Names of the topologies that read the journal, as far as they have run on this machine."""
+    graphs = {each.name: read_graph(config, each.name) for each in config.topologies}
+    return [name for name, graph in graphs.items() if graph is not None and config.journal.topic in graph.read]
 
 
 def _routes(view: View) -> list[dict[str, Any]]:

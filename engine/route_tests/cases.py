@@ -6,7 +6,6 @@ All faults of a file are found at once, each with its position.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
 from dataclasses import dataclass
@@ -92,19 +91,9 @@ class _Reader:
         self._document = document
 
     def cases(self) -> tuple[Case, ...]:
-        root = self._document.root
-        assert root is not None, "there is nothing to read otherwise"
-        members = self._document.members(root, "the file", ("tests",))
-        if "tests" not in members:
-            if not self._document.faults:
-                self._document.fault(root, "there are no tests", "start with 'tests:'")
-            return ()
-        nodes = self._document.items(members["tests"], "'tests'")
+        _, nodes = self._document.tests()
         found = [(case, node) for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
-        names: dict[str, int] = {}
-        for case, node in found:
-            if (first := names.setdefault(case.name, case.line)) != case.line:
-                self._document.fault(node, f"the test in line {first} is also called '{case.name}'", "rename one")
+        self._document.check_names((case.name, node) for case, node in found)
         return tuple(case for case, _ in found)
 
     def _case(self, node: Node, number: int) -> Case | None:
@@ -191,14 +180,7 @@ class _Reader:
         text = self._document.text(node, f"'{name}'") or ""
         if name == "body":
             return text.encode()
-        return self._base64(node, text) if name == "body_base64" else self._file(node, text)
-
-    def _base64(self, node: Node, text: str) -> bytes:
-        try:
-            return base64.b64decode("".join(text.split()), validate=True)
-        except (binascii.Error, ValueError):
-            self._document.fault(node, "this is not base64")
-            return b""
+        return self._document.from_base64(node, text) if name == "body_base64" else self._file(node, text)
 
     def _file(self, node: Node, name: str) -> bytes:
         try:
@@ -228,7 +210,10 @@ class _Reader:
         ]
         if "headers" in members:
             headers = self._document.members(members["headers"], "'headers'")
-            expected += [self._one(HEADER + name, self._header(value, name), value) for name, value in headers.items()]
+            expected += [
+                self._one(HEADER + name, self._document.header(value, f"'{name}'"), value)
+                for name, value in headers.items()
+            ]
         return tuple(expected)
 
     def _result(self, members: dict[str, Node], node: Node) -> Expected:
@@ -243,15 +228,6 @@ class _Reader:
                 self._document.fault(members[name], f"'{name}' is expected of published messages, not with '{ending}'")
         reason = self._choice(members[ending], f"the reason of '{ending}'", _ENDINGS[ending])
         return self._one("result", f"{ending}: {reason}", members[ending])
-
-    def _header(self, node: Node, name: str) -> str | bytes | None:
-        """The expected header: text, `{base64: …}` for bytes that are not text, or null if it must be missing."""
-        if not self._document.is_mapping(node):
-            return self._document.text(node, f"'{name}'")
-        members = self._document.members(node, f"'{name}'", ("base64",))
-        if "base64" not in members:
-            return None
-        return self._base64(members["base64"], self._document.text(members["base64"], "'base64'") or "")
 
     def _choice(self, node: Node, what: str, known: Collection[str]) -> str | None:
         """The text of a node if it is one of `known`; otherwise adds a fault and returns None."""

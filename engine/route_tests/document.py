@@ -6,6 +6,8 @@ describes: see `cases`.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +18,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from routes.errors import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
-__all__ = ["Scalar", "SourcePosition", "TestDocument"]
+__all__ = ["Node", "Scalar", "SourcePosition", "TestDocument"]
 
 Scalar = str | bool | int | float | None
 
@@ -59,8 +61,11 @@ class SourcePosition(NamedTuple):
 class TestDocument:
     """A file that was read: its root node, and the faults found by this class and its callers."""
 
-    def __init__(self, path: Path) -> None:
-        """Reads the file; never raises for its content: if it is invalid, `root` is None and there is a fault."""
+    def __init__(self, path: Path, help_hint: str = "jms-bridge test --help") -> None:
+        """Reads the file; never raises for its content: if it is invalid, `root` is None and there is a fault.
+
+        `help_hint` is the hint for a file that cannot be read.
+        """
         self.path = path
         self.faults: list[Fault] = []
         self.root: Node | None = None
@@ -69,7 +74,7 @@ class TestDocument:
             with path.open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         except OSError as error:
-            self._fail(f"the file cannot be read: {(error.strerror or str(error)).lower()}", "jms-bridge test --help")
+            self._fail(f"the file cannot be read: {(error.strerror or str(error)).lower()}", help_hint)
             return
         if len(data) > _MAX_BYTES:
             self._fail(f"the file has more than {_MAX_BYTES >> 20} MiB", "spread the tests over several files")
@@ -161,6 +166,41 @@ class TestDocument:
             case "float":
                 return float(text.replace(".", "", 1) if text.strip("+-")[1:2].isalpha() else text)
         return text
+
+    def header(self, node: Node, what: str) -> str | bytes | None:
+        """A header's value: text, bytes from `{base64: …}`, or None for null."""
+        if not self.is_mapping(node):
+            return self.text(node, what)
+        members = self.members(node, what, ("base64",))
+        if "base64" not in members:
+            return None
+        return self.from_base64(members["base64"], self.text(members["base64"], "'base64'") or "")
+
+    def from_base64(self, node: Node, text: str) -> bytes:
+        """The bytes that a text in base64 stands for; adds a fault if it is none."""
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            self.fault(node, "this is not base64")
+            return b""
+
+    def tests(self, *beside: str) -> tuple[dict[str, Node], list[Node]]:
+        """The members of the root, which are 'tests' and these `beside` it, and the items of 'tests'."""
+        assert self.root is not None, "there is nothing to read otherwise"
+        members = self.members(self.root, "the file", (*beside, "tests"))
+        if "tests" not in members:
+            if not self.faults:
+                self.fault(self.root, "there are no tests", "start with 'tests:'")
+            return members, []
+        return members, self.items(members["tests"], "'tests'")
+
+    def check_names(self, named: Iterable[tuple[str, Node]]) -> None:
+        """Adds a fault for each test that has the name of one before it."""
+        lines: dict[str, int] = {}
+        for name, node in named:
+            line = self.place(node).line
+            if (first := lines.setdefault(name, line)) != line:
+                self.fault(node, f"the test in line {first} is also called '{name}'", "rename one")
 
     def tree(self, node: Node, what: str) -> object:
         """Any value with all values in it, as JSON has them."""

@@ -22,6 +22,7 @@ from engine.router.refusals import NO_REFUSALS, Refusals
 from engine.router.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.streams.casts import INT, STRING, STRINGS, cast, from_json, try_cast
 from engine.streams.row import JvmFunctions, Row
+from engine.telemetry.metrics import UNMATCHED
 from routes.keys.pattern import plain_characters
 from routes.model import Route
 
@@ -40,9 +41,6 @@ __all__ = [
 
 CHECKS = "checks"
 """Name of the split whose branches are the checks: a message takes the branch of the first check that it fails."""
-
-UNMATCHED = "unmatched"
-"""Reason of a message that no route takes."""
 
 NOT_PUBLISHED = "not-published"
 """Reason of a message that Kafka does not take while the router runs. It stops no router, whatever the policy."""

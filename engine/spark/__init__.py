@@ -2,6 +2,7 @@
 
     runtime           the router's main loop, which uses all modules below
     session           the Spark session
+    shared_session    the session that test drivers of topologies share
     launch            start of its JVM with its settings, before PySpark is imported
     jvm               class path and process of that JVM
     warm_up           warm-up of Spark, in a standby and before a query

@@ -1,11 +1,12 @@
 """Test driver: runs a topology on a few records without a broker.
 
-    driver = TopologyTestDriver(topology, spark)
-    driver.pipe_input("orders", "k", {"customer": "ann", "amount": 5.0}, timestamp=1_000)
-    assert driver.read_output("totals") == [Output("ann", {"total": 5.0}, 1_000, ())]
+    with TopologyTestDriver(build()) as driver:
+        driver.pipe_input("orders", "k", {"customer": "ann", "amount": 5.0}, timestamp=1_000)
+        assert driver.read_output("totals") == [Output("ann", {"total": 5.0}, 1_000, ())]
 
-The driver needs a Spark session, which may be local. It runs the program that runs against Kafka, with state in memory,
-and internal topics that are read at once. `run` is for topologies that are compiled to a query, as the router's is.
+The driver opens a Spark session, unless it is given one. It runs the program that runs against Kafka, with state in
+memory, and internal topics that are read at once. `run` is for topologies that are compiled to a query, as the router's
+is.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.record import Record
+from engine.spark.shared_session import SharedSession
 from engine.streams.compile import compile_topology
 from engine.streams.nodes import SourceNode
-from engine.streams.program import JVM_ERRORS, Program, java_serde, plan, reason_of
+from engine.streams.program import JVM_ERRORS, Program, check_classes, java_serde, plan, reason_of
 from engine.streams.schema_serdes import SchemaSerde
 from engine.streams.serdes import KeyKind
 from engine.streams.state import NodeState
@@ -69,19 +71,57 @@ class Output:
 class TopologyTestDriver:
     """Runner of a topology in a Spark session, whose state lasts as long as the driver; each `run` is independent."""
 
-    def __init__(self, topology: Topology, spark: SparkSession, *, on_failure: str = "dead-letter") -> None:
-        """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`."""
-        if not isinstance(topology, Topology):
-            what = "None" if topology is None else f"a {type(topology).__name__}"
-            msg = f"the driver takes a topology, not {what}: what `builder.build()` returns"
-            raise TypeError(msg)
-        self._topology = topology
+    def __init__(
+        self,
+        topology: Topology | Callable[[], Topology],
+        spark: SparkSession | None = None,
+        *,
+        on_failure: str = "dead-letter",
+    ) -> None:
+        """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`.
+
+        Args:
+            topology: the topology, or the function that builds it, which is called when the session is open, as one
+                that makes Columns needs.
+            spark: a session with the project's Java classes; None: that of the process, or a new one, which the
+                drivers of the process share and the last one that is closed ends.
+            on_failure: one of `FailurePolicy`.
+
+        Raises:
+            TypeError: this is no topology, and no function that returns one.
+            SetupError: no session can be opened.
+        """
+        if not callable(topology):
+            _check(topology)
+        self._share: SharedSession | None = None
+        if spark is None:
+            self._share = SharedSession()
+            spark = self._share.spark
         self._spark = spark
+        try:
+            self._topology = topology() if callable(topology) else topology
+            _check(self._topology)
+        except BaseException:
+            self._give_back()
+            raise
         self._on_failure = on_failure
         self._run: Any = None
         self._left: weakref.finalize[..., TopologyTestDriver] | None = None
         self._program: Program | None = None
         self._registry: Any = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the driver, which other drivers may be given."""
+        return self._spark
+
+    def __enter__(self) -> TopologyTestDriver:
+        """Returns the driver."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the driver."""
+        self.close()
 
     def register(self, subject: str, serde: SchemaSerde) -> int:
         """Registers the schema of a serde in the driver's own registry, which begins empty; the schema's id."""
@@ -94,6 +134,7 @@ class TopologyTestDriver:
 
     def _schemas(self) -> Any:
         if self._registry is None:
+            check_classes(self._spark)
             jvm: Any = self._spark._jvm
             self._registry = jvm.jmsbridge.serdes.MemoryRegistry()
             weakref.finalize(self, _LEFT.append, self._registry)
@@ -105,12 +146,12 @@ class TopologyTestDriver:
         key: Mapping[str, Any] | str | bytes | int | None,
         value: Mapping[str, Any] | str | bytes | None,
         timestamp: int = 0,
-        headers: Iterable[tuple[str, bytes | None]] = (),
+        headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
     ) -> None:
         """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
 
         `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of
-        a name and bytes, such as `[("region", b"emea")]`.
+        a name and bytes or text, such as `[("region", b"emea")]`, or a mapping.
 
         Raises:
             TopologyError: the topology cannot be planned, or a record failed whose policy is to stop.
@@ -123,9 +164,9 @@ class TopologyTestDriver:
         running = self._running()
         jvm: Any = self._spark._jvm
         flat = jvm.java.util.ArrayList()
-        for name, data in headers:
+        for name, data in headers.items() if isinstance(headers, Mapping) else headers:
             flat.add(name)
-            flat.add(data)
+            flat.add(_encoded(data))
         try:
             content = self._content(topic, value) if isinstance(value, Mapping) else _encoded(value)
             running.pipe(topic, self._key(source, key), content, timestamp, flat)
@@ -203,9 +244,18 @@ class TopologyTestDriver:
         return _parsed(value if is_letter else bytes(self._program.java.decoded(topic, value)))
 
     def close(self) -> None:
-        """Ends the process of the topology's Python functions, if it has any; else a later driver does."""
+        """Ends what the driver has opened: the process of Python functions, and its share in the session.
+
+        The session ends with the last driver that shares it; one that was given stays. A driver that is not closed
+        leaves its process to a later driver, and the session to the end of this process.
+        """
         if self._left is not None and self._left.detach():
             _close(self._run)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._share is not None:
+            self._share.close()
 
     def _running(self) -> Any:
         if self._run is None:
@@ -233,6 +283,13 @@ class TopologyTestDriver:
         for row in published.select("topic", "key", "value", "headers").collect():
             output.setdefault(row.topic, []).append(_record(row))
         return output
+
+
+def _check(topology: object) -> None:
+    if not isinstance(topology, Topology):
+        what = "None" if topology is None else f"a {type(topology).__name__}"
+        msg = f"the driver takes a topology, not {what}: what `builder.build()` returns"
+        raise TypeError(msg)
 
 
 def _close(run: Any) -> None:

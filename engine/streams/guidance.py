@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sysconfig
+import traceback
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn
 
 from pyspark.sql import Column
 
-__all__ = ["Guided", "check_aggregates", "refuse_functions"]
+__all__ = ["Guided", "check_aggregates", "refuse_functions", "users_frame"]
 
 _NAMES: Mapping[str, str] = {
     "agg": "aggregate",
@@ -40,6 +43,8 @@ _NAMES: Mapping[str, str] = {
 }
 """Names in Kafka Streams and Spark, in small letters, by what is written here."""
 _GROUPINGS = ("group_by", "groupby")
+_OTHERS = ("site-packages", "importlib", "<string>", sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
+"""Parts of the names of files that are not the user's."""
 _FIGURES = ("avg", "max", "mean", "min", "sum")
 _WAYS: Mapping[tuple[str, str], str] = {
     ("Stream", "Grouped"): "group the records first, with group_by_key() or group_by(key)",
@@ -92,6 +97,13 @@ def check_aggregates(method: str, columns: Mapping[str, object], name: object) -
         if not isinstance(column, str | Column):
             msg = f'{method} takes text of Spark SQL or Columns, not {type(column).__name__}: {field}="sum(amount)"'
             raise TypeError(msg)
+
+
+def users_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost line of the user's code on the way to an error; None if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not any(other in each.filename for other in _OTHERS)]
+    return own[-1] if own else None
 
 
 def _hint(kind: type, name: str) -> str:

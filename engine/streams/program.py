@@ -16,13 +16,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from py4j.java_gateway import JavaPackage
-from py4j.protocol import Py4JJavaError
+from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.errors import SetupError
+from engine.jars import jars
 from engine.streams.expressions import ExpressionError
+from engine.streams.guidance import users_frame
 from engine.streams.nodes import (
     SHOWN,
     Aggregate,
@@ -66,7 +69,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "is_outage", "java_serde", "plan", "reason_of"]
+__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "check_classes", "is_outage", "java_serde", "plan", "reason_of"]
 
 FailurePolicy = ("dead-letter", "skip", "stop")
 """What can happen with a record that cannot be read, or for which an expression fails."""
@@ -120,16 +123,15 @@ def plan(
             the latest can be read by them.
 
     Raises:
+        SetupError: as `check_classes`.
         TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
             aggregates that cannot be computed record by record, sides of a join that do not match; or the schema
             registry refuses a schema or does not answer.
     """
     if not topology.name:
         raise TopologyError(["the topology has no name: give StreamsBuilder one, which names its state and its group"])
+    check_classes(spark)
     jvm: Any = spark._jvm
-    if isinstance(jvm.jmsbridge.streams.Program, JavaPackage):
-        msg = "the Spark session lacks jms-bridge-spark.jar: add it to spark.jars or the driver's class path"
-        raise RuntimeError(msg)
     dead_letters = f"{topology.name}-dead-letters"
     policy = on_failure.upper().replace("-", "_")
     limits = [] if function_timeout_seconds is None else [str(function_timeout_seconds)]
@@ -143,9 +145,32 @@ def plan(
                 planner.add(node)
             except (*JVM_ERRORS, ValueError) as error:
                 raise TopologyError([f"'{node.name}': {reason_of(error)}"]) from error
+            except Exception as error:
+                # A function of the topology raises it, such as a condition that uses a name which is not there.
+                if (frame := users_frame(error)) is None:
+                    raise
+                where = f"{frame.filename}:{frame.lineno}: {type(error).__name__}"
+                raise TopologyError([f"'{node.name}': {where}: {reason_of(error)}"]) from error
             if isinstance(node, SHOWN):
                 planner.show(node)
     return Program(topology, java, dead_letters, planner.versions)
+
+
+def check_classes(spark: SparkSession) -> None:
+    """Raises SetupError if a session lacks the project's Java classes, or those of other jars that they need."""
+    try:
+        # This class is loaded with what it needs; that of a package is one that is not found.
+        found = spark._jvm.jmsbridge.streams.TestRun  # type: ignore[union-attr]
+    except (Py4JError, AttributeError):
+        found = None
+    if not isinstance(found, JavaClass):
+        folder = jars() / "spark"
+        msg = (
+            f"the Spark session lacks Java classes of topologies: leave `spark` out, and TopologyTestDriver opens a "
+            f"session that has them; or start yours with all jars of {folder}: "
+            f'.config("spark.jars", ",".join(map(str, Path("{folder}").glob("*.jar"))))'
+        )
+        raise SetupError(msg)
 
 
 @contextmanager
@@ -408,4 +433,4 @@ def reason_of(error: Exception) -> str:
         return str(error)
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.getMessage()).splitlines()[0]
-    return str(error).splitlines()[0]
+    return (str(error).splitlines() or ["it says nothing"])[0]

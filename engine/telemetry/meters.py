@@ -215,7 +215,7 @@ class RouterMetrics:
                 policy = Policy.SKIP if route.on_soft_failure is Policy.SKIP else Policy.DEAD_LETTER
                 self._figures.add(metrics.FAILED, 0, route.name, reason, policy)
         if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
-            self._figures.add(metrics.FAILED, 0, metrics.NO_ROUTE, "unmatched", Unmatched.DEAD_LETTER)
+            self._figures.add(metrics.FAILED, 0, metrics.NO_ROUTE, metrics.UNMATCHED, Unmatched.DEAD_LETTER)
 
     def _begin(self, config: Config) -> None:
         self.prepare(config)

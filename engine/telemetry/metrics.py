@@ -80,6 +80,7 @@ __all__ = [
     "TOPOLOGY_STATE",
     "TOPOLOGY_UNPROCESSED",
     "UNIDENTIFIED",
+    "UNMATCHED",
     "UNROUTED",
     "UNROUTED_REASONS",
     "Metric",
@@ -113,7 +114,9 @@ PUBLISH_REASONS = ("not-published",)
 
 With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
 """
-UNROUTED_REASONS = ("unmatched", "expired", "own-origin", "non-durable", "retention")
+UNMATCHED = "unmatched"
+"""Reason of a message that no route takes."""
+UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", "retention")
 """Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
 """Reasons for which a sink cannot deliver a message.
@@ -126,7 +129,7 @@ REJECTION_REASONS = ("too-large", "unreadable")
 With `routing.on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
 """
 DEAD_LETTER_REASONS = tuple(
-    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, "unmatched", *SINK_REJECTION_REASONS, *REJECTION_REASONS))
+    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, UNMATCHED, *SINK_REJECTION_REASONS, *REJECTION_REASONS))
 )
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"

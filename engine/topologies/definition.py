@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
+from engine.streams.guidance import users_frame
 from engine.streams.topology import Topology, TopologyError
 from routes.errors import BridgeError
 
@@ -102,11 +103,7 @@ def _where(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         place = ":".join(str(each) for each in (error.filename, error.lineno, error.offset) if each)
         return f"{place}: {type(error).__name__}: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = str(Path(__file__).parents[1])
-    others = ("site-packages", "importlib", "<string>", ours)
-    own = [each for each in frames if not any(other in each.filename for other in others)]
-    last = (own or list(frames))[-1]
+    last = users_frame(error) or traceback.extract_tb(error.__traceback__)[-1]
     place = ":".join(str(each) for each in (last.filename, last.lineno, _column(last)) if each)
     return f"{place}: {type(error).__name__}: {text}"
 

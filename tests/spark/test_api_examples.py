@@ -1,23 +1,31 @@
-"""The examples of docs/api.md run, in their order, as one program."""
+"""The Python programs in the documentation run, those of each page in a process of their own, with nothing prepared."""
 
 from __future__ import annotations
 
-import re
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+from tests.documented_programs import blocks
+
+ROOT = Path(__file__).parents[2]
 
 
-def test_the_examples_of_the_api_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = PAGE.read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 7
-    for block in blocks:
-        # Empty lines in front, so that a trace names the line of the page.
-        line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], str(PAGE), "exec"), names)  # noqa: S102 - our own page
+@pytest.mark.parametrize(("name", "way", "least"), [("api", "as-one", 8), ("streams", "each", 8)])
+def test_the_programs_of_a_page_run(name: str, way: str, least: int, tmp_path: Path) -> None:
+    page = ROOT / "docs" / f"{name}.md"
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.documented_programs", str(page), way],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=480,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    ran = [line for line in ended.stdout.splitlines() if line.startswith(f"ran {page.name}:")]
+    assert len(ran) == len(blocks(page)) >= least

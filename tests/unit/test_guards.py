@@ -136,7 +136,14 @@ ABOVE = {
 ONLY = {
     "engine.record": ("routes.immutable",),
     "engine.message": ("engine.record", "routes.immutable", "routes.properties"),
-    "engine.streams": ("engine.record", "engine.limits", "routes.errors"),
+    "engine.streams": (
+        "engine.errors",
+        "engine.jars",
+        "engine.record",
+        "engine.limits",
+        "engine.spark.shared_session",
+        "routes.errors",
+    ),
 }
 """The only packages of the project that a package may import, besides itself."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -64,11 +65,18 @@ def test_what_is_no_expression_of_one_record_is_a_fault_of_its_node(
     assert planned(spark, change).startswith(f"'n': {message}")
 
 
-def test_a_field_is_not_an_attribute_of_a_row(spark: SparkSession) -> None:
-    builder = StreamsBuilder("said")
-    builder.stream("in", value=json("amount double")).filter(lambda row: row.amount > 5).to("out")
-    with pytest.raises(AttributeError, match=r'a field of the value is written row\["amount"\]'):
-        plan(builder.build(), spark)
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda row: row.amount > 5, 'AttributeError: .*a field of the value is written row\\["amount"\\]'),
+        (lambda row: missing > 5, "NameError: name 'missing' is not defined"),  # type: ignore[name-defined] # noqa: F821
+    ],
+)
+def test_a_function_that_fails_is_a_fault_of_its_node_with_its_line(
+    spark: SparkSession, function: Callable[..., object], message: str
+) -> None:
+    said = planned(spark, lambda stream: stream.filter(function, name="f"))  # type: ignore[arg-type]
+    assert re.fullmatch(rf"'f': .*test_guidance.py:\d+: {message}.*", said), said
 
 
 def test_spark_prints_nothing_of_its_own(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:

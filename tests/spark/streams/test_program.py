@@ -153,3 +153,14 @@ def test_a_fingerprint_changes_with_what_the_state_is_made_of(spark: SparkSessio
 
     assert found() == found(condition="n > 2")
     assert len({found(), found(size="2 s"), found(result="max(n)")}) == 3
+
+
+def test_headers_of_the_input_are_pairs_or_a_mapping_of_bytes_or_text(spark: SparkSession) -> None:
+    builder = StreamsBuilder("headers")
+    builder.stream("in", value=text()).to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    pairs = (("region", b"emea"), ("none", None))
+    for given in (pairs, dict(pairs), [("region", "emea"), ("none", None)], {"region": "emea", "none": None}):
+        driver.pipe_input("in", "k", "v", headers=given)
+        (result,) = driver.read_output("out")
+        assert result.headers == pairs

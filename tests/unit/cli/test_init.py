@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from engine.cli import main
 from engine.cli.config import Broker
-from routes.config import lint
+from engine.explain import Ending, explain
+from engine.message import BodyType, Message
+from routes.config import lint, loads
 
 
 def run(*arguments: str) -> int:
@@ -60,6 +63,25 @@ def test_tests_that_are_there_stay_beside_another_properties_file(
     file.unlink()
     assert run("init", "--json", str(file)) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(file)}
+
+
+@pytest.mark.parametrize("broker", [None, *Broker])
+def test_no_message_of_a_first_day_stops_the_bridge_or_is_dropped(tmp_path: Path, broker: Broker | None) -> None:
+    file = tmp_path / "mq.properties"
+    assert run("init", *(() if broker is None else ("--from", broker)), str(file)) == 0
+    # As if the jars of the client were there.
+    text = re.sub(r"(?m)^((?:source|sink)\.\w+)\.class-path=.*", r"\1.packages=a.b:c:1", file.read_text())
+    config = loads(text)
+    addresses = [address for source in config.sources for address in source.destinations]
+    maps = [
+        Message(b'{"a": 1}', BodyType.MAP, {"JMSMessageID": "ID:1", "JMSDestination": str(address)})
+        for address in addresses
+    ]
+    ended = [explain(message.to_record(), config) for message in maps]
+    assert {each.ending for each in ended} == {Ending.DEAD_LETTER}
+    assert "body-not-convertible" in {each.reason for each in ended}
+    other = Message(b"x", headers={"JMSMessageID": "ID:1", "JMSDestination": "queue:nobody"})
+    assert (explain(other.to_record(), config).ending, config.routing.on_soft_failure) == ("dead-letter", "dead-letter")
 
 
 @pytest.mark.parametrize("broker", list(Broker))

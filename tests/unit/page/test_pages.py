@@ -21,6 +21,7 @@ from engine.telemetry.metrics import (
     TOPOLOGY_RECORDS,
     TOPOLOGY_STATE,
     TOPOLOGY_UNPROCESSED,
+    UNROUTED,
 )
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
@@ -441,6 +442,38 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
     assert "<script>alert" not in shown
     assert len(re.findall(r'class="line', shown)) == 4
     assert 'href="/topologies/state?topology=totals' in shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "topic", "told", "not_told"),
+    [
+        ("", "orders", ["is counted and dropped", "7 unmatched", "2 expired"], "read the journal"),
+        ("", "jms-bridge.journal", [
+            "is left to the topologies that read the journal", '<a href="/topologies">totals</a>',
+            "7 messages that no route matches", "2 expired",
+        ], "7 unmatched"),
+        ("routing.on-unmatched=dead-letter\n", "jms-bridge.journal", [
+            "becomes a dead letter", "set <code>routing.on-unmatched=skip</code>, or give it a route",
+        ], "is left to"),
+    ],
+)  # fmt: skip
+def test_what_a_topology_reads_from_the_journal_is_not_told_as_unmatched(
+    tmp_path: Path, settings: str, topic: str, told: list[str], not_told: str
+) -> None:
+    page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n{settings}")
+    node = {"topics": [], "stateful": False, "asked": False, "python": ""}
+    nodes = [
+        {**node, "name": "in", "operator": "source", "topics": [topic], "after": []},
+        {**node, "name": "out", "operator": "sink", "topics": ["totals"], "after": ["in"]},
+    ]
+    write_graph(page.config, "totals", "order-totals", nodes)
+    page.figures.set(UNROUTED, 7, "unmatched")
+    page.figures.set(UNROUTED, 2, "expired")
+    page.sample()
+    shown = page.text("/routes")
+    for each in told:
+        assert each in shown
+    assert not_told not in shown
 
 
 @pytest.fixture
