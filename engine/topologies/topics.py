@@ -21,10 +21,6 @@ _NEEDS_SPARK = ("SESSION_OR_CONTEXT_NOT_EXISTS", "SparkContext")
 """Parts of the message of a function that makes Columns before Spark runs."""
 
 
-_SINK = "sink"
-"""Operator of a sink in a kept graph, see `engine.streams.describe.records`."""
-
-
 @dataclass(frozen=True, slots=True)
 class TopologyTopics:
     """Topics that others have to make before a topology runs."""
@@ -48,10 +44,7 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
     graph = read_graph(config, topology.name)
     if graph is None:
         return None
-    return TopologyTopics(
-        tuple(topic for node in graph.nodes if not node.after for topic in node.topics),
-        tuple(topic for node in graph.nodes if node.operator == _SINK for topic in node.topics),
-    )
+    return TopologyTopics(graph.read, graph.written)
 
 
 def _constant(topology: Topology) -> TopologyTopics:
