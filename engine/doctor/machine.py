@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ __all__ = [
     "check_embedded_ports",
     "check_limits",
     "check_port",
+    "free_bytes",
     "is_synchronised",
     "judge",
     "listening",
@@ -93,6 +95,15 @@ def check_disks(places: Mapping[str, Path]) -> Iterator[Finding]:
         disks.setdefault(nearest.stat().st_dev, ([], nearest))[0].append(what)
     for users, nearest in disks.values():
         yield judge(", ".join(users), nearest, room(nearest))
+
+
+def free_bytes(places: Mapping[str, Path]) -> dict[str, int]:
+    """The free space at each of the places, by its use; those that cannot be looked at are left out."""
+    found = {}
+    for what, path in places.items():
+        with suppress(OSError):
+            found[what] = room(existing(path)).free_bytes
+    return found
 
 
 def room(path: Path) -> Room:
