@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Mapping
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from pyspark.sql import Column
@@ -72,19 +72,29 @@ def _text(expression: Expression) -> str:
         case PythonFunction(function=function):
             return name_of(function)
         case FunctionType() if not expression.__module__.startswith(_OWN):
-            return _source(expression) or name_of(expression)
+            return _body(expression) if expression.__name__ == "<lambda>" else name_of(expression)
     return ""
 
 
-def _source(function: FunctionType) -> str:
-    """The body of a lambda as it stands in its file; empty for other functions, or if the file does not tell it."""
-    code = function.__code__
-    if code.co_name != "<lambda>":
-        return ""
+def _body(function: FunctionType) -> str:
+    """The body of a lambda as it stands in its file; empty if the file does not tell which of its lambdas it is."""
     try:
         lines, _ = inspect.findsource(function)
         tree = ast.parse("".join(lines))
     except (OSError, SyntaxError):
         return ""
-    here = [each for each in ast.walk(tree) if isinstance(each, ast.Lambda) and each.lineno == code.co_firstlineno]
-    return ast.unparse(here[0].body) if len(here) == 1 else ""
+    line, content = function.__code__.co_firstlineno, _content(function.__code__)
+    here = (each for each in ast.walk(tree) if isinstance(each, ast.Lambda) and each.lineno == line)
+    bodies = {ast.unparse(each.body) for each in here if content == _content(_compiled(each))}
+    return bodies.pop() if len(bodies) == 1 else ""
+
+
+def _compiled(function: ast.Lambda) -> CodeType:
+    (code,) = (each for each in compile(ast.Expression(function), "", "eval").co_consts if isinstance(each, CodeType))
+    return code
+
+
+def _content(code: CodeType) -> tuple[object, set[str]]:
+    """The constants and names of a function, by which it is told from others in the same line."""
+    constants = [each for each in code.co_consts if not isinstance(each, CodeType)]
+    return constants, {*code.co_names, *code.co_freevars}
