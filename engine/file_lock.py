@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from engine.private import make_folder
 
@@ -16,7 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["held", "is_locked", "lock", "try_lock"]
+__all__ = ["held", "is_locked", "lock", "part_lock", "part_owner", "try_lock"]
+
+
+def part_lock(data: Path, part: str) -> Path:
+    """The file that a bridge locks for a part that works in the data folder `data`; it holds the supervisor's pid."""
+    return data / "locks" / (quote(part, safe="") + ".lock")
+
+
+def part_owner(data: Path, part: str) -> int | None:
+    """The process id of the supervisor that locked a part last, which may have ended; None if none has."""
+    try:
+        return int(part_lock(data, part).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def lock(descriptor: int) -> None:

@@ -156,6 +156,60 @@ ALERTS: tuple[Alert, ...] = (
         "minutes; now {{ $value | humanize }}.",
     ),
     Alert(
+        "JmsBridgeTopologyIsBehind",
+        "max by (instance, topology) (min_over_time(jmsbridge_topology_lag_records[10m])) > 10000",
+        "5m",
+        "warning",
+        "Topology {{ $labels.topology }} of {{ $labels.instance }} has had more than 10,000 records to process for "
+        "fifteen minutes; at least {{ $value | humanize }}.",
+    ),
+    Alert(
+        "JmsBridgeTopologyRejects",
+        "sum by (instance, topology, node) "
+        '(increase(jmsbridge_topology_unprocessed_records_total{reason="rejected_records"}[10m])) > 0',
+        "0m",
+        "warning",
+        "Node {{ $labels.node }} of topology {{ $labels.topology }} rejected {{ $value | humanize }} records within "
+        "ten minutes.",
+    ),
+    Alert(
+        "JmsBridgeTopologyDropsLateRecords",
+        "sum by (instance, topology, node) "
+        '(increase(jmsbridge_topology_unprocessed_records_total{reason="late_records"}[10m])) > 0',
+        "0m",
+        "warning",
+        "{{ $value | humanize }} records came too late for node {{ $labels.node }} of topology {{ $labels.topology }} "
+        "within ten minutes, and are missing in its results.",
+    ),
+    Alert(
+        "JmsBridgeDiskIsFull",
+        "min by (instance, folder) (jmsbridge_disk_free_bytes) < 100 * 1024 * 1024",
+        "1m",
+        "critical",
+        "The disk of {{ $labels.folder }} of {{ $labels.instance }} has {{ $value | humanize1024 }}B left.",
+    ),
+    Alert(
+        "JmsBridgeDiskIsLow",
+        "min by (instance, folder) (jmsbridge_disk_free_bytes) < 1024 * 1024 * 1024",
+        "5m",
+        "warning",
+        "The disk of {{ $labels.folder }} of {{ $labels.instance }} has {{ $value | humanize1024 }}B left.",
+    ),
+    Alert(
+        "JmsBridgeCertificateHasExpired",
+        "min by (instance, file) (jmsbridge_certificate_expiry_timestamp_seconds - time()) <= 0",
+        "0m",
+        "critical",
+        "The certificate in {{ $labels.file }} of {{ $labels.instance }} has expired: new connections fail.",
+    ),
+    Alert(
+        "JmsBridgeCertificateExpires",
+        "0 < min by (instance, file) (jmsbridge_certificate_expiry_timestamp_seconds - time()) < 14 * 86400",
+        "1h",
+        "warning",
+        "The certificate in {{ $labels.file }} of {{ $labels.instance }} expires in {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
         "JmsBridgeDeadLettersWait",
         "max by (instance) (jmsbridge_dead_letters_oldest_seconds) > 86400",
         "5m",

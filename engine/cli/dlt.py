@@ -153,11 +153,11 @@ def list_letters(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """List the newest dead letters, the newest last: position, time, route, reason, key, size.
+    """List the newest dead letters, the newest last: position, state, time, route, reason, key, size.
 
     A dead letter must match all filters that are given.
     """
-    from engine.dead_letters.replay import source_topic
+    from engine.dead_letters.replay import source_topic, states
     from engine.kafka.reader import KafkaTopicReader
 
     filters = selection.filters()
@@ -167,11 +167,13 @@ def list_letters(
         return
     with KafkaTopicReader(settings, topic) as reader:
         letters = _newest(reader, filters, count)
+        bounds = reader.bounds()
+    shown = list(zip(letters, states(settings, topic, letters, bounds), strict=True))
     if json_output:
-        for letter in letters:
-            typer.echo(json_text(letter_json(letter)))
-    elif letters:
-        console().print(letter_table(letters))
+        for letter, state in shown:
+            typer.echo(json_text({**letter_json(letter), "state": state}))
+    elif shown:
+        console().print(letter_table(shown))
     else:
         note(f"no {'such ' if filters else ''}dead letters in '{topic}'")
 

@@ -40,15 +40,16 @@ _WITH_COPY = ("replayed", "already replayed", "quarantined", "already quarantine
 """Outcomes whose detail is where the copy is."""
 
 
-def letter_table(letters: Sequence[DeadLetter]) -> Table:
-    """A line for each dead letter."""
-    table = _table("position", "time", "route", "reason", "key")
+def letter_table(letters: Sequence[tuple[DeadLetter, str]]) -> Table:
+    """A line for each dead letter, given with its state."""
+    table = _table("position", "state", "time", "route", "reason", "key")
     table.add_column("bytes", justify="right")
-    for letter in letters:
+    for letter, state in letters:
         record = letter.located.record
         at = letter.position
         table.add_row(
             f"{at.partition}:{at.offset}",
+            state,
             printable(letter.time),
             printable(letter.route) or "-",
             printable(letter.reason),

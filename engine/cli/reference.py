@@ -47,6 +47,8 @@ def reference() -> str:
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     for name, child in command.commands.items():
         if hasattr(child, "commands"):
+            if child.invoke_without_command:
+                yield f"{path} {name}", child
             yield from _commands(f"{path} {name}", child)
         else:
             yield f"{path} {name}", child

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,6 +60,11 @@ app = typer.Typer(
 )
 
 
+def _words(choices: type[StrEnum]) -> str:
+    """The choices of an option as its usage shows them: `auto|realtime|batch`."""
+    return "|".join(choices)
+
+
 @app.callback()
 def show(
     context: typer.Context,
@@ -99,17 +105,26 @@ def run(
     config: ConfigFile = DEFAULT_CONFIG,
     mode: Annotated[
         TopologyMode,
-        typer.Option(help="How records are processed: one by one (realtime), in batches, or as fits the topology."),
+        typer.Option(
+            metavar=_words(TopologyMode),
+            help="How records are processed: one by one (realtime), in batches, or as fits the topology.",
+        ),
     ] = TopologyMode.AUTO,
     guarantee: Annotated[
-        TopologyGuarantee, typer.Option(help="Whether outputs are written in transactions with the positions.")
+        TopologyGuarantee,
+        typer.Option(
+            metavar=_words(TopologyGuarantee), help="Whether outputs are written in transactions with the positions."
+        ),
     ] = TopologyGuarantee.EXACTLY_ONCE,
     interval: Annotated[
         float | None,
         typer.Option(parser=read_seconds, metavar="SECONDS", help="Time between two commits of the state."),
     ] = None,
     on_failure: Annotated[
-        TopologyFailures, typer.Option(help="What happens with a record that cannot be read or computed.")
+        TopologyFailures,
+        typer.Option(
+            metavar=_words(TopologyFailures), help="What happens with a record that cannot be read or computed."
+        ),
     ] = TopologyFailures.DEAD_LETTER,
     schema_registry: Annotated[
         str | None,
@@ -262,10 +277,10 @@ def state(
     build: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="The function that returns the topology.")],
     node: Annotated[str, typer.Argument(metavar="NODE", help="A table or an aggregate, by the name of its node.")],
     config: ConfigFile = DEFAULT_CONFIG,
-    key: Annotated[str | None, typer.Option(help="Rows of this key alone.")] = None,
-    from_key: Annotated[str | None, typer.Option(help="Rows of this key and of greater ones.")] = None,
-    to_key: Annotated[str | None, typer.Option(help="Rows of this key and of smaller ones.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="Rows of keys that begin so.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key alone.")] = None,
+    from_key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key and of greater ones.")] = None,
+    to_key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key and of smaller ones.")] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Rows of keys that begin so.")] = None,
     since: Annotated[
         int | None,
         typer.Option(
@@ -279,7 +294,7 @@ def state(
         int | None,
         typer.Option(parser=_read_time, metavar="TIME", help="Windows that begin at this time or earlier."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most rows.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Most rows.")] = 100,
 ) -> None:
     """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
     from engine.topologies.state import open_state

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 __all__ = [
+    "OPEN",
     "Group",
     "Histogram",
     "HistogramRow",
@@ -41,7 +42,11 @@ __all__ = [
     "discard",
     "replay",
     "source_topic",
+    "states",
 ]
+
+OPEN = "open"
+"""State of a letter that was neither replayed nor discarded."""
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """Greatest size in memory of the letters of one transaction, except for a single larger letter."""
@@ -154,6 +159,23 @@ def discard(
         return _Verdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
     return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
+
+
+def states(
+    config: Config, topic: str, letters: Sequence[DeadLetter], bounds: Mapping[int, tuple[int, int]]
+) -> list[str]:
+    """Returns the state of each letter of a topic: `open`, or the `Action` that settled it.
+
+    `bounds` are first offset and end of each partition of the topic, see `settled`.
+    """
+    if not letters:
+        return []
+    entries = settled(config, topic, identity(config, topic), bounds, {letter.position for letter in letters})
+    found = [(letter, entries.get(letter.position)) for letter in letters]
+    return [
+        str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
+        for letter, entry in found
+    ]
 
 
 def source_topic(config: Config, *, quarantine: bool) -> str:

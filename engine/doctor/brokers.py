@@ -14,6 +14,7 @@ from engine.doctor.checks import Check, Finding, failed, ok, warning
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
 from engine.doctor.kafka import check_kafka_source
 from engine.doctor.machine import check_port, listening
+from engine.embedded.ports import holder_id, is_held_by
 from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry.status import component_name, sink_component
 from routes.model import SourceConfig
@@ -34,7 +35,7 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
 
     def look() -> Iterator[Finding]:
         if broker.listen:
-            yield from _listener(broker, name, key, running=running)
+            yield from _listener(config, broker, name, key, running=running)
         elif _is_to_come(config, broker) and not running:
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
@@ -68,10 +69,12 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
         yield not_connected(name, key, config.url(broker), broker, error)
 
 
-def _listener(broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
+def _listener(config: Config, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
     connector(broker.type).check_listener(broker)
     host, port = listening(broker)
-    found = check_port(f"{key}.listen", host, port, running=running)
+    supervisor = holder_id(config.http.port) if running else None
+    is_own = running and (supervisor is None or is_held_by(port, supervisor))
+    found = check_port(f"{key}.listen", host, port, running=is_own)
     yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)
 
 

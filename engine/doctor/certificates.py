@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["check_certificate", "check_certificates"]
+__all__ = ["check_certificate", "check_certificates", "expiry_times"]
 
 _PEM = b"-----BEGIN CERTIFICATE-----"
 _SOON = timedelta(days=30)
@@ -28,6 +28,22 @@ _TRUSTED = ("ssl.ca.location", "ssl.truststore.location")
 
 def check_certificates(config: Config) -> Iterator[Finding]:
     """Checks the certificates of the bridge, and of the authorities that it trusts, as far as they are PEM files."""
+    now = datetime.now(UTC)
+    for path, is_own in _files(config):
+        yield from check_certificate(path, now, is_own=is_own)
+
+
+def expiry_times(config: Config) -> dict[str, float]:
+    """The time at which each certificate of a configuration expires, by its file, in seconds since 1970.
+
+    Files that cannot be read or are no PEM are left out.
+    """
+    found = ((path, _deciding(path, is_own=is_own)) for path, is_own in _files(config))
+    return {str(path): each.not_valid_after_utc.timestamp() for path, each in found if each is not None}
+
+
+def _files(config: Config) -> Iterator[tuple[Path, bool]]:
+    """Each file with certificates once, and whether it has the bridge's own."""
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
@@ -36,23 +52,15 @@ def check_certificates(config: Config) -> Iterator[Finding]:
     trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
     trusted += [path for broker in config.brokers for path in broker.authorities]
     trusted += [config.schema.ca] if config.schema.ca else []
-    now = datetime.now(UTC)
-    for path in dict.fromkeys(filter(None, own)):
-        yield from check_certificate(path, now, is_own=True)
-    for path in dict.fromkeys(trusted):
-        yield from check_certificate(path, now, is_own=False)
+    yield from ((path, True) for path in dict.fromkeys(filter(None, own)))
+    yield from ((path, False) for path in dict.fromkeys(trusted))
 
 
 def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Finding]:
-    """Yields the finding for a certificate file; none if it cannot be read, which other checks report, or is no PEM.
-
-    Of the bridge's own file the first certificate counts, which is the bridge's; of authorities the one that is valid
-    for the longest, because bundles contain old ones, too.
-    """
-    certificates = _read(path)
-    if not certificates:
+    """Yields the finding for a certificate file; none if it cannot be read, which other checks report, or is no PEM."""
+    found = _deciding(path, is_own=is_own)
+    if found is None:
         return
-    found = certificates[0] if is_own else max(certificates, key=lambda each: each.not_valid_after_utc)
     name = f"certificate {path.name}"
     remedy = "renew it" if is_own else "get the authority's new one"
     begins, ends = found.not_valid_before_utc, found.not_valid_after_utc
@@ -65,6 +73,18 @@ def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Fi
         yield warning(name, f"{path} expires on {ends:%Y-%m-%d %H:%M} UTC", f"{remedy}, and restart the bridge")
     else:
         yield ok(name, f"{path} is valid until {ends:%Y-%m-%d}")
+
+
+def _deciding(path: Path, *, is_own: bool) -> Certificate | None:
+    """The certificate of a file whose end counts; None if there is none.
+
+    Of the bridge's own file the first certificate counts, which is the bridge's; of authorities the one that is valid
+    for the longest, because bundles contain old ones, too.
+    """
+    certificates = _read(path)
+    if not certificates:
+        return None
+    return certificates[0] if is_own else max(certificates, key=lambda each: each.not_valid_after_utc)
 
 
 def _read(path: Path) -> Sequence[Certificate]:

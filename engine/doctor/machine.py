@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.doctor.folders import existing
-from engine.embedded.ports import LOOPBACK, obstacle
+from engine.embedded.ports import LOOPBACK, is_held_by, obstacle
+from engine.file_lock import part_owner
 from engine.limits import LEAST_FILES, REMEDY, files_allowed
 from routes.systems import schemes_of
 
@@ -27,6 +29,7 @@ __all__ = [
     "check_embedded_ports",
     "check_limits",
     "check_port",
+    "free_bytes",
     "is_synchronised",
     "judge",
     "listening",
@@ -95,6 +98,15 @@ def check_disks(places: Mapping[str, Path]) -> Iterator[Finding]:
         yield judge(", ".join(users), nearest, room(nearest))
 
 
+def free_bytes(places: Mapping[str, Path]) -> dict[str, int]:
+    """The free space at each of the places, by its use; those that cannot be looked at are left out."""
+    found = {}
+    for what, path in places.items():
+        with suppress(OSError):
+            found[what] = room(existing(path)).free_bytes
+    return found
+
+
 def room(path: Path) -> Room:
     """Returns the free space of the file system that a path is on."""
     found = os.statvfs(path)
@@ -119,13 +131,19 @@ def _size(number: int) -> str:
 
 
 def check_embedded_ports(config: Config, *, running: bool) -> Iterator[Finding]:
-    """Checks the ports of embedded servers; `running`: the bridge has already started them."""
-    for setting, port in _embedded(config):
-        yield check_port(setting, LOOPBACK, port, running=running)
+    """Checks the ports of embedded servers; `running`: a bridge of this id runs, and may have started them.
+
+    They are its own if the bridge that works in the same data folder holds them. Another one of the same id, or another
+    program, is in the way.
+    """
+    for part, setting, port in _embedded(config):
+        owner = part_owner(config.embedded.data, part)
+        is_own = running and owner is not None and is_held_by(port, owner)
+        yield check_port(setting, LOOPBACK, port, running=is_own)
 
 
 def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
-    """Checks one port; `setting` is the key that sets it."""
+    """Checks one port; `setting` is the key that sets it; `running`: the bridge itself holds it if it is taken."""
     why = obstacle(host, port)
     if why is None:
         return ok(setting, f"port {port} is free")
@@ -140,13 +158,14 @@ def listening(broker: BrokerConfig) -> tuple[str, int]:
     return parts.hostname or LOOPBACK, parts.port or schemes_of([broker.type])[parts.scheme].port
 
 
-def _embedded(config: Config) -> Iterator[tuple[str, int]]:
+def _embedded(config: Config) -> Iterator[tuple[str, str, int]]:
+    """The part, the key and the port of each listener of the embedded servers."""
     embedded = config.embedded
     if config.embedded_kafka:
-        yield "embedded.kafka.port", embedded.kafka_port
+        yield "kafka", "embedded.kafka.port", embedded.kafka_port
     if config.embedded_artemis:
-        yield "embedded.artemis.port", embedded.artemis_port
-        yield "embedded.stomp.port", embedded.stomp_port
-        yield "embedded.amqp.port", embedded.amqp_port
+        yield "artemis", "embedded.artemis.port", embedded.artemis_port
+        yield "artemis", "embedded.stomp.port", embedded.stomp_port
+        yield "artemis", "embedded.amqp.port", embedded.amqp_port
     if config.embedded_nats:
-        yield "embedded.nats.port", embedded.nats_port
+        yield "nats", "embedded.nats.port", embedded.nats_port

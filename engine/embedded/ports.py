@@ -8,9 +8,11 @@ import random
 import socket
 from pathlib import Path
 
+import psutil
+
 from engine.errors import SetupError
 
-__all__ = ["LOOPBACK", "accepts", "free_ports", "holder", "obstacle", "require_free"]
+__all__ = ["LOOPBACK", "accepts", "free_ports", "holder", "holder_id", "is_held_by", "obstacle", "require_free"]
 
 LOOPBACK = "127.0.0.1"
 
@@ -61,6 +63,25 @@ def accepts(port: int) -> bool:
 
 def holder(port: int) -> str | None:
     """The process that listens on `port` as `name (pid 123)`; None if the system does not show it (not Linux)."""
+    pid = holder_id(port)
+    # The process may end meanwhile.
+    with contextlib.suppress(OSError):
+        return f"{Path(f'/proc/{pid}/comm').read_text().strip()} (pid {pid})"
+    return None
+
+
+def is_held_by(port: int, owner: int) -> bool:
+    """Whether `owner` or one of its descendants listens on `port`; True if the system does not show who does."""
+    pid = holder_id(port)
+    if pid is None or pid == owner:
+        return True
+    with contextlib.suppress(psutil.Error):
+        return owner in {each.pid for each in psutil.Process(pid).parents()}
+    return False
+
+
+def holder_id(port: int) -> int | None:
+    """The id of the process that listens on `port`; None if the system does not show it."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
@@ -68,7 +89,7 @@ def holder(port: int) -> str | None:
         # Processes may end meanwhile, and those of other users may not be read.
         with contextlib.suppress(OSError):
             if any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir()):
-                return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
+                return int(process.name)
     return None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from engine.page.flow import anchor, draw, flow, route_tone
+from engine.page.flow import flow, route_tone
+from engine.page.picture import anchor, draw
 from engine.page.render import render
 from engine.page.view import Tone
 from engine.telemetry.metrics import (

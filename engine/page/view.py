@@ -6,6 +6,7 @@ costs as much as a scrape; showing a page costs none.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections import deque
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
-__all__ = ["INTERVAL_SECONDS", "NO_PARTS", "Samples", "ShownPart", "Tone", "View", "worst"]
+__all__ = ["INTERVAL_SECONDS", "NO_PARTS", "Samples", "ShownPart", "Tone", "View", "state_of", "worst"]
 
 INTERVAL_SECONDS = 5.0
 _OVER_SECONDS = 15.0
@@ -237,3 +238,11 @@ def worst(parts: Iterable[ShownPart]) -> ShownPart | None:
     """The part in the worst condition, before those that stand by; None if there is no part."""
     order = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.IDLE)
     return min(parts, key=lambda part: order.index(part.tone), default=None)
+
+
+def state_of(component: str, parts: Iterable[ShownPart]) -> tuple[Tone, str, str]:
+    """Tone, state and detail of a source or sink: those of its worker in the worst condition."""
+    found = worst(part for part in parts if re.fullmatch(re.escape(component) + "(/[0-9]+)?", part.name))
+    if found is None:
+        return Tone.IDLE, "elsewhere", "it runs apart from this bridge"
+    return found.tone, found.state, found.detail

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from engine.streams.expression_texts import expression_text
 from engine.streams.nodes import (
     SHOWN,
     STATEFUL,
@@ -48,7 +49,8 @@ def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
     """A JSON object for each node, in the order of flow.
 
     Its fields are `kind`, `name`, `operator`, parents (`after`), children (`before`), constant `topics`, whether it is
-    `stateful`, whether its state can be `asked`, and the name of its `python` function, empty for native nodes.
+    `stateful`, whether its state can be `asked`, the name of its `python` function, empty for native nodes, and its
+    `expression` as the user wrote it, empty for nodes without one.
     """
     consumers = children(nodes)
     return [
@@ -62,6 +64,7 @@ def records(nodes: Sequence[Node]) -> list[dict[str, Any]]:
             "stateful": isinstance(node, STATEFUL),
             "asked": isinstance(node, SHOWN),
             "python": _python(node),
+            "expression": expression_text(node),
         }
         for node in nodes
     ]

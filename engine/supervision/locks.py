@@ -12,10 +12,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from engine.errors import SetupError
-from engine.file_lock import try_lock
+from engine.file_lock import part_lock, try_lock
 from engine.private import make_folder
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def hold(folder: Path, parts: Iterable[str]) -> Iterator[dict[str, int]]:
 
 
 def _lock(folder: Path, part: str) -> int:
-    file = folder / "locks" / (quote(part, safe="") + ".lock")
+    file = part_lock(folder, part)
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

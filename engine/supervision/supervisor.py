@@ -212,6 +212,9 @@ def _supervise(first: Revision, only: str | None) -> int:
         group = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
+        from engine.doctor.certificates import expiry_times
+        from engine.doctor.folders import folders_of
+        from engine.doctor.machine import free_bytes
         from engine.page.app import pages
         from engine.page.view import Samples, View
         from engine.supervision.election import Election
@@ -219,11 +222,19 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.supervision.reload import Reload
         from engine.telemetry.control import control
         from engine.telemetry.http import HttpServer, application, metrics_only
+        from engine.telemetry.machine import MachineMetrics
         from engine.telemetry.peers import Peers
 
         election = Election(config) if elected else None
         ProcessMetrics(registry, group.leaders)
         reload = Reload(first, only, group, board, metrics, make, prepare)
+        stack.enter_context(
+            MachineMetrics(
+                registry,
+                lambda: expiry_times(reload.current.config),
+                lambda: free_bytes(folders_of(reload.current.config)),
+            )
+        )
         watch = _watch(reload, election, clean)
         if watch:
             DeadLetterMetrics(registry, watch.census)

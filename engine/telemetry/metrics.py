@@ -12,6 +12,7 @@ from enum import StrEnum
 __all__ = [
     "ACKNOWLEDGED",
     "BUILD_INFO",
+    "CERTIFICATE_END",
     "COMPONENT_UP",
     "CONFIG_INFO",
     "CONFIG_RELOAD_SUCCESS",
@@ -21,6 +22,7 @@ __all__ = [
     "DEAD_LETTER_AGE",
     "DEAD_LETTER_REASONS",
     "DELIVERED",
+    "DISK_FREE",
     "DUPLICATES",
     "EXECUTOR_GC",
     "EXECUTOR_HEAP_COMMITTED",
@@ -493,6 +495,19 @@ TOPOLOGY_STATE = Metric(
     ("topology",),
     "Size of a topology's state in local files and in memory, as of its last commit.",
 )
+DISK_FREE = Metric(
+    "jmsbridge_disk_free_bytes",
+    MetricType.GAUGE,
+    ("folder",),
+    "Free space of the file system that a folder is on, by the key that names the folder, such as `embedded.data`.",
+)
+CERTIFICATE_END = Metric(
+    "jmsbridge_certificate_expiry_timestamp_seconds",
+    MetricType.GAUGE,
+    ("file",),
+    "Time at which a certificate of the configuration expires, in seconds since 1970, by its file. Of a file with "
+    "authorities, the last one to expire counts.",
+)
 PROCESS_CPU = Metric(
     "jmsbridge_process_cpu_seconds_total",
     MetricType.COUNTER,
@@ -543,6 +558,7 @@ METRICS: tuple[Metric, ...] = (
     *(ROUTER_START, RECOVERY_SECONDS, RECOVERY_SCANNED, RECOVERY_PUBLISHED, RECOVERY_FOREIGN),
     *(TOPOLOGY_RECORDS, TOPOLOGY_UNPROCESSED, TOPOLOGY_LAG, TOPOLOGY_STATE),
     *(PROCESS_CPU, PROCESS_MEMORY, PROCESS_FILES, PROCESS_THREADS, PROCESS_START),
+    *(DISK_FREE, CERTIFICATE_END),
     *(CONFIG_INFO, CONFIG_RELOAD_SUCCESS, CONFIG_RELOAD_TIMESTAMP, BUILD_INFO),
 )
 """All metrics, in the order of the documentation."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphNode", "TopologyGraph", "read_graph", "write_graph"]
 
-_DROP = "drop field"
+_DROP, _SINK = "drop field", "sink"
+"""Operators in a kept graph, see `engine.streams.describe.records`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class GraphNode:
     """True if its state has rows that can be asked for."""
     python: str
     """Name of the Python function that it calls; empty: none."""
+    expression: str
+    """Its expression as the user wrote it, such as `amount > 100`; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,16 @@ class TopologyGraph:
 
     name: str
     nodes: tuple[GraphNode, ...]
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Topics that the topology reads."""
+        return tuple(topic for node in self.nodes if not node.after for topic in node.topics)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Topics that the topology writes to, as far as they are constant."""
+        return tuple(topic for node in self.nodes if node.operator == _SINK for topic in node.topics)
 
     @property
     def asked(self) -> list[str]:
@@ -89,5 +102,7 @@ def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:
         else:
             topics = tuple(each["topics"])
             state = each["stateful"], each["asked"]
-            found.append(GraphNode(each["name"], each["operator"], after, topics, *state, each["python"]))
+            # The file may be of a version that wrote no expressions.
+            texts = each["python"], each.get("expression", "")
+            found.append(GraphNode(each["name"], each["operator"], after, topics, *state, *texts))
     return tuple(found)

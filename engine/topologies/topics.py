@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TopologyTopics", "topics_of"]
 
-_SINK = "sink"
-"""Operator of a sink in a kept graph, see `engine.streams.describe.records`."""
-
 
 @dataclass(frozen=True, slots=True)
 class TopologyTopics:
@@ -40,10 +37,7 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
     graph = read_graph(config, topology.name)
     if graph is None:
         return None
-    return TopologyTopics(
-        tuple(topic for node in graph.nodes if not node.after for topic in node.topics),
-        tuple(topic for node in graph.nodes if node.operator == _SINK for topic in node.topics),
-    )
+    return TopologyTopics(graph.read, graph.written)
 
 
 def _constant(topology: Topology) -> TopologyTopics:

@@ -56,4 +56,25 @@ def processes(board: dashboard.Dashboard) -> None:
             ),
             span=6,
         )
-    ).with_panel(versions("Configuration", "Which file is in force where.", f"jmsbridge_config_info{{{BRIDGE}}}"))
+    ).with_panel(
+        versions("Configuration", "Which file is in force where.", f"jmsbridge_config_info{{{BRIDGE}}}")
+    ).with_panel(
+        draw(
+            "Free space",
+            "Free space of the file systems that the bridge writes to. A full one stops the bridge.",
+            "bytes",
+            (f"min by (instance, folder) (jmsbridge_disk_free_bytes{{{BRIDGE}}})", "{{instance}} {{folder}}"),
+            span=6,
+        )
+    ).with_panel(
+        draw(
+            "Certificates that expire within 14 days",
+            "Number of the files of the configuration whose certificates expire within 14 days or have expired.",
+            "short",
+            (
+                f"count(jmsbridge_certificate_expiry_timestamp_seconds{{{BRIDGE}}} < time() + 14 * 86400) or vector(0)",
+                "certificates",
+            ),
+            span=6,
+        )
+    )

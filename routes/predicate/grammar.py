@@ -1,15 +1,16 @@
-"""Reader of the predicates' grammar: makes the parser from `grammar.lark`, and keeps its tables beside the bytecode.
+"""Reader of the predicates' grammar: makes the parser from `grammar.lark`, and keeps its tables in the user's cache.
 
-Making the tables takes a tenth of a second of each process, reading them a hundredth.
+Making the tables takes a tenth of a second of each process, reading them a hundredth. They are not kept beside the
+bytecode, where the removal of the package would leave them behind.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import io
 import os
+import stat
 import sys
 import tempfile
 from contextlib import suppress
@@ -29,28 +30,45 @@ def grammar() -> Lark:
     """The parser of predicates; from the tables of an earlier process if there are any that fit."""
     text = _GRAMMAR.read_text(encoding="utf-8")
     tables = _tables_file(text)
-    if saved := _read(tables):
+    if tables is not None and (saved := _read(tables)):
         return Lark.load(io.BytesIO(saved))
     parser = Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
-    if not sys.dont_write_bytecode:
+    if tables is not None and not sys.dont_write_bytecode:
         _write(tables, parser)
     return parser
 
 
-def _tables_file(text: str) -> Path:
-    """Path of the tables, which changes with the grammar, Lark and Python."""
-    version = hashlib.sha256(f"{lark.__version__}\n{text}".encode()).hexdigest()[:16]
-    return Path(importlib.util.cache_from_source(str(_GRAMMAR))).with_suffix(f".{version}.tables")
+def _tables_file(text: str) -> Path | None:
+    """Path of the tables, which changes with the grammar, Lark and Python; None if the user has no cache folder."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None  # a user without a home
+    parts = (lark.__version__, sys.implementation.cache_tag, text)
+    version = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
+    return cache / "jms-bridge" / f"grammar.{version}.tables" if cache.is_absolute() else None
 
 
 def _read(file: Path) -> bytes | None:
-    """The tables in a file; None if there are none, or the file is damaged."""
+    """The tables in a file; None if there are none, the file is damaged, or another user could have written it.
+
+    Lark reads tables with `pickle`, which runs what a hostile file says.
+    """
     try:
+        if not (_is_private(file.parent) and _is_private(file)):
+            return None
         content = file.read_bytes()
     except OSError:
         return None
     digest, tables = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     return tables if digest == hashlib.sha256(tables).digest() else None
+
+
+def _is_private(path: Path) -> bool:
+    """Whether a file or folder is this user's, no link, and nobody else may write to it."""
+    found = path.lstat()
+    is_link, others_may_write = stat.S_ISLNK(found.st_mode), found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return found.st_uid == os.geteuid() and not is_link and not others_may_write
 
 
 def _write(file: Path, parser: Lark) -> None:
@@ -59,7 +77,7 @@ def _write(file: Path, parser: Lark) -> None:
     parser.save(buffer)
     tables = buffer.getvalue()
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, fresh = tempfile.mkstemp(dir=file.parent, prefix=file.name)
         with os.fdopen(descriptor, "wb") as output:
             output.write(hashlib.sha256(tables).digest() + tables)

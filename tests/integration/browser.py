@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["DESK", "PHONE", "Browser"]
+__all__ = ["DESK", "PHONE", "TABLET", "Browser"]
 
-DESK, PHONE = (1280, 900), (360, 740)
+DESK, TABLET, PHONE = (1280, 900), (800, 900), (360, 740)
 
 
 class Browser:

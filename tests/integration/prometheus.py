@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded import free_ports
+from engine.telemetry import metrics
 from engine.telemetry.metrics import METRICS, Metric, MetricType
 from tests.integration.bridge_process import ROOT, wait
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tests.integration.bridge_process import Bridge
 
 __all__ = [
+    "CERTIFICATE_METRICS",
     "CHOICES",
     "EXECUTOR_METRICS",
     "EXECUTOR_PANELS",
@@ -51,6 +53,8 @@ CHOICES = {
     for choice in dashboard["templating"]["list"]
     if choice["type"] == "query"
 }
+CERTIFICATE_METRICS = {metrics.CERTIFICATE_END.name}
+"""Metrics that only a bridge with certificates has."""
 TOPOLOGY_METRICS = {metric.name for metric in METRICS if metric.name.startswith("jmsbridge_topology_")}
 """Metrics that only topologies have; their dashboard is named `topologies`."""
 _EXECUTOR = "jmsbridge_spark_executor_"

@@ -131,9 +131,9 @@ def test_the_list_shows_the_newest_last_with_position_time_route_reason_key_and_
     bridge.bury(message(2), partition=1)
     assert bridge.command("dlt", "list") == 0
     header, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert header == ["position", "time", "route", "reason", "key", "bytes"]
+    assert header == ["position", "state", "time", "route", "reason", "key", "bytes"]
     assert rows == [
-        [position, "2026-11-21T06:00:00.123Z", "orders", "key-not-found", key, "6"]
+        [position, "open", "2026-11-21T06:00:00.123Z", "orders", "key-not-found", key, "6"]
         for position, key in (("0:0", "ID:0"), ("0:1", "ID:1"), ("1:0", "ID:2"))
     ]
     assert bridge.command("dlt", "list", "-n", "1", "--json") == 0
@@ -147,7 +147,25 @@ def test_the_list_shows_the_newest_last_with_position_time_route_reason_key_and_
         "journal": f"{bridge.config.journal.topic}:0:0",
         "key": "ID:2",
         "bytes": 6,
+        "state": "open",
     }
+
+
+def test_the_list_shows_what_became_of_each_letter(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> None:
+    bridge.bury(message(0), message(1), message(2))
+    assert bridge.command("dlt", "replay", "0:0") == 0
+    assert bridge.command("dlt", "discard", "0:2") == 0
+    capsys.readouterr()
+    assert bridge.command("dlt", "list") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [row[:2] for row in rows] == [
+        ["position", "state"],
+        ["0:0", "replayed"],
+        ["0:1", "open"],
+        ["0:2", "discarded"],
+    ]
+    assert bridge.command("dlt", "list", "--json", "-n", "1") == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "discarded"
 
 
 def test_one_dead_letter_is_shown_with_its_reason_headers_and_body(

@@ -26,10 +26,16 @@ from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 from routes.model import HttpConfig
 from tests.conftest import TopicFactory
-from tests.integration.browser import DESK, PHONE, Browser
+from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
 
 PAGES = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings", "/settings?all=1")
+LONG = """\
+routes.settlement-instructions-frankfurt.in.include=msg.address==settlement.instructions.frankfurt AND amount > 1000
+routes.settlement-instructions-frankfurt.in.exclude=msg.header.JMSType LIKE 'urn:company:payments:settlement:test:%'
+routes.settlement-instructions-frankfurt.out.topic=company.payments.settlement.instructions.frankfurt.high-value
+"""
+"""A route with names as long as companies have them."""
 HOSTILE = "<img src=x onerror=document.title='run'>"
 
 _AWAY = ComponentReport("sink:billing", "unreachable", "", None, None, 0.0, None, None)
@@ -120,7 +126,7 @@ class Served:
 def bridge(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Bridge:
     file = tmp_path / "jms-bridge.properties"
     names = {"journal": topic("journal"), "dead": topic("dead")}
-    file.write_text(CONFIGURATION.format(kafka=kafka.bootstrap, **names))
+    file.write_text(CONFIGURATION.format(kafka=kafka.bootstrap, **names) + LONG)
     return Bridge(Snapshot.take(file).load(), kafka)
 
 
@@ -250,11 +256,12 @@ def test_a_bridge_that_is_gone_is_seen_to_be_gone(browser: Browser, bridge: Brid
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("size", [DESK, TABLET, PHONE], ids=["desk", "tablet", "phone"])
 def test_every_page_fits_and_can_be_read(
     browser: Browser, served: Served, bridge: Bridge, size: tuple[int, int], dark: bool
 ) -> None:
     bridge.bury(*(message(n, JMSType="x" * 200) for n in range(3)))
+    served.figures.set(FAILED, 7, "settlement-instructions-frankfurt", "value-not-convertible", "dead-letter")
     served.flow()
     served.board.put(Status("source:s", State.DEGRADED, "stomp://127.0.0.1:1 refuses; " + "y" * 120))
     browser.wait(lambda: (census := served.census()) is not None and census.depth == 3)
@@ -264,7 +271,7 @@ def test_every_page_fits_and_can_be_read(
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), path
         assert browser.run(CONTRASTS) == [], path
         name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
-        browser.shoot(f"{name}-{'dark' if dark else 'light'}-{'phone' if size == PHONE else 'desk'}")
+        browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
     browser.complaints()
 
 

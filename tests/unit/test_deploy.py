@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ MANIFESTS: dict[str, dict[str, Any]] = {
     if file.name != "kustomization.yaml"
 }
 EXECUTORS = ROOT / "deploy/kubernetes-executors"
+TOPOLOGIES = ROOT / "deploy/kubernetes-topologies"
 WORKLOADS = [name for name, manifest in MANIFESTS.items() if "template" in manifest["spec"]]
 VERSION = "1.30"
 """Of Kubernetes; what is old enough for everybody's cluster."""
@@ -52,7 +54,10 @@ def steps() -> str:
 def installed(tmp_path: Path, steps: str) -> configuration.Config:
     """That of the file which the steps for systemd and Docker make."""
     assert "cat deploy/folders.properties >> /etc/jms-bridge/jms-bridge.properties\n" in steps
-    assert "cat jms-bridge.properties deploy/folders.properties > docker.properties\n" in steps
+    assert (
+        "cat jms-bridge.properties deploy/folders.properties deploy/docker/page.properties > docker.properties\n"
+        in steps
+    )
     file = tmp_path / "jms-bridge.properties"
     template = ROOT / "engine/cli/templates" / file.name
     file.write_text(template.read_text() + (ROOT / "deploy/folders.properties").read_text())
@@ -112,6 +117,60 @@ def test_kubernetes_takes_the_manifests_for_executors(monkeypatch: pytest.Monkey
     assert found["spark.kubernetes.container.image"].endswith(f":{version('pyspark')}")
     ports = [each["containerPort"] for each in added_to["ports"]]
     assert ports == [int(found["spark.driver.port"]), int(found["spark.driver.blockManager.port"])]
+
+
+@pytest.fixture
+def with_topologies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> configuration.Config:
+    """The configuration of the manifests with topologies."""
+    for name in ("ARTEMIS_PASSWORD", "HTTP_TOKEN"):
+        monkeypatch.setenv(name, "x")
+    file = tmp_path / "jms-bridge.properties"
+    parts_of_it = (KUBERNETES / file.name, TOPOLOGIES / "topologies.properties")
+    file.write_text("".join(each.read_text() for each in parts_of_it))
+    return configuration.load(file)
+
+
+def test_topologies_run_in_one_pod_with_their_modules_and_their_state(with_topologies: configuration.Config) -> None:
+    overlay = yaml.safe_load((TOPOLOGIES / "kustomization.yaml").read_text())
+    assert overlay["resources"] == ["../kubernetes", "topologies.yaml"]
+    assert (overlay["namespace"], overlay["images"]) == (KUSTOMIZATION["namespace"], KUSTOMIZATION["images"])
+    manifest = yaml.safe_load((TOPOLOGIES / "topologies.yaml").read_text())
+    kubernetes_validate.validate(manifest, VERSION, strict=True)
+    assert (manifest["kind"], manifest["spec"]["replicas"]) == ("StatefulSet", 1)
+    pod = manifest["spec"]["template"]["spec"]
+    (found,) = pod["containers"]
+    mounts = {each["name"]: each["mountPath"] for each in found["volumeMounts"]}
+
+    elsewhere = {part.name for name in WORKLOADS for part in parts(with_topologies, container(name)["args"][-1])}
+    here = {part.name for part in parts(with_topologies, found["args"][-1])}
+    assert here | elsewhere == {part.name for part in parts(with_topologies, None)}
+    assert not here & elsewhere
+
+    assert all(folder.is_relative_to(mounts["state"]) for folder in written(with_topologies))
+    assert [claim["metadata"]["name"] for claim in manifest["spec"]["volumeClaimTemplates"]] == ["state"]
+    assert found["env"] == [{"name": "PYTHONPATH", "value": mounts["topologies"]}]
+    (made,) = overlay["configMapGenerator"]
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "topologies")
+    assert volume["configMap"]["name"] == made["name"]
+    modules = {topology.build.partition(":")[0] for topology in with_topologies.topologies}
+    assert modules <= {name.removesuffix(".py") for name in made["files"]}
+    assert all((TOPOLOGIES / name).is_file() for name in made["files"])
+
+    router = MANIFESTS["router.yaml"]["spec"]["template"]["spec"]
+    same = ("securityContext", "terminationGracePeriodSeconds", "automountServiceAccountToken")
+    assert {key: pod[key] for key in same} == {key: router[key] for key in same}
+    assert {found[key]["httpGet"]["path"] for key in ("livenessProbe", "readinessProbe")} == {"/health", "/ready"}
+
+
+def test_the_topology_of_the_manifests_reads_what_their_routes_publish(
+    with_topologies: configuration.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(TOPOLOGIES))
+    targets = {str(route.target.address) for route in with_topologies.routes}
+    for topology in with_topologies.topologies:
+        module, _, function = topology.build.partition(":")
+        built = getattr(import_module(module), function)()
+        assert {source.topic for source in built.sources} <= targets
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -186,6 +245,22 @@ def test_the_image_runs_the_installed_command_as_an_ordinary_user() -> None:
     assert last["USER"] == "10001"
     assert all(pod["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 10001 for pod in workloads())
     assert last["EXPOSE"] == str(8480)
+
+
+def test_a_container_has_a_page_that_its_machine_can_reach_and_a_login_protects(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, steps: str
+) -> None:
+    (published,) = re.findall(r"docker run .*-p (\S+) -e HTTP_PASSWORD ", steps)
+    address, outside, inside = published.split(":")
+    assert address == "127.0.0.1"
+    monkeypatch.setenv("HTTP_PASSWORD", "geheim")
+    file = tmp_path / "jms-bridge.properties"
+    shipped = (ROOT / "engine/cli/templates" / file.name, ROOT / "deploy/folders.properties")
+    file.write_text("".join(each.read_text() for each in (*shipped, ROOT / "deploy/docker/page.properties")))
+    http = configuration.load(file).http
+    assert (http.host, http.password) == ("0.0.0.0", "geheim")  # noqa: S104 # of the container
+    last = {each["instruction"]: each["value"] for each in dockerfile().structure}
+    assert str(http.port) == inside == outside == last["EXPOSE"]
 
 
 def test_a_container_writes_into_its_volume(installed: configuration.Config) -> None:

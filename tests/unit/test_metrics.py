@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
 from engine.dead_letters.backlog import OTHER, Backlog
+from engine.telemetry.machine import MachineMetrics
 from engine.telemetry.meters import (
     BridgeMetrics,
     DeadLetterMetrics,
@@ -78,6 +79,7 @@ def everything(config: Config) -> CollectorRegistry:
     supervisor.leader(leads=True, has_leader=True)
     supervisor.configuration("0123456789abcdef", success=True, time_seconds=1.0)
     ProcessMetrics(bridge, dict)
+    MachineMetrics(bridge, lambda: {"ca.pem": 2e9}, lambda: {"embedded.data": 1 << 30}).look()
     census = DeadLetterCounts("dead", reachable=True, open=Backlog(DEAD_LETTER_REASONS).open, quarantined=0)
     DeadLetterMetrics(bridge, lambda: census)
     board = StatusBoard(["router", "source:jms", "sink:nats", "topology:totals"])

@@ -24,8 +24,10 @@ async function refresh() {
 
 function replace(old, live) {
   const focused = old.contains(document.activeElement) && keyOf(document.activeElement);
+  const opened = [...old.querySelectorAll("details[open]")].map((each) => each.id);
   const lefts = [...old.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
   old.replaceChildren(...live.childNodes);
+  opened.forEach((id) => { const each = document.getElementById(id); if (each) each.open = true; });
   old.querySelectorAll(".scroll").forEach((each, number) => { each.scrollLeft = lefts[number] ?? 0; });
   const again = focused && [...old.querySelectorAll("a, [tabindex]")].find((each) => keyOf(each) === focused);
   if (again) again.focus({ preventScroll: true });

@@ -15,6 +15,7 @@ import pytest
 from engine.telemetry import metrics
 from tests.integration.bridge_process import ROOT, Bridge, wait
 from tests.integration.prometheus import (
+    CERTIFICATE_METRICS,
     CHOICES,
     EXECUTOR_METRICS,
     EXECUTOR_PANELS,
@@ -27,7 +28,8 @@ from tests.integration.prometheus import (
     seconds_old,
 )
 
-METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in TOPOLOGY_METRICS | EXECUTOR_METRICS)
+ELSEWHERE = TOPOLOGY_METRICS | EXECUTOR_METRICS | CERTIFICATE_METRICS
+METRICS = tuple(metric for metric in metrics.METRICS if metric.name not in ELSEWHERE)
 
 
 @pytest.fixture(scope="module")

@@ -96,6 +96,42 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         {f'jmsbridge_sink_lag_records{{{HERE}, component="sink:jms"}}': "1001x60"},
         {f'jmsbridge_sink_lag_records{{{HERE}, component="sink:jms"}}': "50000 900 50000 900 50000 900x60"},
     ),
+    "JmsBridgeTopologyIsBehind": (
+        20,
+        {f'jmsbridge_topology_lag_records{{{HERE}, topology="t"}}': "10001x60"},
+        {f'jmsbridge_topology_lag_records{{{HERE}, topology="t"}}': "50000 900 50000 900 50000 50000 9 50000 9x60"},
+    ),
+    "JmsBridgeTopologyRejects": (
+        5,
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="rejected_records"}}': "0 0 7x60"},
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="late_records"}}': "0+9x60"},
+    ),
+    "JmsBridgeTopologyDropsLateRecords": (
+        5,
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="late_records"}}': "0 0 7x60"},
+        {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="null_keys"}}': "0+9x60"},
+    ),
+    "JmsBridgeDiskIsFull": (
+        3,
+        {f'jmsbridge_disk_free_bytes{{{HERE}, folder="embedded.data"}}': "104857599x60"},
+        {f'jmsbridge_disk_free_bytes{{{HERE}, folder="embedded.data"}}': "104857600x60"},
+    ),
+    "JmsBridgeDiskIsLow": (
+        7,
+        {f'jmsbridge_disk_free_bytes{{{HERE}, folder="embedded.data"}}': "1073741823x60"},
+        {f'jmsbridge_disk_free_bytes{{{HERE}, folder="embedded.data"}}': "1073741824x60"},
+    ),
+    # The time of these tests begins at 0.
+    "JmsBridgeCertificateHasExpired": (
+        31,
+        {f'jmsbridge_certificate_expiry_timestamp_seconds{{{HERE}, file="a.pem"}}': "1800x60"},
+        {f'jmsbridge_certificate_expiry_timestamp_seconds{{{HERE}, file="a.pem"}}': "3600x60"},
+    ),
+    "JmsBridgeCertificateExpires": (
+        62,
+        {f'jmsbridge_certificate_expiry_timestamp_seconds{{{HERE}, file="a.pem"}}': "1209600x90"},
+        {f'jmsbridge_certificate_expiry_timestamp_seconds{{{HERE}, file="a.pem"}}': "1220000x90"},
+    ),
     "JmsBridgeDeadLettersWait": (
         10,
         {f"jmsbridge_dead_letters_oldest_seconds{{{HERE}}}": "86300+60x60"},

@@ -15,6 +15,7 @@ import pytest
 import typer.main
 
 from engine.cli import app, main
+from engine.cli.reference import reference
 from engine.errors import HardFailureError
 
 GOOD = """\
@@ -356,3 +357,12 @@ def test_an_interrupted_command_says_nothing(call: Call, monkeypatch: pytest.Mon
 
 def test_the_program_is_the_package() -> None:
     assert app.main is main
+
+
+def test_the_reference_has_the_commands_that_are_groups_too_and_a_value_for_each_option() -> None:
+    page = reference()
+    assert "\n## jms-bridge topology\n" in page
+    assert "| `--mermaid` | Print a Mermaid flowchart" in page
+    assert "\n## jms-bridge dlt\n" not in page
+    assert [line for line in page.splitlines() if "``" in line.replace("```", "")] == []
+    assert "| `--mode` `auto\\|realtime\\|batch` |" in page

@@ -48,7 +48,7 @@ def test_what_is_shown_of_long_texts_is_cut_and_says_so() -> None:
     texts = (dead.reason, dead.route, dead.time, dead.journal_position, dead.truncated, dead.detail)
     assert texts == (cut,) * 6
     console = Console(file=StringIO(), width=200)
-    console.print(letter_table([dead]))
+    console.print(letter_table([(dead, "open")]))
     assert len(console.file.getvalue()) < 20_000  # type: ignore[attr-defined]
     assert letter_json(dead)["reason"] == cut
     assert len(dead.origin) < 3 * LONGEST_REASON

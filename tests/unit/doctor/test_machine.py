@@ -33,12 +33,15 @@ from engine.doctor.machine import (
     room,
 )
 from engine.doctor.versions import check_jars, check_packages, jars_of
-from engine.embedded.ports import LOOPBACK, free_ports
+from engine.embedded.ports import LOOPBACK, free_ports, holder_id, is_held_by
+from engine.file_lock import part_lock
 from routes.config import loads
 from routes.config.snapshot import Snapshot
 from routes.systems import system_named
 
 MIB = 1 << 20
+NOBODY = 1 << 30
+"""An id that no process has."""
 PLAIN = """\
 bridge.id=b
 source.s.type=stomp
@@ -91,6 +94,38 @@ def test_the_ports_of_embedded_servers_are_those_that_the_bridge_would_start(tak
     ]
     elsewhere = "kafka.bootstrap.servers=127.0.0.1:1\nsource.s.url=stomp://127.0.0.1:1\n"
     assert list(check_embedded_ports(loads(PLAIN + elsewhere), running=False)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show who listens on a port")
+def test_ports_of_another_bridge_with_the_same_id_are_in_the_way(taken: int, tmp_path: Path) -> None:
+    kafka, stomp, amqp = free_ports(3)
+    config = loads(PLAIN + f"embedded.data={tmp_path}\nembedded.artemis.port={taken}\nembedded.kafka.port={kafka}\n"
+                   f"embedded.stomp.port={stomp}\nembedded.amqp.port={amqp}\n")  # fmt: skip
+
+    def found() -> str:
+        (each,) = (each for each in check_embedded_ports(config, running=True) if each.name == "embedded.artemis.port")
+        return each.state.value
+
+    # A bridge of this id runs, but none in this data folder.
+    assert found() == "failed"
+    lock = part_lock(tmp_path, "artemis")
+    lock.parent.mkdir()
+    lock.write_text(f"{os.getpid()}\n")
+    assert found() == "ok"
+    # The bridge works here, but another program has the port.
+    lock.write_text(f"{NOBODY}\n")
+    assert found() == "failed"
+    lock.write_text("")
+    assert found() == "failed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show who listens on a port")
+def test_a_port_is_held_by_a_process_and_by_those_that_have_started_it(taken: int) -> None:
+    (free,) = free_ports(1)
+    assert (holder_id(taken), holder_id(free)) == (os.getpid(), None)
+    assert is_held_by(taken, os.getpid())
+    assert is_held_by(taken, os.getppid())
+    assert not is_held_by(taken, NOBODY)
 
 
 @pytest.mark.parametrize(

@@ -416,7 +416,7 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
     page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n")
     assert 'href="/topologies"' in page.text("/")
     assert "The picture appears when the topology has started" in page.text("/topologies")
-    node = {"operator": "filter", "topics": [], "stateful": False, "asked": False, "python": ""}
+    node = {"operator": "filter", "topics": [], "stateful": False, "asked": False, "python": "", "expression": ""}
     nodes = [
         {**node, "name": "orders", "operator": "source", "topics": ["orders"], "after": []},
         {**node, "name": "gold-python", "operator": "python column", "python": "m.is_gold", "after": ["orders"]},
@@ -435,6 +435,7 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
     shown = page.text("/topologies")
     for figure in ("120/s", ">17<", "2.0 KiB", "gold: 3 rejected records", "application id <code>order-totals</code>"):
         assert figure in shown
+    assert re.findall(r'class="rate"[^>]*>([^<]*)<', shown) == ["", "", "3 rejected", "", ""]
     assert re.findall(r'class="node (\w+)">', shown) == ["idle", "idle", "warn", "good", "idle"]
     assert [text.strip() for text in re.findall(r"</tspan>([^<]*)<", shown)] == [
         "from orders", "Python field", "filter", "aggregate", "to totals",
@@ -474,6 +475,74 @@ def test_what_a_topology_reads_from_the_journal_is_not_told_as_unmatched(
     for each in told:
         assert each in shown
     assert not_told not in shown
+
+
+def test_automatic_names_of_nodes_stand_with_their_expressions_and_counts(tmp_path: Path) -> None:
+    page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n")
+    node = {"operator": "filter", "topics": [], "stateful": False, "asked": False, "python": ""}
+    condition = "amount > 100 AND currency = 'EUR' AND region = 'emea'"
+    write_graph(page.config, "totals", "order-totals", [
+        {**node, "name": "orders", "operator": "source", "topics": ["orders"], "after": [], "expression": ""},
+        {**node, "name": "filter-1", "after": ["orders"], "expression": condition},
+        {**node, "name": "late", "after": ["filter-1"], "expression": "late = TRUE"},
+    ])  # fmt: skip
+    page.figures.set(TOPOLOGY_UNPROCESSED, 3, "totals", "filter-1", "rejected_records")
+    page.figures.set(TOPOLOGY_UNPROCESSED, 1, "totals", "filter-1", "late_records")
+    page.sample()
+    shown = html.unescape(page.text("/topologies"))
+    said = [text.strip() for text in re.findall(r"</tspan>([^<]*)<", shown)]
+    assert said == ["from orders", "amou…emea'", "filter late = TRUE"]
+    assert f"<title>filter-1 (filter): {condition}. 3 rejected records, 1 late records</title>" in shown
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr><th scope=.row.*?</tr>", shown)]
+    assert cells[1] == [
+        "<code>filter-1</code>",
+        f"<code>{condition}</code>",
+        "3 rejected records, 1 late records",
+    ]
+
+
+def test_topologies_are_in_the_overview_between_their_topics(tmp_path: Path) -> None:
+    more = "topologies.alerts.build=examples.payment_alerts:build\ntopologies.new.build=m:build\n"
+    page = Page(tmp_path, TOPOLOGY + more + f"embedded.data={tmp_path}\n")
+    node = {"topics": [], "stateful": False, "asked": False, "python": "", "after": []}
+
+    def graph(reads: list[str], writes: str) -> list[dict[str, object]]:
+        sources = [{**node, "name": topic, "operator": "source", "topics": [topic]} for topic in reads]
+        return [*sources, {**node, "name": "to-1", "operator": "sink", "topics": [writes], "after": reads}]
+
+    write_graph(page.config, "totals", "t", graph(["orders", "rates", page.config.journal.topic], "sums"))
+    write_graph(page.config, "alerts", "a", graph(["sums"], "alerts"))
+    for number in range(4):
+        page.figures.set(TOPOLOGY_RECORDS, number * 600, "totals")
+        page.figures.set(TOPOLOGY_LAG, 17, "totals")
+        page.figures.set(TOPOLOGY_LAG, 1700, "alerts")
+        page.figures.set(TOPOLOGY_UNPROCESSED, 3, "alerts", "sums", "rejected_records")
+        page.sample()
+    shown = page.text("/")
+    heads = re.findall(r'<text class="head"[^>]*>([^<]*)<', shown)
+    assert heads[3:] == ["Topics and sinks", "Topologies", "Their topics", "Topologies", "Their topics"]
+    places = {name: int(x) for x, name in re.findall(r'<text class="name" x="(\d+)"[^>]*>([^<]*)</text>', shown)}
+    assert places["orders"] == places["rates"] < places["totals"] == places["new"] < places["sums"] < places["alerts"]
+    figures = dict(
+        re.findall(r'<text class="name"[^>]*>([^<]*)</text>.*?<text class="rate"[^>]*>([^<]*)<', shown, re.S)
+    )
+    assert (figures["totals"], figures["new"]) == ("120/s", "")
+    assert re.search(r'class="node \w+"><title>alerts \(topology\): 3 rejected', shown)
+    assert 'href="/topologies#part-topology_3atotals"' in shown
+    routes, topologies = 2, 4 + 2
+    assert len(re.findall(r'class="line', shown)) == 1 + 2 * routes + topologies
+    assert "Destinations" not in shown
+
+
+def test_topologies_that_read_each_other_have_a_picture(tmp_path: Path) -> None:
+    page = Page(tmp_path, TOPOLOGY + f"topologies.back.build=m:build\nembedded.data={tmp_path}\n")
+    node = {"stateful": False, "asked": False, "python": ""}
+    for name, read, written in (("totals", "a", "b"), ("back", "b", "a")):
+        write_graph(page.config, name, name, [
+            {**node, "name": "in", "operator": "source", "topics": [read], "after": []},
+            {**node, "name": "out", "operator": "sink", "topics": [written], "after": ["in"]},
+        ])  # fmt: skip
+    assert {">totals<", ">back<", ">a<", ">b<"} <= set(re.findall(r">\w+<", page.text("/")))
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pyspark.sql import Column
+
 from engine.router import ByBranch, RoutingLanguage
-from engine.streams import StreamsBuilder
+from engine.streams import Row, StreamsBuilder, json, python
+from engine.streams.describe import records
 
 DESCRIPTION = """\
 Topologies:
@@ -75,3 +78,29 @@ def test_state_and_internal_topics_are_shown() -> None:
     assert "    Processor: repartition-1 (stores: [], through an internal topic)" in lines
     assert "    Processor: counts (stores: [counts])" in lines
     assert "    Processor: select-key-1 (stores: [])" in lines
+
+
+def is_large(row: Row) -> Column:
+    return row["amount"] > 100
+
+
+def test_nodes_say_what_they_compute_as_their_user_wrote_it() -> None:
+    builder = StreamsBuilder("totals")
+    orders = builder.stream("orders", value=json("customer string, amount double"))
+    large = orders.filter("amount > 100\n  AND customer IS NOT NULL").filter_not(lambda row: row["amount"] > 5000)
+    chosen = large.filter(is_large).filter(python(print, returns="boolean")).map_values(total="amount * 2", by="key")
+    limit = 7
+    chosen = chosen.map_values(a=lambda row: row["total"] + limit, b=lambda row: row["by"])  # fmt: skip
+    sums = chosen.group_by("customer").aggregate("sums", total="sum(total)", n="count(1)")
+    sums.to_stream().to("sums")
+    found = {each["name"]: each["expression"] for each in records(builder.build().nodes) if each["expression"]}
+    assert found == {
+        "filter-1": "amount > 100 AND customer IS NOT NULL",
+        "filter-not-1": "not (row['amount'] > 5000)",
+        "filter-2": f"{__name__}.is_large",
+        "filter-3-python": "builtins.print",
+        "map-values-1": "total = amount * 2, by = key",
+        "map-values-2": "a = row['total'] + limit, b = row['by']",
+        "select-key-1": "customer",
+        "sums": "total = sum(total), n = count(1)",
+    }
