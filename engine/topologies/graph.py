@@ -62,11 +62,6 @@ class TopologyGraph:
         """Names of the nodes whose state can be asked for."""
         return [node.name for node in self.nodes if node.can_be_asked]
 
-    @property
-    def read(self) -> frozenset[str]:
-        """The topics that it reads."""
-        return frozenset(topic for node in self.nodes if not node.after for topic in node.topics)
-
 
 def write_graph(config: Config, part: str, name: str, records: Sequence[dict[str, Any]]) -> None:
     """Writes the graph of the topology that a part of the bridge runs, with a record for each node."""
