@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONFIGURATION", "LOGIN", "Page"]
 
+HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 CONFIGURATION = """\
 bridge.id=b1
 kafka.bootstrap.servers=127.0.0.1:1

@@ -19,12 +19,11 @@ from engine.telemetry.metrics import (
 )
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
-from tests.unit.page.bridge import LOGIN, Page
+from tests.unit.page.bridge import HOSTILE, LOGIN, Page
 
 EVERY = ("/", "/routes", "/topologies", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
 UNKNOWN = "\u2013"
 SAME = {"Origin": "http://127.0.0.1"}
-HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from engine.telemetry.metrics import (
 )
 from engine.topologies.graph import write_graph
 from engine.topologies.question import StateAnswer, StateQuestion
-from tests.unit.page.bridge import CONFIGURATION, Page
+from tests.unit.page.bridge import CONFIGURATION, HOSTILE, Page
 
 TOPOLOGY = CONFIGURATION + "topologies.totals.build=examples.order_totals:build\n"
 
