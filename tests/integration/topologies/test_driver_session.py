@@ -96,7 +96,7 @@ for given in (spark, None):
     else:
         raise AssertionError("it is taken")
     driver.close()
-assert SparkSession.getActiveSession() is spark
+assert SparkContext._active_spark_context is spark.sparkContext
 spark.stop()
 # A session that was stopped is not in the way of a new one.
 with TopologyTestDriver(build()) as driver:
