@@ -151,7 +151,9 @@ def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrd
     for node in topology.nodes:
         for topic in topology.internal_topics(node):
             written.setdefault(topic, set()).update(each for parent in node.parents for each in inputs[parent])
-    bounds, feeders, followers = {}, set[str](), set[str]()
+    bounds: dict[tuple[int, int, int], None] = {}
+    feeders: set[str] = set()
+    followers: set[str] = set()
     for node in topology.nodes:
         bound, internal = _bound(node), {topic for topic in inputs[node.name] if topic in written}
         if bound is not None and internal:

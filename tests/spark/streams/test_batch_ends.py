@@ -19,7 +19,7 @@ from engine.topologies.layout import lay_out
 from tests.conftest import TopicFactory
 
 BEGIN_MS = 1_700_000_000_000
-MOST_RECORDS = 10
+MOST_RECORDS = 20
 
 
 def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, folder: Path) -> dict[str, int]:
