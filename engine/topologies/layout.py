@@ -22,15 +22,19 @@ from engine.streams.nodes import (
     JoinForeign,
     JoinGlobal,
     JoinStreams,
+    JoinTable,
+    JoinTables,
     KeyedProcess,
     Node,
     Process,
     PythonColumn,
     SinkNode,
     SourceNode,
+    ToTable,
 )
 from engine.streams.serdes import KeyKind
 from engine.streams.topology import TopologyError
+from engine.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -38,9 +42,24 @@ if TYPE_CHECKING:
     from engine.streams.program import Program
     from engine.streams.topology import Topology
 
-__all__ = ["Layout", "fingerprints", "fixed_inputs", "internal_formats", "internal_inputs", "lay_out"]
+__all__ = ["Layout", "ReadOrder", "fingerprints", "fixed_inputs", "internal_formats", "internal_inputs", "lay_out"]
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
+
+
+_LEAST_SLACK_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOrder:
+    """Needs of the nodes that depend on the order of times and are behind internal topics, as Java's `ReadOrder`."""
+
+    feeders: tuple[str, ...]
+    """Topics whose records are written to internal topics that such nodes read."""
+    followers: tuple[str, ...]
+    """Topics, not internal ones, that such nodes read beside internal ones."""
+    bounds: tuple[tuple[int, int, int], ...]
+    """Milliseconds for each node: step and phase of the times at which it closes windows, or 0; slack after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,8 @@ class Layout:
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
     python: tuple[str, ...]
     """Nodes that call Python functions, which get many records at once."""
+    order: ReadOrder
+    """What the nodes behind internal topics need of the order in which topics are read."""
 
     @property
     def shares(self) -> int:
@@ -121,7 +142,44 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
         if isinstance(node, SinkNode) and node.is_compacted and isinstance(node.topic, str)
     }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
-    return Layout(counts, internal, compacted, tuple(dict.fromkeys((*mixing, *joins))), python)
+    mixes_inputs = tuple(dict.fromkeys((*mixing, *joins)))
+    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs))
+
+
+def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrder:
+    written: dict[str, set[str]] = {}
+    for node in topology.nodes:
+        for topic in topology.internal_topics(node):
+            written.setdefault(topic, set()).update(each for parent in node.parents for each in inputs[parent])
+    bounds: dict[tuple[int, int, int], None] = {}
+    feeders: set[str] = set()
+    followers: set[str] = set()
+    for node in topology.nodes:
+        bound, internal = _bound(node), {topic for topic in inputs[node.name] if topic in written}
+        if bound is not None and internal:
+            bounds[bound] = None
+            followers.update(topic for topic in inputs[node.name] if topic not in written)
+            while internal:
+                found = written.get(internal.pop(), set()) - feeders
+                feeders |= found
+                internal |= found
+    return ReadOrder(tuple(sorted(feeders)), tuple(sorted(followers)), tuple(bounds))
+
+
+def _bound(node: Node) -> tuple[int, int, int] | None:
+    """Bound of a node on how far apart in time the writers of its internal topic may be; None: it has none."""
+    match node:
+        case Aggregate(windows=TimeWindows() as windows):
+            # The window of a record with the time at which it closes has to be complete.
+            return windows.advance_ms, windows.size_ms % windows.advance_ms, windows.grace_ms - 1
+        case Aggregate(windows=SessionWindows(grace_ms=grace) | SlidingWindows(grace_ms=grace)):
+            return 0, 0, max(grace, _LEAST_SLACK_MS)
+        case JoinStreams():
+            return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
+        case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():
+            return 0, 0, _LEAST_SLACK_MS
+        case _:
+            return None
 
 
 def fingerprints(program: Program) -> dict[str, str]:

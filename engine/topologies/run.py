@@ -36,7 +36,7 @@ from engine.topologies.definition import find, read
 from engine.topologies.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.kept import KeptState
 from engine.topologies.lag_trend import LagTrend
-from engine.topologies.layout import Layout, fixed_inputs, lay_out
+from engine.topologies.layout import Layout, ReadOrder, fixed_inputs, lay_out
 from engine.topologies.registry import planned
 from engine.topologies.reset import check_half_reset
 from engine.topologies.state_reader import StateReader
@@ -294,7 +294,7 @@ def _run(
         deaths = Deaths(config, topology.name)
         if said := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
-        query = _Query(config, settings, spark, program, kept, mode, lock, watch, refused, deaths.marks)
+        query = _Query(config, settings, spark, program, kept, layout.order, mode, lock, watch, refused, deaths.marks)
         again = query.follow(stop, report)
         deaths.forget()
         return again
@@ -341,6 +341,7 @@ class _Query:
         spark: SparkSession,
         program: Program,
         kept: KeptState,
+        order: ReadOrder,
         mode: Mode,
         lock: CheckpointLock,
         watch: InputWatch,
@@ -362,6 +363,7 @@ class _Query:
         is_exact = settings.guarantee == "exactly_once"
         self._seconds = settings.interval_seconds or (30.0 if mode == "realtime" else 1.0)
         ticks = mode == "realtime" and is_exact
+        is_local = not is_cluster(spark.sparkContext.master)
         self._java.open(
             self._id,
             jvm.jmsbridge.streams.RunSettings(
@@ -369,7 +371,7 @@ class _Query:
                 is_exact,
                 dict(kept.partitions),
                 _consumer(config, mode),
-                _producer(config, mode, is_exact=is_exact),
+                _producer(config, mode, is_exact=is_exact, waits=bool(order.bounds)),
                 (folder / "state").absolute().as_uri(),
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
@@ -377,7 +379,10 @@ class _Query:
                 list(refused),
                 kept.shares_later,
                 KeptState.skipped(folder),
-                None if is_cluster(spark.sparkContext.master) else str(marks.absolute()),
+                str(marks.absolute()) if is_local else None,
+                jvm.jmsbridge.streams.ReadOrder(
+                    list(order.feeders), list(order.followers), [list(each) for each in order.bounds], is_local
+                ),
             ),
         )
 
@@ -584,9 +589,11 @@ def _consumer(config: Config, mode: Mode) -> dict[str, str]:
     return {**speed, **own, **fixed}
 
 
-def _producer(config: Config, mode: Mode, *, is_exact: bool) -> dict[str, str]:
+def _producer(config: Config, mode: Mode, *, is_exact: bool, waits: bool) -> dict[str, str]:
     own = _plain(spark_options(config, "producer"))
-    speed = {"linger.ms": "0" if mode == "realtime" else "20", "batch.size": str(256 * 1024)}
+    # Shares that wait for one another do so until their records are sent.
+    linger_ms = 0 if mode == "realtime" else 5 if waits else 20
+    speed = {"linger.ms": str(linger_ms), "batch.size": str(256 * 1024)}
     return {**speed, **own, **({"transaction.timeout.ms": str(_TRANSACTION_MS)} if is_exact else {})}
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from engine.streams import (
     InputRecord,
     ProcessorContext,
+    Stream,
     StreamsBuilder,
     TimeWindows,
     Topology,
@@ -201,4 +202,39 @@ def copied() -> Topology:
     """Clicks as they are, without state."""
     builder = StreamsBuilder(f"{PREFIX}-copied")
     builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).to(f"{PREFIX}-counts-out")
+    return builder.build()
+
+
+def _merged(clicks: Stream, visits: Stream) -> None:
+    both = clicks.map_values(one="1").merge(visits.map_values(one="1")).select_key("'all'").group_by_key()
+    counted = both.windowed_by(TimeWindows.of("1 s", grace="1 minute")).count(name="merged")
+    counted.suppress().to_stream().to(f"{PREFIX}-counts-out")
+
+
+def merged() -> Topology:
+    """Clicks and visits of each second, counted when the second is over, behind an internal topic."""
+    builder = StreamsBuilder(f"{PREFIX}-merged")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("n int"))
+    _merged(clicks, builder.stream(f"{PREFIX}-visits", value=json("m int")))
+    return builder.build()
+
+
+def ordered() -> Topology:
+    """The same, with the visits near each click, and the title of its page at its time."""
+    builder = StreamsBuilder(f"{PREFIX}-ordered")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("n int"))
+    visits = builder.stream(f"{PREFIX}-visits", value=json("m int"))
+    pages = builder.table(f"{PREFIX}-pages", value=json("title string"))
+    _merged(clicks, visits)
+    clicks.join(visits, within="5 s", grace="10 s").to(f"{PREFIX}-joined-out")
+    clicks.left_join(pages).to(f"{PREFIX}-visits-out")
+    return builder.build()
+
+
+def rekeyed() -> Topology:
+    """Visits near each click of the page that the click names, behind an internal topic."""
+    builder = StreamsBuilder(f"{PREFIX}-rekeyed")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("n int, page string"))
+    visits = builder.stream(f"{PREFIX}-visits", value=json("m int"))
+    clicks.select_key("page").join(visits, within="5 s", grace="10 s").to(f"{PREFIX}-joined-out")
     return builder.build()

@@ -204,7 +204,7 @@ final class Publisher implements Output, AutoCloseable {
    * Waits until Kafka has all outputs. A topic that is deleted meanwhile ends the wait: the producer would keep its
    * records for minutes.
    */
-  private void awaitSent() {
+  void awaitSent() {
     waiting = Thread.currentThread();
     while (underWay.get() > 0) {
       check();

@@ -27,12 +27,15 @@ final class RunningShare {
   /** While records wait, processing takes at least so many times as long as commits. */
   private static final long COMMIT_PART = 20;
   private static final Map<String, GlobalReader> GLOBALS = new ConcurrentHashMap<>();
+  private static final Map<String, Pace> PACES = new ConcurrentHashMap<>();
 
   private final String run;
   private final int number;
   private final RunSettings settings;
   private final Set<TopicPartition> partitions = new HashSet<>();
   private final ShareConsumer consumer;
+  /** Null if no node depends on the order of an internal topic. */
+  private final Gate gate;
   private Publisher publisher;
   private final PythonWorker python;
   private final RecordMark mark;
@@ -58,8 +61,8 @@ final class RunningShare {
         partitions.add(new TopicPartition(topic, share));
       }
     });
-    consumer = new ShareConsumer(
-        settings.isExact() ? settings.consumer() : settings.groupConsumer(), partitions, settings.program()::expect);
+    gate = gate();
+    consumer = new ShareConsumer(settings, partitions, gate);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
@@ -70,6 +73,21 @@ final class RunningShare {
     }
     long fairBytes = Runtime.getRuntime().maxMemory() / (CACHE_PART * settings.shares());
     store = new CachedStore(rocks, Math.min(MOST_CACHE_BYTES, fairBytes));
+  }
+
+  private Gate gate() {
+    boolean isPaced = settings.order().isOneProcess() && settings.feeders() > 1;
+    if (!isPaced && !settings.order().hasFollowers()) {
+      return null;
+    }
+    Pace pace = isPaced ? PACES.computeIfAbsent(run, any -> new Pace(settings.feeders())) : null;
+    return new Gate(settings.order(), pace, number, this::deliver);
+  }
+
+  /** Waits until Kafka has all that was made of the records so far. */
+  private void deliver() {
+    task.flush();
+    publisher.awaitSent();
   }
 
   /** The reader of the global tables of a run, one for all its shares in this JVM; null if it has none. */
@@ -87,6 +105,7 @@ final class RunningShare {
 
   /** Closes the shares of a run, whose query has ended. */
   static void closeAll(String run) {
+    PACES.remove(run);
     GlobalReader reader = GLOBALS.remove(run);
     if (reader != null) {
       reader.close();
@@ -143,6 +162,9 @@ final class RunningShare {
         open();
       }
       committedAt = System.nanoTime();
+      if (gate != null) {
+        gate.begin(batch);
+      }
     } catch (RuntimeException failure) {
       inUse.release();
       throw failure;
@@ -219,6 +241,9 @@ final class RunningShare {
     try {
       task.flush();
       publisher.commit(consumer.next());
+      if (gate != null && consumer.isBatch()) {
+        gate.end();
+      }
       if (!settings.isExact()) {
         consumer.note();
       }

@@ -21,31 +21,47 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Consumer of the partitions of one share: gives the records of all of them in the order of their times, each partition
  * in its own order.
  *
- * <p>Up to fixed ends the order depends on the records alone, so that a second run repeats the first.
+ * <p>As in Kafka Streams, records wait until those of all other partitions are fetched that Kafka has: a topic that is
+ * read ahead would make the records of the others late. Up to fixed ends the order depends on the records alone, so that
+ * a second run repeats the first.
  */
 final class ShareConsumer implements AutoCloseable {
   /** Records of a partition that are fetched in advance, at most, plus one poll. */
   private static final int MOST_WAITING = 5_000;
   private static final Duration CLOSE = Duration.ofSeconds(1);
+  /** Time after which a record that waits for other shares is looked at again, whether there is news of them or not. */
+  private static final long HELD_MS = 5;
 
   /** What is fetched of a partition. */
   private static final class Fetched {
     private final TopicPartition of;
+    private final boolean isInternal;
+    private final boolean isFeeder;
+    private final boolean isFollower;
     private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
     /** All records before this offset were given; read by other threads. */
     private volatile long next = -1;
     /** Where the batch ends; a batch without an end has the greatest number. */
     private long end = Long.MAX_VALUE;
     private boolean isPaused;
+    /** No record waits, but Kafka has some as of its last answer, or has not answered yet. */
+    private boolean isBehind = true;
 
-    private Fetched(TopicPartition of) {
+    private Fetched(TopicPartition of, RunSettings settings) {
       this.of = of;
+      isInternal = settings.program().isInternal(of.topic());
+      isFeeder = settings.order().isFeeder(of.topic());
+      isFollower = settings.order().isFollower(of.topic());
     }
 
     /** The first record that waits, if it is before the end; null if there is none. */
     private ConsumerRecord<byte[], byte[]> head() {
       ConsumerRecord<byte[], byte[]> head = waiting.peek();
       return head == null || head.offset() >= end ? null : head;
+    }
+
+    private long time(ConsumerRecord<byte[], byte[]> head) {
+      return isInternal ? Task.time(head) : head.timestamp();
     }
   }
 
@@ -56,16 +72,24 @@ final class ShareConsumer implements AutoCloseable {
   /** Offsets that the consumer's group has. */
   private final Map<TopicPartition, Long> noted = new HashMap<>();
   private final BiConsumer<String, List<ConsumerRecord<byte[], byte[]>>> fetched;
+  private final Gate gate;
+  private final Map<String, Object> settings;
+  /** Asks for ends of internal partitions; a question of the other consumer would wait behind its fetch. Often null. */
+  private KafkaConsumer<byte[], byte[]> ends;
+  private boolean isBatch;
+  /** The gate has let the first record wait. */
+  private boolean isHeld;
 
-  /** Creates the consumer; {@code fetched} gets the records of a topic when they come, some time before they are given. */
-  ShareConsumer(
-      Map<String, Object> settings, Set<TopicPartition> of,
-      BiConsumer<String, List<ConsumerRecord<byte[], byte[]>>> fetched) {
-    this.fetched = fetched;
-    consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+  /** Creates the consumer; {@code gate} may be null. */
+  ShareConsumer(RunSettings settings, Set<TopicPartition> of, Gate gate) {
+    this.gate = gate;
+    // Records of a topic are looked at when they come, some time before they are given.
+    fetched = settings.program()::expect;
+    this.settings = settings.isExact() ? settings.consumer() : settings.groupConsumer();
+    consumer = new KafkaConsumer<>(this.settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     consumer.assign(of);
     for (TopicPartition each : of) {
-      Fetched own = new Fetched(each);
+      Fetched own = new Fetched(each, settings);
       byPartition.put(each, own);
       partitions.add(own);
     }
@@ -73,6 +97,8 @@ final class ShareConsumer implements AutoCloseable {
 
   /** Goes on at these positions, up to these ends or, if they are null, without end. */
   void seek(Map<TopicPartition, Long> from, Map<TopicPartition, Long> until) {
+    isBatch = until != null;
+    isHeld = false;
     from.forEach((at, first) -> {
       Fetched each = byPartition.get(at);
       long offset = gaps.behind(at, first);
@@ -80,6 +106,7 @@ final class ShareConsumer implements AutoCloseable {
         consumer.seek(at, offset);
         each.waiting.clear();
         each.next = offset;
+        each.isBehind = true;
       }
       // The batch may have been planned when the topology did not read this topic or partition yet.
       each.end = until == null ? Long.MAX_VALUE : until.getOrDefault(at, offset);
@@ -110,6 +137,10 @@ final class ShareConsumer implements AutoCloseable {
       }
     }
     ConsumerRecord<byte[], byte[]> first = takeFirst();
+    while (isHeld) {
+      gate.await(HELD_MS);
+      first = takeFirst();
+    }
     if (first == null) {
       // What is left up to the ends are markers of transactions.
       partitions.forEach(each -> each.next = Math.max(each.next, each.end));
@@ -117,18 +148,43 @@ final class ShareConsumer implements AutoCloseable {
     return first;
   }
 
-  /** The next record, of those at hand the one with the earliest time; null if none comes in time. */
+  /** The next record; null if it does not come in time, or has to wait. */
   ConsumerRecord<byte[], byte[]> poll(long limitMs, boolean fetches) {
-    if (fetches || partitions.stream().allMatch(each -> each.waiting.isEmpty())) {
+    if (isHeld && gate.isReading()) {
+      poll(HELD_MS);
+    } else if (isHeld) {
+      gate.await(HELD_MS);
+      poll(0);
+    } else if (fetches || !isReady()) {
       poll(limitMs);
     }
-    return takeFirst();
+    return isReady() ? takeFirst() : null;
+  }
+
+  /** Whether the first record is known: no partition has any that are not fetched. False if there is none. */
+  private boolean isReady() {
+    boolean isAny = false;
+    for (Fetched each : partitions) {
+      boolean isEmpty = each.waiting.isEmpty();
+      if (isEmpty && each.isBehind) {
+        return false;
+      }
+      isAny |= !isEmpty;
+    }
+    if (!isAny && gate != null) {
+      gate.idle();
+    }
+    return isAny;
+  }
+
+  /** Whether the present records have ends, as those of a batch. */
+  boolean isBatch() {
+    return isBatch;
   }
 
   /** True if no record waits, as of the last answer of Kafka. */
   boolean isCaughtUp() {
-    return partitions.stream()
-        .allMatch(each -> each.waiting.isEmpty() && consumer.currentLag(each.of).orElse(0) == 0);
+    return partitions.stream().allMatch(each -> each.waiting.isEmpty() && !each.isBehind);
   }
 
   /** Records that Kafka removed before they were given, as {@link Gaps#found}; from any thread. */
@@ -153,32 +209,73 @@ final class ShareConsumer implements AutoCloseable {
   public void close() {
     boolean interrupted = Thread.interrupted();
     consumer.close(CLOSE);
+    if (ends != null) {
+      ends.close(CLOSE);
+    }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
   }
 
+  /** The record with the earliest time; null if there is none, or if it has to wait. */
   private ConsumerRecord<byte[], byte[]> takeFirst() {
     Fetched first = null;
     ConsumerRecord<byte[], byte[]> found = null;
+    long earliest = Long.MAX_VALUE;
+    long fed = Long.MAX_VALUE;
     for (Fetched each : partitions) {
       ConsumerRecord<byte[], byte[]> head = each.head();
-      if (head != null && (found == null || comesBefore(head, found))) {
-        first = each;
-        found = head;
+      if (head != null) {
+        long time = each.time(head);
+        if (found == null || time < earliest || time == earliest && each.of.topic().compareTo(first.of.topic()) < 0) {
+          first = each;
+          found = head;
+          earliest = time;
+        }
+        fed = each.isFeeder ? Math.min(fed, time) : fed;
       }
     }
-    if (first == null) {
+    isHeld = first != null && gate != null && !passes(first, earliest, fed);
+    if (first == null || isHeld) {
       return null;
     }
     first.waiting.poll();
     boolean isEmpty = first.waiting.isEmpty();
     first.next = isEmpty ? consumer.position(first.of) : found.offset() + 1;
+    if (isEmpty) {
+      first.isBehind = hasMore(first);
+    }
     if (isEmpty && first.isPaused) {
       first.isPaused = false;
       consumer.resume(List.of(first.of));
     }
     return found;
+  }
+
+  private boolean passes(Fetched first, long time, long fed) {
+    if (fed == Long.MAX_VALUE) {
+      gate.idle();
+    }
+    if (first.isFeeder && !gate.passesFeeder(time, fed)) {
+      return false;
+    }
+    return isBatch || !first.isFollower || gate.passesFollower(time, fed, this::internalEnds, this::isFetched);
+  }
+
+  private Map<TopicPartition, Long> internalEnds() {
+    if (ends == null) {
+      ends = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+    return ends.endOffsets(partitions.stream().filter(each -> each.isInternal).map(each -> each.of).toList());
+  }
+
+  /** Whether an internal partition is fetched up to an end, or as far as records are fetched in advance. */
+  private boolean isFetched(TopicPartition of, long end) {
+    return byPartition.get(of).isPaused || consumer.position(of) >= end;
+  }
+
+  private boolean hasMore(Fetched each) {
+    return consumer.currentLag(each.of).orElse(1) > 0;
   }
 
   private void poll(long limitMs) {
@@ -199,6 +296,7 @@ final class ShareConsumer implements AutoCloseable {
         consumer.pause(List.of(each.of));
       } else if (each.waiting.isEmpty()) {
         each.next = consumer.position(each.of);
+        each.isBehind = hasMore(each);
       }
     }
   }
@@ -214,10 +312,5 @@ final class ShareConsumer implements AutoCloseable {
 
   private boolean isFetched(Fetched each) {
     return !each.waiting.isEmpty() || each.next >= each.end || consumer.position(each.of) >= each.end;
-  }
-
-  private static boolean comesBefore(ConsumerRecord<byte[], byte[]> one, ConsumerRecord<byte[], byte[]> other) {
-    return one.timestamp() < other.timestamp()
-        || one.timestamp() == other.timestamp() && one.topic().compareTo(other.topic()) < 0;
   }
 }

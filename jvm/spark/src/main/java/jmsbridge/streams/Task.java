@@ -84,6 +84,11 @@ final class Task {
     }
   }
 
+  /** The time of a record of an internal topic, below 0 if it has none: its time in Kafka is that of its publication. */
+  static long time(ConsumerRecord<byte[], byte[]> internal) {
+    return internal.headers().lastHeader(NO_TIME) == null ? internal.timestamp() : StreamRecord.NO_TIME;
+  }
+
   void process(ConsumerRecord<byte[], byte[]> record) {
     latest = record;
     resume(record);

@@ -82,11 +82,13 @@ public final class TopologySource implements TableProvider {
     /** First positions of topics that are new to the topology. */
     private final Map<TopicPartition, Long> beginnings = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
+    private final BatchEnds batchEnds;
     private boolean isRealTime;
 
     Stream(String run, RunSettings settings) {
       this.run = run;
       this.settings = settings;
+      batchEnds = new BatchEnds(settings);
       settings.partitions().forEach((topic, count) -> {
         for (int partition = 0; partition < count; partition++) {
           all.add(new TopicPartition(topic, partition));
@@ -114,10 +116,10 @@ public final class TopologySource implements TableProvider {
       if (TopologyRun.isFinishing(run)) {
         return start;
       }
-      Map<TopicPartition, Long> ends = new HashMap<>(consumer().endOffsets(all));
-      ofPresentTopics((Positions) start)
-          .forEach((at, from) -> ends.computeIfPresent(at, (any, end) -> Math.min(end, from + settings.mostRecords())));
-      return new Positions(ends);
+      if (isRealTime) {
+        return latestOffset();
+      }
+      return new Positions(batchEnds.of(ofPresentTopics((Positions) start), () -> consumer().endOffsets(all)));
     }
 
     @Override
@@ -163,6 +165,7 @@ public final class TopologySource implements TableProvider {
       if (consumer != null) {
         boolean interrupted = Thread.interrupted();
         consumer.close(java.time.Duration.ofSeconds(1));
+        batchEnds.close();
         if (interrupted) {
           Thread.currentThread().interrupt();
         }

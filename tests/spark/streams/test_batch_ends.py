@@ -1,0 +1,115 @@
+"""Batches with few records each: all topics come to the same time in each batch, so that none makes the others late."""
+
+from __future__ import annotations
+
+import json as texts
+import random
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from engine.embedded import EmbeddedKafka
+from engine.streams import StreamsBuilder, json, plan
+from engine.topologies.layout import lay_out
+from tests.conftest import TopicFactory
+
+BEGIN_MS = 1_700_000_000_000
+MOST_RECORDS = 20
+
+
+def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, folder: Path) -> dict[str, int]:
+    """Runs a topology over what is in its topics, which have one partition each; gives its counts."""
+    jvm: Any = spark._jvm
+    runs = jvm.jmsbridge.streams.TopologyRun
+    topology = builder.build()
+    layout = lay_out(topology, {source.topic: 1 for source in topology.sources})
+    clients = {"bootstrap.servers": kafka.bootstrap}
+    consumer = {**clients, "enable.auto.commit": "false", "auto.offset.reset": "none"}
+    order = layout.order
+    admin = AdminClient({**clients, "log_level": 0})
+    for name in layout.internal:
+        admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})])[name].result(30)
+    settings = jvm.jmsbridge.streams.RunSettings(
+        plan(topology, spark).java,
+        False,
+        dict(layout.partitions),
+        consumer,
+        clients,
+        (folder / "state").as_uri(),
+        MOST_RECORDS,
+        0,
+        [],
+        [],
+        {},
+        [],
+        None,
+        jvm.jmsbridge.streams.ReadOrder(
+            list(order.feeders), list(order.followers), [list(each) for each in order.bounds], True
+        ),
+    )
+    runs.open("ends", settings)
+    try:
+        rows = spark.readStream.format("jmsbridge.streams.TopologySource").option("run", "ends").load()
+        sink = rows.writeStream.format("jmsbridge.streams.TopologySink").option("run", "ends").outputMode("update")
+        query = sink.option("checkpointLocation", str(folder / "spark")).trigger(processingTime="0 seconds").start()
+        query.processAllAvailable()
+        query.stop()
+        return dict(runs.counts("ends"))
+    finally:
+        runs.close("ends")
+
+
+def send(kafka: EmbeddedKafka, topic: str, times: list[int], keys: list[int]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for number, (at, key) in enumerate(zip(times, keys, strict=True)):
+        value = texts.dumps({"n": number, "key": str(key)})
+        producer.produce(topic, value, str(key), timestamp=BEGIN_MS + at, partition=0)
+    assert producer.flush(30) == 0
+
+
+def read(kafka: EmbeddedKafka, topic: str) -> list[dict[str, Any]]:
+    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "test", "log_level": 0}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1]
+    found: list[dict[str, Any]] = []
+    while len(found) < end:
+        record = consumer.poll(30)
+        assert record is not None
+        assert record.error() is None
+        value = record.value()
+        assert value is not None
+        found.append(texts.loads(value))
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("is_rekeyed", [False, True], ids=["direct", "rekeyed"])
+def test_a_join_loses_nothing_between_a_busy_topic_and_a_quiet_one(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path, *, is_rekeyed: bool
+) -> None:
+    # The records are from 2023.
+    left, right, out = (topic(name, config={"retention.ms": "-1"}) for name in ("left", "right", "out"))
+    chance = random.Random(8)  # noqa: S311
+    times = {left: sorted(chance.sample(range(400_000), 200)), right: sorted(chance.sample(range(400_000), 40))}
+    keys = {each: [chance.randrange(3) for _ in times[each]] for each in times}
+    for each, own in times.items():
+        send(kafka, each, own, keys[each])
+    builder = StreamsBuilder(f"ends-{uuid.uuid4().hex[:8]}")
+    busy = builder.stream(left, value=json("n int, key string"))
+    quiet = builder.stream(right, value=json("n int"))
+    keyed = busy.select_key("key") if is_rekeyed else busy
+    keyed.join(quiet, within="9 s", prefix="right_").to(out)
+    assert run(spark, kafka, builder, tmp_path) == {}
+    expected = [
+        (one, other)
+        for one, at in enumerate(times[left])
+        for other, its in enumerate(times[right])
+        if keys[left][one] == keys[right][other] and abs(at - its) <= 9_000
+    ]
+    assert sorted((each["n"], each["right_n"]) for each in read(kafka, out)) == expected
