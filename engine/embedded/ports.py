@@ -71,7 +71,7 @@ def holder(port: int) -> str | None:
 
 
 def is_held_by(port: int, owner: int) -> bool:
-    """Whether `owner` or one of its descendants listens on `port`; True if the system does not show who does."""
+    """True if `owner` or one of its descendants listens on `port`, or the system does not show who does."""
     pid = holder_id(port)
     if pid is None or pid == owner:
         return True
