@@ -6,7 +6,6 @@ through all nodes at once, in the task that has read it.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -176,7 +176,8 @@ def check_classes(spark: SparkSession) -> None:
 @contextmanager
 def _without_logs() -> Iterator[None]:
     """Keeps PySpark from printing the errors that it raises, with their stacks, before the message to the user."""
-    loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    # Made by PySpark's class, whose methods it calls with arguments that a plain logger does not take.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
     before = [each.disabled for each in loggers]
     for each in loggers:
         each.disabled = True
