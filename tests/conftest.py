@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 import os
+import signal
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -44,7 +45,12 @@ hypothesis.settings.load_profile("bridge")
 
 
 def pytest_configure() -> None:
-    """Has JVMs start without the optimising compiler, which takes half of the CPU time of a short life."""
+    """Has JVMs start without the optimising compiler, which takes half of the CPU time of a short life.
+
+    A shell starts programs in the background with SIGINT ignored, and so would all commands that tests interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1"
 
 
