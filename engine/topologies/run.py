@@ -17,7 +17,6 @@ from engine.errors import ServerEndedError, SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.settings import spark_options
 from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
@@ -30,6 +29,7 @@ from engine.spark.router_metrics import RETENTION
 from engine.streams.nodes import GlobalTableNode
 from engine.streams.program import JVM_ERRORS, Program, reason_of
 from engine.streams.served_modules import serve
+from engine.topologies.clients import consumer_settings, producer_settings
 from engine.topologies.code import read_code
 from engine.topologies.deaths import Deaths
 from engine.topologies.definition import find, read
@@ -78,7 +78,6 @@ _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
 _MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
-_TRANSACTION_MS = 600_000
 _MINIMUM_REALTIME_SECONDS = 5.0
 _FINISH_SECONDS, _TASKS_SECONDS = 12.0, 10.0
 """Time that the batch or the interval under way may take to end at a stop, and its tasks if it is given up. Together
@@ -370,8 +369,8 @@ class _Query:
                 program.java,
                 is_exact,
                 dict(kept.partitions),
-                _consumer(config, mode),
-                _producer(config, mode, is_exact=is_exact, waits=bool(order.bounds)),
+                consumer_settings(config, mode),
+                producer_settings(config, mode, is_exact=is_exact, waits=bool(order.bounds)),
                 (folder / "state").absolute().as_uri(),
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
@@ -576,26 +575,3 @@ def _checked(folder: Folder, program: Program, layout: Layout, topics: Mapping[s
         raise SetupError(msg)
     batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
     return now.begun({topic: each.id for topic, each in topics.items()}, before, batch)
-
-
-def _consumer(config: Config, mode: Mode) -> dict[str, str]:
-    own = _plain(spark_options(config, "consumer"))
-    fixed = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
-    # Kafka's client waits for one answer at a time: one that a quiet topic delays holds up the records of the others.
-    # Batches read only what is there.
-    speed = {"max.poll.records": "500", "fetch.max.wait.ms": "100"}
-    if mode == "batch":
-        speed = {"max.poll.records": "2000", "fetch.max.wait.ms": "10", "max.partition.fetch.bytes": str(4 << 20)}
-    return {**speed, **own, **fixed}
-
-
-def _producer(config: Config, mode: Mode, *, is_exact: bool, waits: bool) -> dict[str, str]:
-    own = _plain(spark_options(config, "producer"))
-    # Shares that wait for one another do so until their records are sent.
-    linger_ms = 0 if mode == "realtime" else 5 if waits else 20
-    speed = {"linger.ms": str(linger_ms), "batch.size": str(256 * 1024)}
-    return {**speed, **own, **({"transaction.timeout.ms": str(_TRANSACTION_MS)} if is_exact else {})}
-
-
-def _plain(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.removeprefix("kafka."): value for name, value in options.items()}
