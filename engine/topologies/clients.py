@@ -9,7 +9,6 @@ from engine.kafka.settings import spark_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.topologies.run import Mode
     from routes.model import Config
 
 __all__ = ["consumer_settings", "producer_settings"]
@@ -17,23 +16,23 @@ __all__ = ["consumer_settings", "producer_settings"]
 _TRANSACTION_MS = 600_000
 
 
-def consumer_settings(config: Config, mode: Mode) -> dict[str, str]:
+def consumer_settings(config: Config, *, is_batch: bool) -> dict[str, str]:
     """The settings of a share's consumer, as Kafka's Java client has them."""
     own = _plain(spark_options(config, "consumer"))
     fixed = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
     # Kafka's client waits for one answer at a time: one that a quiet topic delays holds up the records of the others.
     # Batches read only what is there.
     speed = {"max.poll.records": "500", "fetch.max.wait.ms": "100"}
-    if mode == "batch":
+    if is_batch:
         speed = {"max.poll.records": "2000", "fetch.max.wait.ms": "10", "max.partition.fetch.bytes": str(4 << 20)}
     return {**speed, **own, **fixed}
 
 
-def producer_settings(config: Config, mode: Mode, *, is_exact: bool, waits: bool) -> dict[str, str]:
+def producer_settings(config: Config, *, is_batch: bool, is_exact: bool, waits: bool) -> dict[str, str]:
     """The settings of a share's producer; `waits` if shares wait for one another."""
     own = _plain(spark_options(config, "producer"))
     # Shares that wait for one another do so until their records are sent.
-    linger_ms = 0 if mode == "realtime" else 5 if waits else 20
+    linger_ms = 0 if not is_batch else 5 if waits else 20
     speed = {"linger.ms": str(linger_ms), "batch.size": str(256 * 1024)}
     return {**speed, **own, **({"transaction.timeout.ms": str(_TRANSACTION_MS)} if is_exact else {})}
 
