@@ -47,7 +47,9 @@ __all__ = ["Layout", "ReadOrder", "fingerprints", "fixed_inputs", "internal_form
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
 
-_LEAST_SLACK_MS = 1_000
+_LEAST_SLACK_MS, _SLACK_WITHOUT_LATE_MS = 1_000, 60_000
+"""Milliseconds by which writers of an internal topic may be apart, at least, and for nodes that take no record for late:
+each wait costs milliseconds, so records that are a second apart would come at some hundred in a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
         case JoinStreams():
             return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
         case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():
-            return 0, 0, _LEAST_SLACK_MS
+            return 0, 0, _SLACK_WITHOUT_LATE_MS
         case _:
             return None
 

@@ -81,13 +81,14 @@ final class BatchEnds implements AutoCloseable {
 
   /**
    * The present ends, at which the internal topics have all of the batch before: Kafka ends transactions a moment after it
-   * has said that it would.
+   * has said that it would. Not at the first batch of a run: transactions of a run that was killed stay open until the
+   * tasks of this one begin.
    */
   private Map<TopicPartition, Long> committed(Supplier<Map<TopicPartition, Long>> ask) {
     Map<TopicPartition, Long> ends = ask.get();
     boolean isNeeded = ends.keySet().stream()
         .anyMatch(at -> order.isDelayed(at.topic()) || order.isFeeder(at.topic()) && isInternal(at));
-    if (!settings.isExact() || !isNeeded) {
+    if (!settings.isExact() || !isNeeded || seen.isEmpty()) {
       return ends;
     }
     Map<TopicPartition, Long> written = consumer().endOffsets(only(ends, this::isInternal).keySet());
