@@ -48,7 +48,7 @@ _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
 
 _LEAST_SLACK_MS, _SLACK_WITHOUT_LATE_MS = 1_000, 60_000
-"""Milliseconds by which writers of an internal topic may be apart, at least, and for nodes that take no record for late:
+"""Milliseconds by which writers of an internal topic may be apart, at least, and for nodes to which no record is late:
 each wait costs milliseconds, so records that are a second apart would come at some hundred in a second."""
 
 
