@@ -202,10 +202,13 @@ def examples(*lines: str) -> str:
 
 
 def load(path: Path) -> Config:
-    """The configuration in `path`; ConfigurationError with all its faults."""
+    """The configuration in `path`; ConfigurationError with all its faults. The log of this process hides its secrets."""
+    from engine.telemetry import logging
     from routes import config
 
-    return config.load(path)
+    loaded = config.load(path)
+    logging.setup(loaded)
+    return loaded
 
 
 def read_headers(pairs: Iterable[str]) -> dict[str, str]:

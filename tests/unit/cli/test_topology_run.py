@@ -1,10 +1,16 @@
-"""Exit codes of `jms-bridge topology run` for modules with faults, which it tells before it starts Spark."""
+"""Exit codes and log of `jms-bridge topology run`: modules with faults, told before Spark starts, and a lost JVM."""
 
+import logging
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import structlog
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import ERROR_ON_RECEIVE, Py4JNetworkError
 
 from engine.cli import main
+from engine.errors import ServerEndedError
 from engine.streams.served_modules import serve
 
 CONFIG = "bridge.id=b\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
@@ -41,3 +47,32 @@ def test_a_fault_is_told_in_one_line_with_its_place(
     assert ended.value.code == code
     assert told in said
     assert said.count("\n") == 1
+
+
+def test_its_log_hides_secrets_and_has_no_stacks_of_py4j(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr("engine.topologies.run.run_topology", ended_by_the_jvm)
+    Path("b.properties").write_text(CONFIG + "kafka.common.sasl.password=hunter2\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["topology", "run", "any:build", "-c", "b.properties"])
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "refused hunter2" not in said.out + said.err
+    assert "refused ***" in said.err
+    assert said.err.splitlines()[-1] == "jms-bridge: Spark's Java process has ended; start it again"
+    assert "Traceback" not in said.err
+
+
+def ended_by_the_jvm(*_: object) -> None:
+    """Fails as a run does whose JVM ends: py4j, in another thread, tells the root logger the error that it raises."""
+    structlog.get_logger("engine").warning("not stopped in order", why="refused hunter2")
+    client = GatewayClient()
+    connection = Mock()
+    connection.send_command.side_effect = Py4JNetworkError("reset by peer", when=ERROR_ON_RECEIVE)
+    client._give_back_connection(connection)
+    client.send_command("c\n", retry=False)
+    message = "Spark's Java process has ended"
+    raise ServerEndedError(message)
