@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry
 
 from bench.report import Check, Report, table
 from engine.router import RoutingOutcome
-from engine.spark.generation import Generations, Start
-from engine.spark.lag import LagSampler
-from engine.spark.published import slices
-from engine.spark.recovery import routes_text
-from engine.spark.router_metrics import Meter
-from engine.spark.row_counters import BUCKETS, RowCounts
+from engine.router.generation import Generations, Start
+from engine.router.lag import LagSampler
+from engine.router.meter import Meter
+from engine.router.published import slices
+from engine.router.recovery import routes_text
+from engine.router.row_counters import BUCKETS, RowCounts
 from engine.telemetry.families import text_of
 from engine.telemetry.meters import RouterMetrics
 from engine.telemetry.metrics import FAILURE_REASONS, UNROUTED_REASONS

@@ -24,9 +24,9 @@ from pyspark import SparkContext
 from engine.embedded.java import find_java
 from engine.jars import jars
 from engine.router import route
+from engine.router.kafka_io import KafkaIO
 from engine.spark import session
 from engine.spark.jvm import class_options
-from engine.spark.kafka_io import KafkaIO
 from engine.spark.launch import Launch
 from routes.config import loads
 

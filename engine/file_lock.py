@@ -1,7 +1,7 @@
 """Exclusive locks of files, which the system frees when the last process with the open file has ended.
 
 A child process that inherits the descriptor holds the lock as well. The JVM's locks are of another kind
-(`engine.spark.generation`).
+(`engine.router.generation`).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def from_kafka(config: Config) -> Sequence[LagReport]:
 
 def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
     # Imported here, since it imports Spark, which `from_bridge` does not need.
-    from engine.spark.position_store import PositionStore
+    from engine.router.position_store import PositionStore
 
     topic = config.journal.topic
     entry = PositionStore(config).read()

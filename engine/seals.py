@@ -2,7 +2,7 @@
 
 A seal is a digest that nobody can make without a key. All keys of a bridge are derived from one secret (HKDF, RFC
 5869): `bridge.secret`, or the one that the router makes at its first start and keeps in its checkpoint
-(`engine.spark.secret`). The secret is never in Kafka, in a log or on a command line. See docs/adr/0032-seals.md.
+(`engine.router.secret`). The secret is never in Kafka, in a log or on a command line. See docs/adr/0032-seals.md.
 """
 
 from __future__ import annotations

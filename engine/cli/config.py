@@ -189,7 +189,7 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
     """The result with the faults of the topologies' definitions as further faults."""
     if linted.config is None or not linted.config.topologies:
         return linted
-    from engine.topologies.check import check_planned, fault_of
+    from engine.topologies.runtime.check import check_planned, fault_of
 
     checked = check_planned(linted.config, Snapshot.take(file))
     faults = [fault_of(each, file) for each in checked if each.fault or each.unplanned]

@@ -32,7 +32,7 @@ from routes.sections import TopologyFailures, TopologyGuarantee, TopologyMode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.topologies.run import TopologyFigures
+    from engine.topologies.runtime.run import TopologyFigures
     from routes.model import Config, SinkConfig
 
 __all__ = ["app"]
@@ -79,7 +79,7 @@ def show(
     if context.invoked_subcommand is not None:
         return
     from engine import router
-    from engine.streams.describe import records
+    from engine.topologies.library.describe import records
 
     if as_mermaid and json_output:
         msg = "--json and --mermaid do not go together"
@@ -139,7 +139,7 @@ def run(
 
     Its state is in the data folder, under topologies/NAME, or in topologies.state; a later run goes on from there.
     """
-    from engine.topologies.run import TopologySettings, run_topology
+    from engine.topologies.runtime.run import TopologySettings, run_topology
 
     settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
     loaded = load(config)
@@ -169,7 +169,7 @@ def reset(
 
     Deletes its internal topics, which its state notes, and its positions in Kafka too. What it has published stays.
     """
-    from engine.topologies.reset import reset_topology
+    from engine.topologies.runtime.reset import reset_topology
 
     loaded = load(config)
     if not yes:
@@ -196,7 +196,7 @@ def skip(
     The next run sends the record to the topology's dead letters unprocessed, with the reason `skipped`, together with
     the position behind it, and goes on.
     """
-    from engine.topologies.skip import open_skip
+    from engine.topologies.runtime.skip import open_skip
 
     with open_skip(load(config), name, position) as skip:
         record = skip.record.record
@@ -240,7 +240,7 @@ def migrate(
     Nodes that did not change keep their state, and all topics are read on from where the last run stopped. The next run
     begins changed nodes with empty state.
     """
-    from engine.topologies.migrate import open_migration
+    from engine.topologies.runtime.migrate import open_migration
 
     renames = {}
     for pair in rename or ():
@@ -350,7 +350,7 @@ def _sinks_mermaid(config: Config, flowchart: str) -> str:
 
 
 def _sinks_json(config: Config) -> list[dict[str, Any]]:
-    """A JSON object for each sink, in the form of `engine.streams.describe.records`."""
+    """A JSON object for each sink, in the form of `engine.topologies.library.describe.records`."""
     return [
         {
             "kind": "sink connector",

@@ -13,7 +13,7 @@ from engine.doctor.machine import check_port
 from engine.errors import SetupError, UnreachableError
 from engine.printable import listed
 from engine.telemetry.client import ask, find
-from engine.topologies.code import read_code
+from engine.topologies.runtime.code import read_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.kafka.cluster import Cluster, is_missing, problems_of_access
 from engine.printable import listed
-from engine.topologies.check import check_planned, fault_of
-from engine.topologies.topics import topics_of
+from engine.topologies.runtime.check import check_planned, fault_of
+from engine.topologies.runtime.topics import topics_of
 from routes.errors import BridgeError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.topologies.topics import TopologyTopics
+    from engine.topologies.runtime.topics import TopologyTopics
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 

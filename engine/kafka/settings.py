@@ -54,7 +54,7 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
 def spark_options(config: Config, role: Role) -> dict[str, str]:
     """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
 
-    `engine.spark.kafka_io` adds the settings that matter only for speed.
+    `engine.router.kafka_io` adds the settings that matter only for speed.
     """
     given = _given(config, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}

@@ -1,18 +1,42 @@
-"""Router: a configuration's routes as a topology over the journal, and as Columns over a frame of messages.
+"""Router: a configuration's routes as one Spark query over the journal, and the run of that query.
 
     journal ─► guards ─► split by route ─► key ─► checks ─► headers ─► destination topics
                  │             │                    └─► policy ─► dead letters, skipped, stop
                  └─ counted    └─ unmatched: counted or dead-lettered
 
-The router is a client of `engine.streams`. `plan` builds the topology from the constants in `route_settings` and the
-expressions in `headers` and `failures`; `language` reads JMS fields and predicates; `route` applies the topology to a
-frame of messages without any broker. `engine.spark` runs it, with checkpoints, recovery and live figures.
+How a message is routed is in `plan`, which needs no broker:
+
+    plan.topology        the routes as a topology, from the constants in `plan.route_settings`
+    plan.headers         expressions of the headers that published messages have
+    plan.failures        checks of messages, and what becomes of those that fail them
+    plan.refusals        messages that Kafka does not take
+    plan.language        JMS fields and predicates in topologies
+    plan.route           the topology applied to a frame of messages
+
+The other modules run it, one query at a time, with checkpoints, recovery and live figures:
+
+    runtime           the main loop, which uses all modules below
+    warm_up           warm-up of Spark, in a standby and before a query
+    recovery          repair of what the last run left, and start of the next generation
+    published         journal positions that are in the outputs already
+    generation        files that a run leaves in the checkpoint for the next one
+    position_store    notes about the generation in Kafka's state topic
+    last_progress     choice between the two for the progress of the last run; checks of a start that need no Spark
+    secret            secret of the seals of published records
+    run               one generation while its query runs
+    kafka_io          Spark's Kafka sources and sinks
+    publish_deadline  the time until which the JVM may publish
+    query_failures    failures of the query as errors for users
+    row_counters      counts of rows in the JVM
+    meter             metrics and log lines made from these counts
+    vitals            figures of a query: its start, its batches, its JVM
+    lag               records that are not routed yet
 """
 
-from engine.router.language import MessageCondition, MessageField, RoutingLanguage
-from engine.router.plan import topology
-from engine.router.route import Routed, RoutingOutcome, route
-from engine.router.route_settings import ByBranch
+from engine.router.plan.language import MessageCondition, MessageField, RoutingLanguage
+from engine.router.plan.route import Routed, RoutingOutcome, route
+from engine.router.plan.route_settings import ByBranch
+from engine.router.plan.topology import topology
 
 __all__ = [
     "ByBranch",

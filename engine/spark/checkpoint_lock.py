@@ -25,8 +25,7 @@ from py4j.protocol import Py4JNetworkError
 
 from engine.errors import ClientEndedError, SetupError
 from engine.private import make_folder
-from engine.spark.generation import numbered
-from engine.spark.stored_files import make_with, remove
+from engine.spark.stored_files import make_with, numbered, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,6 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from engine.errors import HardFailureError, ServerEndedError, UnreachableError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
-from engine.router.failures import stopped_by_policy
 from engine.spark.hadoop_path import StorageUnavailableError
 
 if TYPE_CHECKING:
@@ -21,15 +20,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.spark.row_counters import RefusedMessage, SendFailure
 
 __all__ = [
     "Cause",
-    "MessagesRefusedError",
     "RecordRefusedError",
+    "causes_of",
     "failure_of",
     "query_failure",
-    "send_failure",
+    "refusal_reason",
     "spark_failure",
 ]
 
@@ -107,26 +105,16 @@ class RecordRefusedError(Exception):
         super().__init__(f"topic {found['topic']!r} does not take a record: {found['error']}")
 
 
-class MessagesRefusedError(Exception):
-    """Kafka has refused records of the router for their own sakes: the next query makes dead letters of them.
-
-    `messages` holds the reasons by journal partition and offset.
-    """
-
-    def __init__(self, refused: Sequence[RefusedMessage]) -> None:
-        self.messages = {(each.partition, each.offset): _refusal(each.failure) for each in refused}
-        super().__init__(next(iter(self.messages.values())))
-
-
-def _refusal(failure: SendFailure) -> str:
-    kind = failure.kind.rpartition(".")[2]
-    return f"topic '{failure.topic}' does not take the record: {_FINAL.get(kind, kind)}: {failure.detail}"
-
-
 def query_failure(query: StreamingQuery) -> Exception | None:
     """The error that ended a query; None if the query runs or was stopped."""
-    found: Any = query._jsq.exception()
-    return failure_of(list(_chain(found.get()))) if found.isDefined() else None
+    causes = causes_of(query)
+    return failure_of(causes) if causes else None
+
+
+def causes_of(query: StreamingQuery) -> list[Cause]:
+    """The chain of Java exceptions that ended a query, outermost first; empty if the query runs or was stopped."""
+    error: Any = query._jsq.exception()
+    return list(_chain(error.get())) if error.isDefined() else []
 
 
 def spark_failure(error: Exception) -> Exception:
@@ -141,23 +129,22 @@ def spark_failure(error: Exception) -> Exception:
     return RuntimeError(f"Spark refuses: {error}")
 
 
-def send_failure(failure: SendFailure) -> Exception:
-    """The error that stands for a record which Kafka did not take."""
-    return failure_of([(failure.kind, failure.detail)], failure.topic)
+def refusal_reason(kind: str) -> str:
+    """Words for a Java class of Kafka's errors that no new attempt mends; the name of the class for others."""
+    name = kind.rpartition(".")[2]
+    return _FINAL.get(name, name)
 
 
 def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
     """The error that a chain of Java exceptions, outermost first, stands for.
 
-    StoppedByPolicyError for the policy `stop`; RecordRefusedError for a record that Kafka refuses, UnusableTopicError
-    for a topic that takes none; HardFailureError if Kafka or a schema registry refuses for good;
-    KafkaUnavailableError if a new attempt may succeed; UnreachableError for a schema registry that was away for too
-    long; StorageUnavailableError for the file system of the checkpoint; ServerEndedError for an executor that was lost
-    or that Kafka refuses in favour of its successor; RuntimeError for any other exception.
+    RecordRefusedError for a record that Kafka refuses, UnusableTopicError for a topic that takes none; HardFailureError
+    if Kafka or a schema registry refuses for good; KafkaUnavailableError if a new attempt may succeed; UnreachableError
+    for a schema registry that was away for too long; StorageUnavailableError for the file system of the checkpoint;
+    ServerEndedError for an executor that was lost or that Kafka refuses in favour of its successor; RuntimeError for
+    any other exception. `topic` is that of the record which failed, if it is known.
     """
     for name, message in causes:
-        if stopped := stopped_by_policy(message):
-            return stopped
         if name == _REFUSED_RECORD:
             return RecordRefusedError(message)
     where = f" (topic {topic!r})" if topic else ""

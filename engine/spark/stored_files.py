@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 from engine.private import create_file, make_folder
 from engine.spark.hadoop_path import HadoopPath
 
-__all__ = ["Folder", "make_with", "remove", "write"]
+__all__ = ["Folder", "make_with", "numbered", "remove", "write"]
 
 Folder = Path | HadoopPath
 """A file or folder at either place."""
+_NUMBER = re.compile(r"[1-9]\d*")
 
 
 def write(path: Folder, text: str) -> None:
@@ -45,6 +47,14 @@ def make_with(folder: Folder, name: str, text: str) -> None:
     make_folder(draft)
     write(draft / name, text)
     draft.rename(folder)
+
+
+def numbered(folder: Folder) -> dict[int, Folder]:
+    """Entries of a folder whose names are numbers, by number; empty if the folder is missing."""
+    try:
+        return {int(path.name): path for path in folder.iterdir() if path.name == "0" or _NUMBER.fullmatch(path.name)}
+    except FileNotFoundError:
+        return {}
 
 
 def remove(folder: Folder) -> None:

@@ -7,7 +7,7 @@
       ─► each changed part becomes ready once                                         ─► proven
            one of them ends with an error that no restart helps                       ─► last proven one comes back
 
-The router changes between two generations (`engine.spark.recovery`), in its process; other changed parts are started
+The router changes between two generations (`engine.router.recovery`), in its process; other changed parts are started
 anew. A part that dies in between is started again with the new revision.
 """
 
@@ -26,7 +26,7 @@ from engine.errors import SoftFailureError, UsageError
 from engine.supervision.parts import ROUTER, Stage, topology_of
 from engine.supervision.revision import RevisionChange, change, revision_of
 from engine.telemetry.status import State
-from engine.topologies.check import check_loaded
+from engine.topologies.runtime.check import check_loaded
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError, ConfigurationError
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.private import nameless_file
 from engine.supervision.parts import ROUTER, Stage, parts, topology_of
-from engine.topologies.code import dump_codes, load_codes, read_code
+from engine.topologies.runtime.code import dump_codes, load_codes, read_code
 from routes.config.compare import compare
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine.supervision.parts import Part
-    from engine.topologies.code import TopologyCode
+    from engine.topologies.runtime.code import TopologyCode
     from routes.model import BrokerConfig, Config
 
 __all__ = ["RestartNeededError", "Revision", "RevisionChange", "change", "given", "revision_of"]

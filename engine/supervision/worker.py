@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from engine.embedded.server import EmbeddedServer
     from engine.spark.launch import Launch
-    from engine.streams.topology import Topology
-    from engine.topologies.code import TopologyCode
-    from engine.topologies.run import TopologyFigures
-    from engine.topologies.state_reader import StateReader
+    from engine.topologies.library.topology import Topology
+    from engine.topologies.runtime.code import TopologyCode
+    from engine.topologies.runtime.run import TopologyFigures
+    from engine.topologies.runtime.state_reader import StateReader
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
@@ -251,7 +251,7 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
 
 
 def _route(config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions) -> None:
-    from engine.spark.last_progress import is_refusal_likely
+    from engine.router.last_progress import is_refusal_likely
     from engine.spark.launch import launch
 
     # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
@@ -268,10 +268,11 @@ def _route_in(
     launched: Launch | None, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
 ) -> None:
     from engine.kafka import topics
-    from engine.spark import runtime, session
-    from engine.spark.last_progress import is_refusal_likely
+    from engine.router import runtime
+    from engine.router.last_progress import is_refusal_likely
+    from engine.router.warm_up import warming
+    from engine.spark import session
     from engine.spark.launch import log_file
-    from engine.spark.warm_up import warming
 
     partitions: list[int] = []
 
@@ -313,7 +314,7 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
     into the same checkpoint just now.
     """
     from engine.kafka import topics
-    from engine.spark.last_progress import check_progress
+    from engine.router.last_progress import check_progress
 
     steps = (topics.ensure_state_topic, lambda config, _: check_progress(config, leads=messages.go.is_set()))
     while True:
@@ -329,13 +330,13 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
     from engine.kafka import topics
-    from engine.streams.describe import records
-    from engine.streams.topology import TopologyError
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.graph import write_graph
+    from engine.topologies.library.describe import records
+    from engine.topologies.library.topology import TopologyError
     from engine.topologies.question import StateQuestion
-    from engine.topologies.run import TopologySettings, run_topology
+    from engine.topologies.runtime.run import TopologySettings, run_topology
 
     meter = TopologyMetrics(status.registry, name)
     (found,) = (each for each in config.topologies if each.name == name)

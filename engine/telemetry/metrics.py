@@ -61,6 +61,7 @@ __all__ = [
     "REQUESTS",
     "REQUEST_TIMEOUTS",
     "RESTARTS",
+    "RETENTION",
     "ROUTED",
     "ROUTER_START",
     "SINK_EXPIRED",
@@ -118,7 +119,10 @@ With `on-soft-failure=skip` the message is skipped, else it becomes a dead lette
 """
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
-UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", "retention")
+RETENTION = "retention"
+"""Reason of records that retention removed before they were read."""
+
+UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", RETENTION)
 """Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
 """Reasons for which a sink cannot deliver a message.

@@ -1,5 +1,7 @@
-"""Topologies that run: `definition` finds one in Python code, `layout` its topics and partitions, `run` runs it.
+"""Topologies of the user's own.
 
-A topology runs as one Spark query with a task for each share of the partitions (`jmsbridge.streams` in `jvm/spark`).
-Its state and Spark's checkpoint are in one folder, its outputs and positions in Kafka.
+library   what a topology consists of, and the program that is made of it; `engine.streams` lists what is public
+runtime   a program on Kafka: its run, its state, its commands
+graph     nodes and counts of a topology as the status page gets them
+question  question about a topology's state, and its answer, between the page and the topology's process
 """

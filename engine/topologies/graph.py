@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphNode", "TopologyGraph", "read_graph", "write_graph"]
 
 _DROP, _SINK = "drop field", "sink"
-"""Operators in a kept graph, see `engine.streams.describe.records`."""
+"""Operators in a kept graph, see `engine.topologies.library.describe.records`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.spark import session
-from engine.topologies.definition import find, read
-from engine.topologies.kept import KeptState
-from engine.topologies.registry import planned
-from engine.topologies.run import state_folder
-from engine.topologies.state_reader import StateReader
+from engine.topologies.runtime.definition import find, read
+from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.registry import planned
+from engine.topologies.runtime.run import state_folder
+from engine.topologies.runtime.state_reader import StateReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.streams.state import NodeState
+    from engine.topologies.library.state import NodeState
     from routes.model import Config
 
 __all__ = ["open_state"]

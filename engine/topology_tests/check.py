@@ -13,10 +13,10 @@ from engine.printable import json_text
 from engine.route_tests.cases import Expected
 from engine.route_tests.check import Difference
 from engine.spark.shared_session import SharedSession
-from engine.streams.driver import Output, TopologyTestDriver
-from engine.streams.nodes import SinkNode, TopicChoice
-from engine.streams.topology import TopologyError
-from engine.topologies.definition import find, read
+from engine.topologies.library.driver import Output, TopologyTestDriver
+from engine.topologies.library.nodes import SinkNode, TopicChoice
+from engine.topologies.library.topology import TopologyError
+from engine.topologies.runtime.definition import find, read
 from engine.topology_tests.cases import REASONS, ExpectedTopic
 from routes.errors import ConfigurationError, Fault
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from engine.route_tests.document import SourcePosition
-    from engine.streams.topology import Topology
+    from engine.topologies.library.topology import Topology
     from engine.topology_tests.cases import ExpectedRecord, InputStep, Member, TopologyCase
 
 __all__ = ["TopologyResult", "check_cases"]

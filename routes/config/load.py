@@ -60,7 +60,7 @@ def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = Non
 def loads_routes(text: str, base: str | Path = ".") -> Config:
     """Returns the configuration in an extract of a file that was checked as a whole when it was in force.
 
-    The extract has the lines that determine the routing (`engine.spark.recovery.routes_text`). Checks between keys are
+    The extract has the lines that determine the routing (`engine.router.recovery.routes_text`). Checks between keys are
     left out: the keys that a source or a sink needs are not in the extract, and files that they name may be gone.
 
     Raises:

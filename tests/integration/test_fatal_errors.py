@@ -23,8 +23,8 @@ from engine.kafka import clients
 from engine.kafka.errors import is_fatal
 from engine.kafka.journal import JournalError
 from engine.kafka.topics import ensure_sink_topics, ensure_state_topic
-from engine.spark.generation import Committed
-from engine.spark.position_store import PositionStore
+from engine.router.generation import Committed
+from engine.router.position_store import PositionStore
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from engine.embedded import EmbeddedKafka
 from engine.errors import HardFailureError
 from engine.kafka.topics import ensure_state_topic
-from engine.spark.generation import Committed, Generation, Start
-from engine.spark.position_store import PositionStore
+from engine.router.generation import Committed, Generation, Start
+from engine.router.position_store import PositionStore
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory

@@ -16,10 +16,10 @@ from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import ensure_state_topic
-from engine.spark.generation import Committed, Generation, Generations, Start
-from engine.spark.last_progress import check_progress, is_refusal_likely
+from engine.router.generation import Committed, Generation, Generations, Start
+from engine.router.last_progress import check_progress, is_refusal_likely
+from engine.router.position_store import PositionStore
 from engine.spark.launch import log_file
-from engine.spark.position_store import PositionStore
 from routes.config import load
 from routes.model import Config, Embedded
 from tests.conftest import TopicFactory

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.errors import ClientEndedError, HardFailureError, SetupError
+from engine.router.generation import Generations, RouterProgress, Start
+from engine.router.last_progress import last_progress
+from engine.router.position_store import NotedProgress
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.generation import Generations, RouterProgress, Start
 from engine.spark.hadoop_path import HadoopPath
-from engine.spark.last_progress import last_progress
-from engine.spark.position_store import NotedProgress
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_a_generation_of_a_router_that_was_shut_out_does_not_count(
     assert foreign.number == mine.number + 1
     assert last_progress(generations, entry, "abc", is_trial=True) == progress
     # Both take the same number at the same time: the later one has the next.
-    monkeypatch.setattr("engine.spark.generation.numbered", lambda _: {})
+    monkeypatch.setattr("engine.router.generation.numbered", lambda _: {})
     assert generations.create(replace(START, run="y")).number == foreign.number + 1
 
 

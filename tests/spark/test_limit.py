@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from py4j.protocol import Py4JJavaError
 
-from engine.spark.publish_deadline import limited
+from engine.router.publish_deadline import limited
 from tests.waiting import until
 
 if TYPE_CHECKING:

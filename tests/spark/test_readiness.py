@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.embedded import EmbeddedKafka
 from engine.message import Message
 from engine.router import Routed, route
-from engine.spark.kafka_io import KafkaIO
-from engine.spark.row_counters import RowCounters
-from engine.spark.spark_metrics import Readiness
-from engine.spark.warm_up import compile_routing, warming
+from engine.router.kafka_io import KafkaIO
+from engine.router.row_counters import RowCounters
+from engine.router.vitals import Readiness
+from engine.router.warm_up import compile_routing, warming
 from engine.telemetry.meters import SparkMetrics
 from routes.config import loads
 from routes.properties import Property

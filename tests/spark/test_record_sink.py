@@ -17,9 +17,9 @@ from engine.embedded import EmbeddedKafka
 from engine.errors import HardFailureError
 from engine.message import BODY, ORIGIN, POSITION, TYPES
 from engine.router import Routed, route
+from engine.router.kafka_io import KafkaIO
+from engine.router.row_counters import RowCounters
 from engine.spark.failures import query_failure
-from engine.spark.kafka_io import KafkaIO
-from engine.spark.row_counters import RowCounters
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory

@@ -13,10 +13,11 @@ from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.kafka.system import SYSTEM
 from engine.errors import HardFailureError
 from engine.message import Record
-from engine.spark import recovery, runtime, session
+from engine.router import recovery, runtime
+from engine.router.last_progress import check_progress
+from engine.router.row_counters import RowCounters
+from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.last_progress import check_progress
-from engine.spark.row_counters import RowCounters
 from routes.config import load
 from routes.targets import KAFKA_TOPIC, Reference, Template
 from tests.integration.spark.bench import ROUTES, Bench, RouterThread, wait_for

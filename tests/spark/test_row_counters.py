@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION
 from engine.router import Routed, RoutingOutcome
-from engine.spark.kafka_io import KafkaIO
-from engine.spark.published import Proof, find
-from engine.spark.row_counters import BUCKETS, Example, Note, RowCounters, RowCounts, SendFailure
+from engine.router.kafka_io import KafkaIO
+from engine.router.published import Proof, find
+from engine.router.row_counters import BUCKETS, Example, Note, RowCounters, RowCounts, SendFailure
 from routes.config import loads
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from pyspark.sql import functions as F
 
 from engine.message import ORIGIN, POSITION
 from engine.record import SEAL
+from engine.router.kafka_io import KafkaIO, Seal
+from engine.router.published import Proof, find
 from engine.seals import SealKeys
-from engine.spark.kafka_io import KafkaIO, Seal
-from engine.spark.published import Proof, find
 from routes.config import loads
 from tests.spark.test_row_counters import OUTPUT, journal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from engine.spark.published import Published
+    from engine.router.published import Published
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.private import create_file, make_folder
-from engine.spark.generation import Generations, Start
+from engine.router.generation import Generations, Start
 from engine.spark.launch import own_folder
 from engine.supervision.locks import hold
 from tests.unit.connectors.dropbox_bridge import Bridge

@@ -7,7 +7,7 @@ import pytest
 
 from engine.supervision.parts import parts
 from engine.supervision.revision import RestartNeededError, Revision, RevisionChange, change, given
-from engine.topologies.code import ModuleSource, TopologyCode
+from engine.topologies.runtime.code import ModuleSource, TopologyCode
 from routes.config.snapshot import Snapshot
 
 BASE = """\

@@ -9,10 +9,10 @@ import pytest
 
 from engine.errors import SetupError, UsageError
 from engine.kafka.offsets import TopicFacts
-from engine.topologies.inputs import InputWatch, check_identity
-from engine.topologies.kept import KeptState
-from engine.topologies.lag_trend import LagTrend
-from engine.topologies.reset import check_half_reset, reset_topology
+from engine.topologies.runtime.inputs import InputWatch, check_identity
+from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.lag_trend import LagTrend
+from engine.topologies.runtime.reset import check_half_reset, reset_topology
 from routes.config import loads
 
 CONFIG = "bridge.id=b\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n"
@@ -109,7 +109,7 @@ def test_a_reset_takes_its_topics_from_the_state_and_can_be_finished(
             raise SetupError(msg)
         return []
 
-    monkeypatch.setattr("engine.topologies.reset.delete_topology_topics", refuses)
+    monkeypatch.setattr("engine.topologies.runtime.reset.delete_topology_topics", refuses)
     with pytest.raises(SetupError, match="Kafka refuses"):
         list(reset_topology(config, "t"))
     with pytest.raises(SetupError, match="was cut short: finish it with `jms-bridge topology reset t`"):

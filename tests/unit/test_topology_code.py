@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.streams.python_functions import PackedFunction, pickled
-from engine.streams.served_modules import serve
-from engine.topologies.code import TopologyCode, dump_codes, load_codes, read_code
+from engine.topologies.library.python_functions import PackedFunction, pickled
+from engine.topologies.library.served_modules import serve
+from engine.topologies.runtime.code import TopologyCode, dump_codes, load_codes, read_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -284,7 +284,7 @@ def _body_type(plain: Message, wanted: MessageType) -> tuple[BodyType, str | Non
 
 
 def as_text(record: Record) -> Record:
-    """Returns the record with its headers in style `text`; `engine.router.headers` has the other direction.
+    """Returns the record with its headers in style `text`; `engine.router.plan.headers` has the other direction.
 
     A field such as `jms.JMSMessageID` means style `text`, and `jms.CorrelationId` without one style `short`: there
     properties may have any name. Else a header such as `jms.int.amount` means style `typed`.

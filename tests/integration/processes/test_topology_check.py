@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.topologies import check
-from engine.topologies.check import check_loaded
-from engine.topologies.code import TopologyCode, read_code
+from engine.topologies.runtime import check
+from engine.topologies.runtime.check import check_loaded
+from engine.topologies.runtime.code import TopologyCode, read_code
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError
 

@@ -11,7 +11,7 @@ from threading import Event, Thread
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.spark.runtime import run_router
+from engine.router.runtime import run_router
 from engine.telemetry.status import Reporter
 from routes.config import load
 from routes.errors import BridgeError

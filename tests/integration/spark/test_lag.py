@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Producer
 
 from engine.kafka.offsets import KafkaOffsets
-from engine.spark import lag
-from engine.spark.lag import LagSampler
+from engine.router import lag
+from engine.router.lag import LagSampler
 from routes.config import loads
 from tests.waiting import until
 

@@ -70,7 +70,7 @@ def workers(bench: TopologyBench) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            is_worker = folder.name.isdecimal() and b"engine.streams.python_worker" in (folder / "cmdline").read_bytes()
+            is_worker = folder.name.isdecimal() and b"library.python_worker" in (folder / "cmdline").read_bytes()
             if is_worker and bench.prefix.encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
     return found

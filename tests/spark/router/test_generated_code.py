@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.router import route
-from engine.spark.kafka_io import KafkaIO
+from engine.router.kafka_io import KafkaIO
 from routes.config import loads
 from tests.spark.router.conftest import HEAD
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from engine.message import BodyType, Message, Record
-from engine.router.refusals import Refusals
+from engine.router.plan.refusals import Refusals
 from routes.model import HeaderStyle
 from routes.properties import JmsType, Property
 from tests.spark.router.harness import Result, Router

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from engine.embedded import EmbeddedKafka
 from engine.streams import StreamsBuilder, json, plan
-from engine.topologies.layout import lay_out
+from engine.topologies.runtime.layout import lay_out
 from tests.conftest import TopicFactory
 
 BEGIN_MS = 1_700_000_000_000

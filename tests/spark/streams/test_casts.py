@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from engine.streams.casts import BIGINT, BINARY, HEADERS, INT, STRING, STRINGS, cast, from_json, try_cast
+from engine.topologies.library.casts import BIGINT, BINARY, HEADERS, INT, STRING, STRINGS, cast, from_json, try_cast
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from engine.limits import RESULT_BYTES
 from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, Topology, TopologyTestDriver, json, python
-from engine.streams.program import plan
+from engine.topologies.library.program import plan
 from tests.waiting import until
 
 BAD = 3
@@ -176,7 +176,7 @@ def test_arrays_whose_offsets_lie_are_refused(spark: SparkSession) -> None:
 def test_the_process_of_a_function_that_hangs_ends_with_its_requests() -> None:
     code = (
         "import sys, time\n"
-        "from engine.streams.function_watch import FunctionWatch\n"
+        "from engine.topologies.library.function_watch import FunctionWatch\n"
         "watch = FunctionWatch(None, 0)\n"
         "watch.begin()\n"
         "while True:\n"

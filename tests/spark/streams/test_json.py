@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from engine.streams import StreamsBuilder, TopologyTestDriver, json
-from engine.streams.serdes import ColumnSerde, SerdeKind
+from engine.topologies.library.serdes import ColumnSerde, SerdeKind
 
 SCHEMA = "a string, b bigint, c int, d double, e boolean"
 NAMES = "abcde"

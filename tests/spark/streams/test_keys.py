@@ -23,7 +23,7 @@ from engine.streams import (
     protobuf,
     text,
 )
-from engine.streams.serdes import Key
+from engine.topologies.library.serdes import Key
 from tests.spark.streams.test_schemas import avro_bytes, classes, framed, message_file, record
 
 CUSTOMER = record({"name": "region", "type": "string"}, {"name": "id", "type": "long"}, name="Customer")

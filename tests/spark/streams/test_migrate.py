@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from engine.errors import SetupError, UsageError
 from engine.streams import Program, StreamsBuilder, json, plan
-from engine.topologies.kept import KeptState
-from engine.topologies.migrate import Migration
+from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.migrate import Migration
 
 PARTITIONS = {"in": 2, "people": 2}
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engine.streams import StateError, StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json, plan, text
-from engine.topologies.layout import fingerprints, lay_out
+from engine.topologies.runtime.layout import fingerprints, lay_out
 
 FAULTS: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
     "an unknown field": (

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engine.streams import Stream, StreamsBuilder, Topology, avro, plan
-from engine.streams.program import java_serde
-from engine.topologies import registry as registries
-from engine.topologies.kept import KeptState
+from engine.topologies.library.program import java_serde
+from engine.topologies.runtime import registry as registries
+from engine.topologies.runtime.kept import KeptState
 from routes.sections import SchemaConfig
 
 PAGE = {"name": "page", "type": "string"}

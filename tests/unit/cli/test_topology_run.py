@@ -11,7 +11,7 @@ from py4j.protocol import ERROR_ON_RECEIVE, Py4JNetworkError
 
 from engine.cli import main
 from engine.errors import ServerEndedError
-from engine.streams.served_modules import serve
+from engine.topologies.library.served_modules import serve
 
 CONFIG = "bridge.id=b\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
 
@@ -54,7 +54,7 @@ def test_its_log_hides_secrets_and_has_no_stacks_of_py4j(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    monkeypatch.setattr("engine.topologies.run.run_topology", ended_by_the_jvm)
+    monkeypatch.setattr("engine.topologies.runtime.run.run_topology", ended_by_the_jvm)
     Path("b.properties").write_text(CONFIG + "kafka.common.sasl.password=hunter2\n")
     with pytest.raises(SystemExit) as ended:
         main(["topology", "run", "any:build", "-c", "b.properties"])

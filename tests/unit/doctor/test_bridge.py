@@ -15,7 +15,7 @@ from engine.doctor.bridge import Answer, ask_bridge, check_http, check_peer
 from engine.doctor.checks import Severity
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.status import StatusBoard
-from engine.topologies.code import read_code
+from engine.topologies.runtime.code import read_code
 from routes.config import loads
 from routes.keys.addresses import Peer
 from routes.model import Config, HttpConfig

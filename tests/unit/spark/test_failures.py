@@ -7,7 +7,8 @@ import pytest
 from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.retry import Outage
-from engine.router.failures import StoppedByPolicyError
+from engine.router.plan.failures import StoppedByPolicyError
+from engine.router.query_failures import router_failure
 from engine.spark.failures import RecordRefusedError, failure_of
 from engine.spark.hadoop_path import StorageUnavailableError
 from routes.config import loads
@@ -18,7 +19,7 @@ KAFKA = "org.apache.kafka.common.errors."
 
 def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position() -> None:
     text = '[USER_RAISED_EXCEPTION] jms-bridge:stop:{"route":"a","reason":"key-not-found","position":"j:0:7","detail":"no \\"k\\""} SQLSTATE: P0001'  # noqa: E501
-    error = failure_of([("org.apache.spark.SparkException", "Job aborted"), ("x.SparkRuntimeException", text)])
+    error = router_failure([("org.apache.spark.SparkException", "Job aborted"), ("x.SparkRuntimeException", text)])
     assert isinstance(error, StoppedByPolicyError)
     assert (error.route, error.reason, error.position) == ("a", "key-not-found", "j:0:7")
     assert str(error).startswith("route 'a' cannot take the message at j:0:7: no \"k\" (key-not-found). ")
@@ -28,7 +29,7 @@ def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position(
 def test_a_lost_executor_is_no_message_that_stops_the_router() -> None:
     plan = "+- Project [concat(jms-bridge:stop:, get(texts, index), position)]"
     lost = "Job aborted due to stage failure: ... ExecutorLostFailure (executor 1 exited)"
-    error = failure_of([("StreamingQueryException", f"=== Streaming Query ===\n{plan}"), ("SparkException", lost)])
+    error = router_failure([("StreamingQueryException", f"=== Streaming Query ===\n{plan}"), ("SparkException", lost)])
     assert isinstance(error, ServerEndedError)
 
 
@@ -41,7 +42,7 @@ def test_a_task_that_kafka_refuses_in_favour_of_its_successor_is_started_again(k
 
 def test_the_constant_of_that_message_in_a_plan_is_no_message() -> None:
     plan = "Project [raise_error(concat(jms-bridge:stop:, get(from_json(…))))]"
-    error = failure_of([("org.apache.spark.sql.streaming.StreamingQueryException", plan), ("a.B", "inner")])
+    error = router_failure([("org.apache.spark.sql.streaming.StreamingQueryException", plan), ("a.B", "inner")])
     assert str(error) == "Spark's query ended: B: inner"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.spark.generation import Committed, DamagedError, Generation, Generations, RouterProgress, Start
+from engine.router.generation import Committed, DamagedError, Generation, Generations, RouterProgress, Start
 
 START = Start(
     journal="journal",

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.spark.kafka_io import KafkaIO, batch_bytes, delivery_timeout_ms
+from engine.router.kafka_io import KafkaIO, batch_bytes, delivery_timeout_ms
 from routes.config import loads
 
 CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nrouter.outage-timeout={}\n"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
-from engine.spark import lag
-from engine.spark.lag import LagSampler
+from engine.router import lag
+from engine.router.lag import LagSampler
 from routes.config import loads
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import HardFailureError
-from engine.spark.generation import Committed, Generation, Generations, RouterProgress, Start
-from engine.spark.last_progress import last_progress
-from engine.spark.position_store import NotedProgress, entry_of
+from engine.router.generation import Committed, Generation, Generations, RouterProgress, Start
+from engine.router.last_progress import last_progress
+from engine.router.position_store import NotedProgress, entry_of
 
 START = Start(
     journal="journal",

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics
 
 from engine.router import RoutingOutcome
-from engine.router.failures import StoppedByPolicyError
-from engine.spark.router_metrics import Meter
-from engine.spark.row_counters import BUCKETS, Example, Note, RowCounts
+from engine.router.meter import Meter
+from engine.router.plan.failures import StoppedByPolicyError
+from engine.router.row_counters import BUCKETS, Example, Note, RowCounts
 from engine.telemetry.meters import RouterMetrics
 from routes.config import loads
 

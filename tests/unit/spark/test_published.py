@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.spark.published import Bucket, Published, records, slices
+from engine.router.published import Bucket, Published, records, slices
 
 STARTS = {"a": {0: 10, 1: 0}, "b": {0: 5}, "empty": {0: 7}}
 ENDS = {"a": {0: 110, 1: 3}, "b": {0: 5 + 47}, "empty": {0: 7}}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.spark.spark_metrics import Readiness, process_age
+from engine.router.vitals import Readiness, process_age
 from engine.telemetry.meters import SparkMetrics
 from tests.unit.spark.test_meter import READING
 

@@ -1,7 +1,7 @@
 """From when on records may have been written after the last commit."""
 
-from engine.spark.generation import Committed
-from engine.spark.recovery import in_both, written_since
+from engine.router.generation import Committed
+from engine.router.recovery import in_both, written_since
 
 
 def test_a_commit_is_a_bound_with_a_margin_for_clocks_that_differ() -> None:

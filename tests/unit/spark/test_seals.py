@@ -13,12 +13,12 @@ import pytest
 
 from engine.errors import HardFailureError
 from engine.message import Record
+from engine.router import position_store
+from engine.router.generation import Committed, Generation, Generations, Start
+from engine.router.last_progress import last_progress, noted
+from engine.router.position_store import NotedProgress, PositionStore, UnreadableNoteError
+from engine.router.secret import known_keys, present_keys
 from engine.seals import SealKeys, configured_keys
-from engine.spark import position_store
-from engine.spark.generation import Committed, Generation, Generations, Start
-from engine.spark.last_progress import last_progress, noted
-from engine.spark.position_store import NotedProgress, PositionStore, UnreadableNoteError
-from engine.spark.secret import known_keys, present_keys
 from routes.config import lint_text, loads
 from routes.model import Config
 

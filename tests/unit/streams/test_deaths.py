@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.topologies.deaths import Deaths
+from engine.topologies.runtime.deaths import Deaths
 from routes.config import loads
 from routes.model import Config
 

@@ -6,7 +6,7 @@ from pyspark.sql import Column
 
 from engine.router import ByBranch, RoutingLanguage
 from engine.streams import Row, StreamsBuilder, json, python
-from engine.streams.describe import records
+from engine.topologies.library.describe import records
 
 DESCRIPTION = """\
 Topologies:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.router import ByBranch, RoutingLanguage
 from engine.streams import StreamsBuilder, TimeWindows, TopologyError, json
-from engine.streams.nodes import Branch, Merge, SinkNode, SourceNode
+from engine.topologies.library.nodes import Branch, Merge, SinkNode, SourceNode
 
 
 def test_nodes_stand_in_the_order_of_flow_with_their_parents() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.streams import InputRecord, StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json
-from engine.topologies.definition import read
+from engine.topologies.runtime.definition import read
 
 
 def test_windows_are_made_of_a_length() -> None:

@@ -7,7 +7,7 @@ import logging
 import pytest
 from pyspark.logger import PySparkLogger
 
-from engine.streams.program import _without_logs
+from engine.topologies.library.program import _without_logs
 
 
 def test_pyspark_can_log_its_errors_after_a_topology_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.streams import SessionWindows, StreamsBuilder, TimeWindows, json
-from engine.topologies.layout import ReadOrder, lay_out
+from engine.topologies.runtime.layout import ReadOrder, lay_out
 
 NOTHING = ReadOrder((), (), ())
 

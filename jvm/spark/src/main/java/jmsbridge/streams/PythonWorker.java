@@ -15,7 +15,7 @@ import jmsbridge.Limits;
  *
  * <p>Requests and answers are messages: the number of their parts, then each part behind its length; numbers are ints,
  * most significant byte first. The first message has the pickled functions, and is answered when they are loaded; the first
- * part of a request is the number of a function. The other side is `engine/streams/python_worker.py`.
+ * part of a request is the number of a function. The other side is `engine/topologies/library/python_worker.py`.
  */
 final class PythonWorker implements AutoCloseable {
   private static final int CLOSE_SECONDS = 5;

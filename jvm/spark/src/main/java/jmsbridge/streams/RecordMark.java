@@ -14,7 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * Note of the record that a share processes, in a file that is there after the JVM has ended, however that came about.
  *
  * <p>The file has an offset, or -1 if no record is under way, then the length of a topic and the topic; numbers are most
- * significant byte first. Its name is the partition. `engine/topologies/deaths.py` reads it.
+ * significant byte first. Its name is the partition. `engine/topologies/runtime/deaths.py` reads it.
  */
 final class RecordMark {
   private static final long NONE = -1;

@@ -1,0 +1,150 @@
+"""Metrics and log lines, under the names of routes and topics, made from the JVM's counts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import structlog
+from prometheus_client.samples import Exemplar
+
+from engine.telemetry.metrics import NO_ROUTE, RETENTION
+from routes.model import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.router.lag import Lag
+    from engine.router.plan.failures import StoppedByPolicyError
+    from engine.router.plan.route import RoutingOutcome
+    from engine.router.row_counters import Example, Note, RowCounts
+    from engine.telemetry.meters import RouterMetrics
+    from routes.model import Config
+
+__all__ = ["Meter"]
+
+_EXEMPLAR_SECONDS = 600.0
+"""Age above which an exemplar is left out: it is no longer useful, and its message may be gone from the journal."""
+_LINES, _LINES_SECONDS = 20, 10.0
+"""Limit of log lines about single messages: number of lines, and seconds in which it applies."""
+
+_log = structlog.get_logger(__name__)
+
+_Series = tuple[str, ...]
+"""A metric series: the name of a method of `RouterMetrics`, followed by its labels."""
+
+
+class Meter:
+    """Sums of the readings of successive queries; series continue although the routes may differ."""
+
+    def __init__(self, metrics: RouterMetrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._config: Config | None = None
+        self._outcomes: tuple[RoutingOutcome, ...] = ()
+        self._before: Counter[_Series] = Counter()
+        self._now: Counter[_Series] = Counter()
+        self._latency_before: tuple[Sequence[int], float] = ((), 0.0)
+        self._latency: tuple[Sequence[int], float] = ((), 0.0)
+        self._lines = 0
+        self._quiet = 0
+        self._lines_since = clock()
+        self._unnoted = 0
+
+    def begin(self, config: Config, outcomes: tuple[RoutingOutcome, ...]) -> None:
+        """Prepares for the readings of a new query, which count from 0, with its routes and outcomes."""
+        self._before += self._now
+        self._latency_before = _added(self._latency_before, self._latency)
+        self._now, self._latency = Counter(), ((), 0.0)
+        self._config, self._outcomes, self._unnoted = config, outcomes, 0
+
+    def update(self, reading: RowCounts) -> None:
+        """Publishes a reading's figures and logs its failures."""
+        self._now = self._series(reading)
+        for (method, *labels), count in (self._before + self._now).items():
+            getattr(self._metrics, method)(*labels, count)
+        self._latency = (reading.buckets, reading.latency_seconds)
+        buckets, seconds = _added(self._latency_before, self._latency)
+        cumulative = list(itertools.accumulate(buckets))
+        now = time.time()
+        exemplars = [_exemplar(example, now) for example in reading.examples]
+        self._metrics.latency(cumulative[:-1], seconds, cumulative[-1], exemplars)
+        self._log_failures(reading)
+
+    def lag(self, lag: Lag) -> None:
+        """Publishes the router's lag."""
+        for partition, records in lag.records.items():
+            self._metrics.lag(partition, records)
+        self._metrics.lag_seconds(lag.seconds)
+
+    def lost(self, records: int) -> None:
+        """Counts journal records that retention removed before they were routed."""
+        self._count("unrouted", RETENTION, records)
+
+    def stopped(self, error: StoppedByPolicyError) -> None:
+        """Counts a message that stops the router."""
+        self._count("failed", error.route, error.reason, Policy.STOP.value, 1)
+
+    def _count(self, method: str, *labels_and_count: str | int) -> None:
+        *labels, count = labels_and_count
+        series = (method, *(str(label) for label in labels))
+        self._before[series] += int(count)
+        getattr(self._metrics, method)(*labels, self._before[series] + self._now[series])
+
+    def _series(self, reading: RowCounts) -> Counter[_Series]:
+        series: Counter[_Series] = Counter()
+        routes = self._config.routes if self._config else ()
+        for outcome, row in zip(self._outcomes, reading.counts, strict=True):
+            for route, count in zip((None, *routes), row, strict=True):
+                if not count:
+                    continue
+                if outcome.kind == "unrouted":
+                    series["unrouted", outcome.reason] += count
+                elif outcome.kind == "routed" and route is not None:
+                    topic = route.target.topic or str(route.target.address)
+                    series["routed", route.name, topic] += count
+                else:
+                    series["failed", route.name if route else NO_ROUTE, outcome.reason, outcome.kind] += count
+        return series
+
+    def _log_failures(self, reading: RowCounts) -> None:
+        now = self._clock()
+        if now - self._lines_since >= _LINES_SECONDS:
+            if self._quiet:
+                _log.warning("more messages failed than are logged one by one", messages=self._quiet)
+            self._lines_since, self._lines, self._quiet = now, 0, 0
+        for note in reading.notes:
+            if self._lines < _LINES:
+                self._lines += 1
+                self._log_failure(note)
+            else:
+                self._quiet += 1
+        self._quiet += reading.unnoted - self._unnoted
+        self._unnoted = reading.unnoted
+
+    def _log_failure(self, note: Note) -> None:
+        assert self._config is not None, "notes come after begin"
+        outcome = self._outcomes[note.outcome]
+        route = None if note.route is None else self._config.routes[note.route].name
+        _log.warning(
+            "message skipped" if outcome.kind == Policy.SKIP else "message dead-lettered",
+            message=note.message or "without id",
+            route=route,
+            reason=outcome.reason,
+            position=f"{self._config.journal.topic}:{note.partition}:{note.offset}",
+        )
+
+
+def _exemplar(example: Example | None, now: float) -> Exemplar | None:
+    if example is None or abs(now - example.time_ms / 1000) > _EXEMPLAR_SECONDS:
+        return None
+    # The form that `jms-bridge explain --journal` takes.
+    place = f"{example.partition}:{example.offset}"
+    return Exemplar({"journal": place}, example.latency_ms / 1000, example.time_ms / 1000)
+
+
+def _added(left: tuple[Sequence[int], float], right: tuple[Sequence[int], float]) -> tuple[Sequence[int], float]:
+    buckets = [a + b for a, b in itertools.zip_longest(left[0], right[0], fillvalue=0)]
+    return buckets, left[1] + right[1]

@@ -1,0 +1,338 @@
+"""Soft failures: the checks of a message as conditions over its row, and the dead letters of messages that fail one.
+
+Every failure has a reason (also the label of the metric), a stage, and a sentence. Headers of a dead letter have the
+names of Kafka Connect where it defines one, so that tools for Kafka Connect can read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.errors import SoftFailureError
+from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
+from engine.printable import LONGEST_REASON
+from engine.router.plan.headers import header, position
+from engine.router.plan.language import declared_type, field_text
+from engine.router.plan.refusals import NO_REFUSALS, Refusals
+from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
+from engine.telemetry.metrics import UNMATCHED
+from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_json, try_cast
+from engine.topologies.library.row import JvmFunctions, Row
+from routes.keys.pattern import plain_characters
+from routes.model import Route
+
+__all__ = [
+    "CHECKS",
+    "NOT_PUBLISHED",
+    "UNMATCHED",
+    "FailureCheck",
+    "StoppedByPolicyError",
+    "checks",
+    "dead_letter",
+    "key_check",
+    "stop_message",
+    "stopped_by_policy",
+]
+
+CHECKS = "checks"
+"""Name of the split whose branches are the checks: a message takes the branch of the first check that it fails."""
+
+NOT_PUBLISHED = "not-published"
+"""Reason of a message that Kafka does not take while the router runs. It stops no router, whatever the policy."""
+
+_STOP = "jms-bridge:stop:"
+"""Prefix of the text of the error that ends a query by policy `stop`."""
+
+FRAMING_BYTES = 4096
+"""Bytes that the bridge's own headers and Kafka's framing may add to the journal record."""
+
+_STRUCTURED = (BodyType.MAP.value, BodyType.STREAM.value, BodyType.OBJECT.value)
+"""Kinds of body that are JSON if their source could read them."""
+
+KEPT_BYTES = 64 * 1024
+"""Bytes kept, at most, of a body that is too large for the dead-letter topic."""
+
+
+class StoppedByPolicyError(SoftFailureError):
+    """A message failed softly, and the policy of its route is `stop`."""
+
+    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
+        self.route, self.reason, self.position = route, reason, position
+        super().__init__(
+            f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
+            "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
+            "the message is still in the journal"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCheck:
+    """Check of a message before it is published; a message that fails it fails softly."""
+
+    reason: str
+    """Name of the check, and the reason in dead letters and metrics."""
+    stage: str
+    """Stage of the flow: `convert`, `key` or `publish`."""
+    fails: Callable[[Row], Column]
+    """True for a row that fails the check. The function gets the row with the key already chosen."""
+    says: Callable[[Row], Column]
+    """Sentence for the dead letter about a row that fails the check."""
+    stops: Callable[[Route], str]
+    """The sentence for the error that stops the query: made from the route alone, without details of the message."""
+
+
+def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[FailureCheck, ...]:
+    """The checks that these routes need, in the order in which they are made.
+
+    Without a limit that a journal record could exceed, no size is checked.
+    """
+    made = [_body(settings), _key_found(settings)]
+    if settings.configured_keys.values:
+        made.append(_key_valid(settings))
+    if settings.templates:
+        made.append(_destination(settings))
+    most = settings.max_message_bytes + FRAMING_BYTES
+    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most}:
+        made.append(_size(settings, limits))
+    if refusals:
+        made.append(_not_published(settings, refusals))
+    return tuple(made)
+
+
+def _body(settings: RouteSettings) -> FailureCheck:
+    def fails(row: Row) -> Column:
+        kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
+        other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
+        if settings.any_body.values:
+            other &= settings.any_body(row).isNull()
+        if not settings.json_body.values:
+            return other
+        is_json = F.coalesce(F.get_json_object(cast(row.value, STRING), "$").isNotNull(), F.lit(False))
+        return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
+
+    def says(row: Row) -> Column:
+        kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
+        return F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
+
+    return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
+
+
+def _destination(settings: RouteSettings) -> FailureCheck:
+    def says(row: Row) -> Column:
+        filled = F.substring(F.make_valid_utf8(settings.address(row)), 1, 100)
+        found = F.coalesce(F.concat(F.lit(": '"), filled, F.lit("' is none")), F.lit(": a header is missing or empty"))
+        return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
+
+    def stops(route: Route) -> str:
+        return f"the destination {route.target} cannot be made of its headers, or is not there"
+
+    return FailureCheck("destination-unresolved", "publish", settings.is_unresolved, says, stops)
+
+
+def _key_found(settings: RouteSettings) -> FailureCheck:
+    names = settings.keys
+
+    def fails(row: Row) -> Column:
+        missing = row.key.isNull()
+        return missing & (names(row) != JOURNAL_KEY) if JOURNAL_KEY in names.values.values() else missing
+
+    def says(row: Row) -> Column:
+        return F.concat(F.lit("there is no value under '"), names(row), F.lit("' to take the key from"))
+
+    def stops(route: Route) -> str:
+        return f"there is no value under '{names.values[route.name]}' to take the key from"
+
+    return FailureCheck("key-not-found", "key", fails, says, stops)
+
+
+def _key_valid(settings: RouteSettings) -> FailureCheck:
+    names = settings.configured_keys
+
+    def kind(row: Row) -> Column:
+        """Declared type of the property that the key was taken from."""
+        *others, last = dict.fromkeys(names.values.values())
+        found = declared_type(row.header_view, last)
+        for name in others:
+            found = F.when(names(row) == name, declared_type(row.header_view, name)).otherwise(found)
+        return found
+
+    def fails(row: Row) -> Column:
+        fails = ~key_check(row.header_view.functions, settings.key_pattern, kind(row), row.key)
+        return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
+
+    neither = "is neither a number nor text that matches routing.key-pattern"
+
+    def says(row: Row) -> Column:
+        shown = F.substring(F.make_valid_utf8(cast(row.key, STRING)), 1, 100)
+        return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
+
+    def stops(route: Route) -> str:
+        return f"the key from '{settings.keys.values[route.name]}' {neither}"
+
+    return FailureCheck("key-invalid", "key", fails, says, stops)
+
+
+def key_check(functions: JvmFunctions, pattern: str, kind: Column, key: Column) -> Column:
+    """True for a key (binary) that is a number, by its declared type, or text that the pattern matches as a whole."""
+    letters, others = plain_characters(pattern)
+    check = json.dumps({"pattern": pattern, "letters": letters, "others": others})
+    return functions.call(f"key-check:{check}", kind, key)
+
+
+def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
+    """The check of sizes; `limits` has the topics that do not take everything that can be in the journal."""
+    constant = ByBranch(
+        ROUTES, {name: str(limits[topic]) for name, topic in settings.constant_topics.values.items() if topic in limits}
+    )
+    measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
+
+    def allowed(row: Row) -> Column:
+        found = constant(row)
+        for template in settings.topic_templates:
+            texts = {topic: str(limits[topic]) for topic in template.topics if topic in limits}
+            found = F.when(row.branch(ROUTES) == template.route, _looked_up(texts, template.fill(row))).otherwise(found)
+        return found
+
+    def fails(row: Row) -> Column:
+        return F.coalesce(measure(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
+
+    def says(row: Row) -> Column:
+        parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
+        return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
+
+    def stops(route: Route) -> str:
+        limit = limits.get(route.target.topic or "")
+        return "the record is larger than its topic takes" + ("" if limit is None else f" ({limit} bytes)")
+
+    return FailureCheck("too-large", "publish", fails, says, stops)
+
+
+def _not_published(settings: RouteSettings, refusals: Refusals) -> FailureCheck:
+    places = {f"{partition}:{offset}": why for (partition, offset), why in refusals.messages.items()}
+
+    def why(row: Row) -> Column:
+        """The reason; NULL for a message that Kafka takes, as far as is known."""
+        place = F.concat(cast(row.partition, STRING), F.lit(":"), cast(row.offset, STRING))
+        return F.coalesce(_looked_up(refusals.topics, settings.topics(row)), _looked_up(places, place))
+
+    def fails(row: Row) -> Column:
+        return why(row).isNotNull()
+
+    return FailureCheck(NOT_PUBLISHED, "publish", fails, why, lambda _: "Kafka does not take the record")
+
+
+def _looked_up(texts: Mapping[str, str], key: Column) -> Column:
+    """The text of a key; NULL for any other key."""
+    found = cast(F.lit(None), STRING)
+    for text in dict.fromkeys(texts.values()):
+        found = F.when(key.isin(*(each for each, its in texts.items() if its == text)), F.lit(text)).otherwise(found)
+    return found
+
+
+def _declared_size(row: Row) -> Column:
+    """Size in bytes of a record that has the header of large records; NULL for all others, below `LARGE_BYTES`."""
+    return try_cast(row.header(SIZE), INT)
+
+
+def _measured(row: Row) -> Column:
+    """Size in bytes of key, value and headers, counted for each record."""
+    zero = F.lit(0)
+    each = F.aggregate(
+        row.headers,
+        zero,
+        lambda total, item: (
+            total + F.octet_length(item.getField("key")) + F.coalesce(F.octet_length(item.getField("value")), zero)
+        ),
+    )
+    parts = (F.octet_length(row.source_key), F.octet_length(row.value), each)
+    first, *others = (F.coalesce(part, zero) for part in parts)
+    return sum(others, first)
+
+
+def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Row:
+    """The row as a dead letter: the message as it was read, and headers about its failure.
+
+    A message that exceeds the limit of the dead-letter topic loses the end of its body, and also its headers if key and
+    headers exceed half of the limit; `jmsbridge.truncated` then tells the original size in bytes.
+    """
+    limit = settings.letter_limit
+    more = error_headers(row, settings, made, now)
+    if limit is None or limit >= settings.max_message_bytes + FRAMING_BYTES:
+        return row.replace(key=row.source_key, trail=more)
+    # `_measured` costs time for every record: it needs a function that Spark generates no code for.
+    size = _measured(row) if limit < LARGE_BYTES + FRAMING_BYTES else _declared_size(row)
+    too_large = F.coalesce(size + FRAMING_BYTES > limit, F.lit(False))
+    kept = min(KEPT_BYTES, limit // 4)
+    headers = F.when(too_large & (size - F.octet_length(row.value) > limit // 2), F.lit(None)).otherwise(row.headers)
+    cut = F.array(header("jmsbridge.truncated", cast(size, STRING)))
+    return row.replace(
+        key=row.source_key,
+        value=F.when(too_large, F.substring(row.value, 1, kept)).otherwise(row.value),
+        headers=headers,
+        trail=F.when(too_large, F.concat(more, cut)).otherwise(more),
+    )
+
+
+def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Column:
+    """Headers of a dead letter about its failure, as an array."""
+    stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
+    why = _reason(row, made)
+    texts = {
+        "jmsbridge.reason": why,
+        "jmsbridge.route": F.coalesce(settings.names(row), F.lit("")),
+        "jmsbridge.time": _iso(now),
+        "__connect.errors.topic": row.topic,
+        "__connect.errors.partition": cast(row.partition, STRING),
+        "__connect.errors.offset": cast(row.offset, STRING),
+        "__connect.errors.stage": F.coalesce(stages(row), F.lit("match")),
+        "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
+        "__connect.errors.exception.message": _sentence(row, made),
+    }
+    return F.array(*(header(name, text) for name, text in texts.items()))
+
+
+def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
+    """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
+    # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
+    known = [
+        json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
+        for check in made
+        for route in settings.routes
+    ]
+    texts = from_json(F.lit(json.dumps(known)), STRINGS)
+    index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
+    return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
+
+
+def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
+    """The error that `stop_message` made the text for; None for a text with another origin."""
+    # Spark's text about any failure of a query shows its plan, which has the constant in front of an expression.
+    at = text.find(_STOP + "{")
+    if at < 0:
+        return None
+    fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
+    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
+
+
+def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:
+    values = ByBranch(CHECKS, {check.reason: check.reason for check in made})
+    return F.coalesce(values(row), F.lit(UNMATCHED))
+
+
+def _sentence(row: Row, made: tuple[FailureCheck, ...]) -> Column:
+    given = F.substring(F.make_valid_utf8(field_text(row.header_view, "JMSDestination")), 1, LONGEST_REASON)
+    text = F.concat(F.lit("no route wants a message to "), F.coalesce(given, F.lit("no destination")))
+    for index, check in enumerate(made):
+        text = F.when(row.branch(CHECKS) == index, check.says(row)).otherwise(text)
+    return F.coalesce(text, _reason(row, made))
+
+
+def _iso(milliseconds: Column) -> Column:
+    """The time as ISO 8601 text in UTC, such as `2026-11-21T05:50:52.123Z`, in any time zone of the session."""
+    utc = F.to_utc_timestamp(F.timestamp_millis(milliseconds), F.current_timezone())
+    return F.date_format(utc, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")

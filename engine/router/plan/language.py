@@ -1,0 +1,89 @@
+"""Routing language in topologies: conditions and keys over the JMS fields and properties of a record.
+
+builder = StreamsBuilder(language=RoutingLanguage())
+builder.stream("orders", name="orders").filter("region = 'emea'", name="emea").to("orders-emea", name="to-emea")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.topologies.library.nodes import RecordCondition
+from engine.topologies.library.row import HeaderView, Row
+from routes.predicate import Predicate, parse
+from routes.predicate.columns import compile_predicate, first_match
+from routes.predicate.nodes import ADDRESS
+from routes.properties import HEADER_FIELDS, encode_type_name
+
+__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "RoutingLanguage", "declared_type", "field_text"]
+
+JMS_PREFIX = "jms."
+"""Prefix of the Kafka headers that hold a JMS field or property; its name follows."""
+
+_REST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCondition(RecordCondition):
+    """Condition that is true for messages that `include` accepts and `exclude` does not."""
+
+    include: Predicate
+    exclude: Predicate | None = None
+
+    def __call__(self, row: Row) -> Column:
+        """Boolean Column; NULL if `include` is unknown."""
+        included = compile_predicate(self.include, row.headers)
+        if self.exclude is None:
+            return included
+        return included & ~F.coalesce(compile_predicate(self.exclude, row.headers), F.lit(False))
+
+    @classmethod
+    def first(cls, conditions: Sequence[MessageCondition], row: Row) -> Column:
+        """Index of the first condition that is true, found by one call into the JVM for all of them."""
+        return first_match([(condition.include, condition.exclude) for condition in conditions], row.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageField:
+    """Text of a JMS field or property, as a function of a topology."""
+
+    name: str
+
+    def __call__(self, row: Row) -> Column:
+        """Text of the field or property; NULL if the message has none."""
+        return field_text(row.header_view, self.name)
+
+
+class RoutingLanguage:
+    """Language of a builder whose conditions are predicates and whose keys are names of JMS fields and properties."""
+
+    def condition(self, text: str) -> MessageCondition:
+        """The condition of a predicate; PredicateError if it cannot be used."""
+        return MessageCondition(parse(text))
+
+    def key(self, text: str) -> MessageField:
+        """The key from the field or property of that name."""
+        return MessageField(text)
+
+
+def field_text(headers: HeaderView, name: str) -> Column:
+    """Text of a JMS field or property (`ADDRESS` too), whatever its type; NULL if the message has none.
+
+    Bytes that are no UTF-8 are in it as they came.
+    """
+    if name != ADDRESS:
+        return headers.text(JMS_PREFIX + name)
+    destination = headers.text(f"{JMS_PREFIX}JMSDestination")
+    prefixed = destination.startswith("queue:") | destination.startswith("topic:")
+    return F.when(prefixed, F.substring(destination, len("queue:") + 1, _REST)).otherwise(destination)
+
+
+def declared_type(headers: HeaderView, name: str) -> Column:
+    """Declared type of a JMS field or property (`routes.properties.JmsType`); empty text if it has none."""
+    if name in HEADER_FIELDS:
+        return F.lit(HEADER_FIELDS[name])
+    return headers.call(f"declared-type:{encode_type_name(name)}")

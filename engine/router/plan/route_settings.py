@@ -1,0 +1,196 @@
+"""Settings of a configuration's routes, computed once, as constants and addresses over a row.
+
+The topology, the checks and the headers take each fact about a route from here; none of them reads the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.router.plan.language import field_text
+from engine.topologies.library.nodes import RowFunction, TopicChoice
+from engine.topologies.library.row import Row
+from routes.model import BodyConversion, Config, HeaderStyle, Route
+from routes.targets import Reference, Template
+
+__all__ = ["JOURNAL_KEY", "ROUTES", "AddressTemplate", "ByBranch", "RouteSettings"]
+
+ROUTES = "routes"
+"""Name of the split that gives each message to a route."""
+
+JOURNAL_KEY = ""
+"""Stands for a header's name in `RouteSettings.keys`: the key is that of the journal record, and may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByBranch(TopicChoice):
+    """A constant for each branch of a split that the record has passed: a topic, a key, a setting."""
+
+    split: str
+    """Name of the split."""
+    values: Mapping[str, str]
+    """Value by branch name; NULL for a branch that is missing."""
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The constants, if they are topics."""
+        return self.values
+
+    def __call__(self, row: Row) -> Column:
+        """The constant of the branch that took the record, as text; NULL for a branch without one."""
+        return row.branches[self.split].pick(self.values)
+
+    def __str__(self) -> str:
+        """The split, and the constants by branch."""
+        return f"by {self.split} [{', '.join(f'{branch}={value}' for branch, value in self.values.items())}]"
+
+    def faults(self, splits: Mapping[str, Sequence[str]]) -> Iterable[str]:
+        """Faults: no such split, or no such branches."""
+        if self.split not in splits:
+            yield f"no split is named '{self.split}'"
+        branches = set(splits.get(self.split, self.values))
+        for branch in self.values:
+            if branch not in branches:
+                yield f"split '{self.split}' has no branch '{branch}'"
+
+
+@dataclass(frozen=True, slots=True)
+class AddressTemplate:
+    """Address of a route that depends on the message."""
+
+    route: int
+    """Index of the route."""
+    template: Template
+    sink: bool
+    """Whether the address is one of a sink's system; else it is a Kafka topic."""
+    topics: tuple[str, ...]
+    """The Kafka topics that it may name."""
+    pattern: str
+    """Regular expression that the whole address has to match at a sink."""
+
+    def fill(self, row: Row) -> Column:
+        """The address of a message; NULL if one of its headers is missing or empty."""
+        # From the headers as read: the address does not depend on the style of the headers that are published.
+        parts = (
+            F.nullif(field_text(row.source_header_view, part.name), F.lit(""))
+            if isinstance(part, Reference)
+            else F.lit(part)
+            for part in self.template.parts
+        )
+        return F.concat(*parts)
+
+    def is_valid(self, row: Row) -> Column:
+        """True if a message's address names one of the topics, or is allowed by the sink's system; may be NULL."""
+        filled = self.fill(row)
+        return filled.rlike(f"\\A(?:{self.pattern})\\z") if self.sink else filled.isin(*self.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSettings:
+    """Settings of all routes; a `ByBranch` gives the constant of the route that took a message."""
+
+    routes: tuple[Route, ...]
+    bridge_id: str
+    header_style: HeaderStyle
+    """Style of the headers of records that are not for sinks."""
+    key_pattern: str
+    """Regular expression that a key of text has to match."""
+    max_message_bytes: int
+    """The most bytes that a journal record can have."""
+    letter_limit: int | None
+    """`max.message.bytes` of the dead-letter topic, if known."""
+    limits: Mapping[str, int]
+    """`max.message.bytes` of topics that messages are published to, as far as it is known."""
+    names: ByBranch
+    targets: ByBranch
+    """Destinations as the configuration spells them."""
+    constant_topics: ByBranch
+    constant_addresses: ByBranch
+    """Addresses in the systems of sinks that do not depend on the message."""
+    sinks: ByBranch
+    keys: ByBranch
+    """JMS fields or properties that keys are taken from, or `JOURNAL_KEY`."""
+    configured_keys: ByBranch
+    """The same for routes whose key is configured, and therefore checked."""
+    policies: ByBranch
+    """What happens to a message that fails softly (`routes.model.Policy`)."""
+    any_body: ByBranch
+    """Empty text for routes that take every kind of body."""
+    json_body: ByBranch
+    """Empty text for routes that also take bodies of JSON."""
+    templates: tuple[AddressTemplate, ...]
+    """Addresses that depend on the message, in the order of their routes."""
+
+    @staticmethod
+    def of(config: Config, limits: Mapping[str, int]) -> RouteSettings:
+        """Computes the settings of a configuration; `limits` is `max.message.bytes` by topic, as far as it is known."""
+        topics = {topic for route in config.routes for topic in route.target.topics}
+        systems = {sink.name: sink.type for sink in config.sinks}
+
+        def constant(value: Callable[[Route], str | None]) -> ByBranch:
+            values = ((route.name, value(route)) for route in config.routes)
+            return ByBranch(ROUTES, {name: text for name, text in values if text is not None})
+
+        return RouteSettings(
+            config.routes,
+            config.bridge_id,
+            config.routing.headers,
+            config.routing.key_pattern,
+            config.journal.max_message_bytes,
+            limits.get(config.letter_topic),
+            {topic: limit for topic, limit in limits.items() if topic in topics},
+            names=constant(lambda route: route.name),
+            targets=constant(lambda route: str(route.target)),
+            constant_topics=constant(lambda route: route.target.topic),
+            constant_addresses=constant(lambda route: str(route.target.address) if route.target.sink else None),
+            sinks=constant(lambda route: route.target.sink),
+            keys=constant(lambda route: route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")),
+            configured_keys=constant(lambda route: route.key),
+            policies=constant(lambda route: route.on_soft_failure),
+            any_body=constant(lambda route: "" if route.conversion is BodyConversion.ANY else None),
+            json_body=constant(lambda route: "" if route.conversion is BodyConversion.JSON else None),
+            templates=tuple(
+                AddressTemplate(
+                    index,
+                    route.target.address,
+                    route.target.sink is not None,
+                    route.target.topics,
+                    systems[route.target.sink].addresses.allowed if route.target.sink else "",
+                )
+                for index, route in enumerate(config.routes)
+                if route.target.address.references
+            ),
+        )
+
+    @property
+    def topics(self) -> RowFunction:
+        """The Kafka topic that each message is published to: a constant of each route, or a function of the row."""
+        chosen = self.topic_templates
+        return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
+
+    @property
+    def topic_templates(self) -> list[AddressTemplate]:
+        """The templates of Kafka topics."""
+        return [template for template in self.templates if not template.sink]
+
+    def address(self, row: Row) -> Column:
+        """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
+        return _chosen(row, self.templates, self.constant_addresses(row))
+
+    def is_unresolved(self, row: Row) -> Column:
+        """True if the address lacks a header, is not allowed by the sink's system, or names no known topic."""
+        unresolved = F.lit(False)
+        for template in self.templates:
+            invalid = ~F.coalesce(template.is_valid(row), F.lit(False))
+            unresolved = F.when(row.branch(ROUTES) == template.route, invalid).otherwise(unresolved)
+        return unresolved
+
+
+def _chosen(row: Row, templates: Sequence[AddressTemplate], constant: Column) -> Column:
+    for template in templates:
+        constant = F.when(row.branch(ROUTES) == template.route, template.fill(row)).otherwise(constant)
+    return constant

@@ -1,0 +1,176 @@
+"""Routes of a configuration as a topology; made without Spark jobs and without a server.
+
+Order of the rules: messages that this bridge routed before, that are not durable (if so configured) or that have
+expired are not routed. The first route in the order of the configuration whose predicates accept the message takes it.
+Then its key is chosen and the checks are made. A message that passes them is published; for one that fails, its route's
+policy decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.message import DESTINATION, ORIGIN, ROUTE
+from engine.router.plan.failures import (
+    CHECKS,
+    NOT_PUBLISHED,
+    UNMATCHED,
+    FailureCheck,
+    checks,
+    dead_letter,
+    stop_message,
+)
+from engine.router.plan.headers import header, styled
+from engine.router.plan.language import MessageCondition, RoutingLanguage, field_text
+from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
+from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
+from engine.topologies.library.dsl import Stream, StreamsBuilder
+from engine.topologies.library.nodes import RowFunction
+from engine.topologies.library.row import Row
+from engine.topologies.library.topology import Topology
+from routes.model import Config, NonDurable, Policy, Unmatched
+
+__all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "build", "topology"]
+
+PUBLISHED = "destinations"
+"""Name of the node that publishes routed messages."""
+DEAD_LETTERS = "dead-letters"
+"""Name of the node that publishes dead letters."""
+SKIPPED = "skipped"
+"""Name of the branch in which messages end by the policy `skip`."""
+GUARDS = {"not-own-origin": "own-origin", "durable": "non-durable", "not-expired": "expired"}
+"""Reason under which a dropped message is counted, by the name of the guard node that drops it."""
+
+_ALWAYS = RoutingLanguage().condition("TRUE")
+
+
+def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Topology:
+    """The configuration's routes as a topology over the journal topic.
+
+    Args:
+        config: the whole configuration; the sources and the addresses of servers have no effect.
+        limits: `max.message.bytes` by topic, dead-letter topic included; record sizes are not checked for other topics.
+        now: milliseconds since 1970, for expiry and the time of dead letters; without it the time at which Spark plans
+            the batch, or the interval in real-time mode.
+    """
+    settings = RouteSettings.of(config, limits or {})
+    return build(config, settings, checks(settings), now)
+
+
+def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Topology:
+    """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
+    builder = StreamsBuilder(origin=config.bridge_id)
+    journal = builder.stream(config.journal.topic, name="journal")
+    split = _guarded(journal, config, now).split(ROUTES)
+    for route in config.routes:
+        split.branch(MessageCondition(route.include, route.exclude), name=route.name)
+    *wanted, unmatched = split.default_branch(UNMATCHED)
+    dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
+    if wanted:
+        failed = _published(wanted, settings, made)
+        dead += _after_policy(failed, settings, made)
+    if dead:
+
+        def change(row: Row) -> Row:
+            return dead_letter(row, settings, made, _milliseconds(now))
+
+        merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
+        merged.map(change, name="dead-letter-headers", apart=True).to(config.letter_topic, name=DEAD_LETTERS)
+    return builder.build()
+
+
+def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
+    def not_own_origin(row: Row) -> Column:
+        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(config.bridge_id), BINARY).alias("value"))
+        # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
+        # are rarely compared.
+        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
+
+    def durable(row: Row) -> Column:
+        return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
+
+    def not_expired(row: Row) -> Column:
+        expiration = try_cast(field_text(row.header_view, "JMSExpiration"), BIGINT)
+        # The clock is read only for the few messages that can expire.
+        return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
+
+    stream = journal.filter(not_own_origin, name="not-own-origin")
+    if config.routing.non_durable is NonDurable.DROP:
+        stream = stream.filter(durable, name="durable")
+    return stream.filter(not_expired, name="not-expired")
+
+
+def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence[FailureCheck]) -> list[Stream]:
+    """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
+    names = settings.keys
+
+    def key(row: Row) -> Column:
+        *others, last = dict.fromkeys(names.values.values())
+        chosen = _key(row, last)
+        for name in others:
+            chosen = F.when(names(row) == name, _key(row, name)).otherwise(chosen)
+        return F.nullif(chosen, F.lit(""))
+
+    matched = wanted[0].merge(*wanted[1:], name="matched")
+    split = matched.select_key(key, name="key").split(CHECKS)
+    for check in made:
+        split.branch(check.fails, name=check.reason)
+    *failed, passed = split.default_branch("passed")
+    published = passed.map(lambda row: _with_headers(row, settings), name="headers")
+    published.to(settings.topics, name=PUBLISHED)
+    return failed
+
+
+def _key(row: Row, name: str) -> Column:
+    return cast(row.source_key, STRING) if name == JOURNAL_KEY else field_text(row.header_view, name)
+
+
+def _with_headers(row: Row, settings: RouteSettings) -> Row:
+    """The row with the journal's headers in the configured style.
+
+    Records for sinks keep the journal's style and also carry destination and route.
+    """
+    style = styled(row.headers, settings.header_style)
+    if not settings.sinks.values:
+        return row.replace(headers=style)
+    given = settings.sinks(row).isNotNull()
+    if style is not row.headers:
+        style = F.when(given, row.headers).otherwise(style)
+    more = F.array(header(DESTINATION, settings.address(row)), header(ROUTE, settings.names(row)))
+    return row.replace(headers=style, trail=F.when(given, more))
+
+
+def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple[FailureCheck, ...]) -> list[Stream]:
+    """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
+    used = set(settings.policies.values.values())
+    never_stops = next((index for index, check in enumerate(made) if check.reason == NOT_PUBLISHED), None)
+    if never_stops is not None and Policy.STOP in used:
+        used.add(Policy.DEAD_LETTER)
+
+    def applied(row: Row) -> Column:
+        chosen = settings.policies(row)
+        if never_stops is None:
+            return chosen
+        stops = (row.branch(CHECKS) == never_stops) & (chosen == Policy.STOP.value)
+        return F.when(stops, F.lit(Policy.DEAD_LETTER.value)).otherwise(chosen)
+
+    branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}
+    split = failed[0].merge(*failed[1:], name="failed").split("policy")
+    for policy, name in branches.items():
+        if policy in used:
+            split.branch(_is(applied, policy) if len(used) > 1 else _ALWAYS, name=name)
+    streams = {stream.name: stream for stream in split.no_default_branch()}
+    if "stopped" in streams:
+        streams["stopped"].fail(lambda row: stop_message(row, settings, made), name="stop")
+    return [stream for name, stream in streams.items() if name == "dead-lettered"]
+
+
+def _is(value: RowFunction, expected: str) -> RowFunction:
+    return lambda row: value(row) == expected
+
+
+def _milliseconds(now: Column | None) -> Column:
+    return F.unix_millis(F.current_timestamp()) if now is None else now

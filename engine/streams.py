@@ -1,0 +1,60 @@
+"""Public names of topologies: builders, expressions, serdes, windows, and the test driver.
+
+A topology is built and checked without a session; `jms-bridge topology run` runs it on Kafka, with state, and
+`TopologyTestDriver` without a broker. What the names mean is in the modules of `engine.topologies.library`.
+"""
+
+from engine.topologies.library.compile import Compiled, compile_topology
+from engine.topologies.library.driver import Output, TopologyTestDriver
+from engine.topologies.library.dsl import GlobalTable, Grouped, GroupedTable, Stream, StreamsBuilder, Table
+from engine.topologies.library.nodes import Expression, RecordCondition, RowFunction, TextLanguage, TopicChoice
+from engine.topologies.library.program import Program, plan
+from engine.topologies.library.python_functions import InputRecord, ProcessorContext, PythonFunction, python
+from engine.topologies.library.row import HeaderView, Row
+from engine.topologies.library.schema_serdes import SchemaSerde, avro, protobuf
+from engine.topologies.library.serdes import KeyKind, Serde, binary, json, text
+from engine.topologies.library.state import NodeState, StateError
+from engine.topologies.library.topology import Topology, TopologyError
+from engine.topologies.library.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
+
+__all__ = [
+    "Compiled",
+    "Duration",
+    "Expression",
+    "GlobalTable",
+    "Grouped",
+    "GroupedTable",
+    "HeaderView",
+    "InputRecord",
+    "KeyKind",
+    "NodeState",
+    "Output",
+    "ProcessorContext",
+    "Program",
+    "PythonFunction",
+    "RecordCondition",
+    "Row",
+    "RowFunction",
+    "SchemaSerde",
+    "Serde",
+    "SessionWindows",
+    "SlidingWindows",
+    "StateError",
+    "Stream",
+    "StreamsBuilder",
+    "Table",
+    "TextLanguage",
+    "TimeWindows",
+    "TopicChoice",
+    "Topology",
+    "TopologyError",
+    "TopologyTestDriver",
+    "avro",
+    "binary",
+    "compile_topology",
+    "json",
+    "plan",
+    "protobuf",
+    "python",
+    "text",
+]

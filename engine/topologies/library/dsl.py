@@ -1,0 +1,599 @@
+"""DSL in the manner of Kafka Streams that builds and checks topologies; it needs no Spark session and no broker.
+
+A builder makes streams, a stream makes further streams, `build` gives a frozen `Topology`: a list of named nodes in the
+order of flow. `describe` prints a topology, `program` and `compile` run it, `driver` runs it on a few records.
+Conditions, keys and fields are expressions: text of Spark SQL, Columns, or functions that get a `Row` of Columns and
+are called once, when the topology is planned, never for each record.
+
+    builder = StreamsBuilder("order-totals")
+    orders = builder.stream("orders", value=json("customer string, amount double"))
+    large, small = orders.split("size").branch("amount > 1000", name="large").default_branch("small")
+    large.to("orders-large")
+    totals = small.group_by("customer").windowed_by(TimeWindows.of("1 minute")).aggregate(total="sum(amount)")
+    totals.to_stream().to("small-totals")
+    topology = builder.build()
+
+Names of nodes are given, or made from their kind and a number. State is kept under the names of nodes.
+A record goes to every consumer of its stream, and at a split to the first branch whose condition accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Literal, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from engine.topologies.library import nodes
+from engine.topologies.library.branches import Branches
+from engine.topologies.library.guidance import Guided, check_aggregates, refuse_functions
+from engine.topologies.library.nodes import Expression, Node, RowFunction, TextLanguage
+from engine.topologies.library.python_functions import (
+    BatchFunction,
+    ProcessFunction,
+    PythonFunction,
+    TimerFunction,
+    without_result,
+)
+from engine.topologies.library.row import Row
+from engine.topologies.library.serdes import Key, KeyKind, Serde, binary, key_form
+from engine.topologies.library.topology import Topology, TopologyError, faults_of
+from engine.topologies.library.windows import Duration, Windows, check_windows, milliseconds
+from routes.errors import BridgeError
+
+__all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
+
+_Topic: TypeAlias = str | Column | RowFunction
+
+
+class StreamsBuilder(Guided):
+    """Builder of a topology: collects nodes, and checks them all in `build`."""
+
+    def __init__(self, name: str = "", *, language: TextLanguage | None = None, origin: str | None = None) -> None:
+        """Creates a builder without nodes.
+
+        `name` is the application id of a topology that runs by itself: it names its consumer group, its internal topics
+        and its state. Conditions and keys that are text are Spark SQL, or of the `language` that is given. `origin` is
+        described at `Topology`.
+        """
+        self._name = name
+        self._language = language
+        self._origin = origin
+        self._nodes: list[Node] = []
+        self._faults: list[str] = []
+
+    def stream(self, topic: str, *, value: Serde | None = None, key: Key = "text", name: str | None = None) -> Stream:
+        """A stream of the records of a topic, whose values have the form `value`, or are bytes.
+
+        Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `protobuf(…)`.
+        """
+        return self._source(self._named(name, "stream"), topic, value or binary(), key)
+
+    def table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> Table:
+        """A table of the latest value of each key of a topic; a record without a value removes its key."""
+        name = self._named(name, "table")
+        source = self._source(f"{name}-source", topic, value, key)._placed(f"{name}-keys")
+        return self._table(nodes.ToTable(name, (source.name,)))
+
+    def _source(self, name: str, topic: str, value: Serde, key: Key) -> Stream:
+        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key))
+        # Equal keys may differ in their bytes, by the schema's id for one, and so be in several partitions.
+        return self._add(node, is_moved=not isinstance(node.key, KeyKind))
+
+    def global_table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> GlobalTable:
+        """A table of all partitions of a topic, which every task has whole, in memory."""
+        name = self._named(name, "global-table")
+        self._nodes.append(nodes.GlobalTableNode(name, topic=topic, value=value, key=key_form(key)))
+        return GlobalTable(self, name)
+
+    def build(self) -> Topology:
+        """The finished topology.
+
+        Raises:
+            TopologyError: with every fault: names that topics cannot have or that are used twice, topics that are both
+                read and written, text that its language refuses, splits without branches, no source or no sink.
+        """
+        faults = [*self._faults, *faults_of(self._nodes, self._name)]
+        if faults:
+            raise TopologyError(faults)
+        return Topology(tuple(self._nodes), self._origin, self._name)
+
+    def _named(self, name: str | None, kind: str) -> str:
+        """The name of a new node: the given one, or one that numbers the nodes of its kind."""
+        taken = {node.name for node in self._nodes}
+        return name or next(each for each in (f"{kind}-{number}" for number in count(1)) if each not in taken)
+
+    def _add(self, node: Node, *, keyed_by: str | None = None, is_moved: bool = False) -> Stream:
+        self._nodes.append(node)
+        return Stream(self, node.name, keyed_by=keyed_by, is_moved=is_moved)
+
+    def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
+        self._nodes.append(node)
+        return Table(self, node.name, windows=windows, is_kept=is_kept)
+
+    def _read(self, what: Literal["condition", "key"], given: Expression, name: str) -> Expression:
+        if self._language is None or not isinstance(given, str):
+            return given
+        try:
+            return self._language.condition(given) if what == "condition" else self._language.key(given)
+        except BridgeError as error:
+            self._fault(name, str(error))
+            return given
+
+    def _fault(self, name: str, fault: str) -> None:
+        self._faults.append(f"'{name}': {fault}")
+
+    def _duration(self, name: str, given: Duration, *, least: int = 0) -> int:
+        try:
+            return milliseconds(given, least=least)
+        except ValueError as error:
+            self._fault(name, str(error))
+            return least
+
+    def _is_own(self, name: str, *others: Stream | Table | GlobalTable) -> None:
+        if any(other._builder is not self for other in others):
+            self._fault(name, "it takes a stream or table of another builder")
+
+
+class Stream(Guided):
+    """Stream: the records at one point of a topology that is being built."""
+
+    def __init__(
+        self, builder: StreamsBuilder, name: str, *, keyed_by: str | None = None, is_moved: bool = False
+    ) -> None:
+        self._builder = builder
+        self.name = name
+        self._keyed_by = keyed_by
+        """Text of the expression that gave the records their key."""
+        self._is_moved = is_moved
+        """Whether the key was changed since the records were read, so that those of a key are in several partitions."""
+
+    def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
+        """The records for which the condition is true (neither false nor unknown)."""
+        return self._filter("filter", condition, name, is_negated=False)
+
+    def filter_not(self, condition: Expression, *, name: str | None = None) -> Stream:
+        """The records for which the condition is not true."""
+        return self._filter("filter-not", condition, name, is_negated=True)
+
+    def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
+        """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
+
+        `apart` is for a change that is a lot of code and meets few records: the others do not pay for it.
+        """
+        return self._then(nodes.Map(name, (self.name,), change=change, apart=apart))
+
+    def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
+        """The records with these fields instead of theirs, each an expression of the present fields."""
+        refuse_functions("map_values", name)
+        name = self._builder._named(name, "map-values")
+        stream, computed = self, dict(fields)
+        for field, expression in fields.items():
+            stream, computed[field] = stream._computed(f"{name}-{field}", expression)
+        return stream._then(nodes.MapValues(name, (stream.name,), fields=computed))
+
+    def peek(self, function: BatchFunction, *, name: str | None = None) -> Stream:
+        """The records as they are; the function gets them in batches, as a function of `python`, and returns nothing.
+
+        After a crash it may get records again.
+        """
+        name = self._builder._named(name, "peek")
+        return self._computed(name, without_result(function))[0]._without_last_field(name)
+
+    def process(
+        self,
+        function: ProcessFunction,
+        *,
+        fields: str,
+        state: str | None = None,
+        on_timer: TimerFunction | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """The records that a Python function returns or yields for each record, with state and timers of its key.
+
+        What is returned keeps the key, the time and the headers of the record; behind a timer, its key and time. After
+        a crash the function may be called again for a record; its state, timers and results count once.
+
+        Args:
+            function: gets an `InputRecord` and a `ProcessorContext`; returns mappings from fields to values, or None.
+            fields: fields of what it returns, as text of Spark SQL.
+            state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
+            on_timer: gets the context and the time of a timer, and returns records as `function`.
+            name: name of the node, under which the state is kept.
+        """
+        name = self._builder._named(name, "process")
+        if state is None:
+            if on_timer is not None:
+                self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
+            return self._then(nodes.Process(name, (self.name,), function=function, fields=fields))
+        parent = self._placed()
+        node = nodes.KeyedProcess(
+            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer
+        )
+        return self._builder._add(node, keyed_by=parent._keyed_by)
+
+    def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
+        """A record for each element of an array; a struct's fields become the record's, other elements `value`."""
+        name = self._builder._named(name, "flat-map")
+        return self._then(nodes.FlatMap(name, (self.name,), array=array))
+
+    def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
+        """The records with another key: a struct or bytes as they are, and everything else as text."""
+        return self._keyed(self._builder._named(name, "select-key"), key)
+
+    def split(self, name: str) -> Branches[Stream]:
+        """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
+        self._builder._add(nodes.Split(name, (self.name,)))
+        return Branches(name, lambda branch, given: self._builder._read("condition", given, branch), self._then)
+
+    def merge(self, *others: Stream, name: str | None = None) -> Stream:
+        """A stream with the records of this stream and of the others, which must have the same fields and keys."""
+        name = self._builder._named(name, "merge")
+        streams = (self, *others)
+        self._builder._is_own(name, *others)
+        node = nodes.Merge(name, tuple(stream.name for stream in streams))
+        keyed = {stream._keyed_by for stream in streams}
+        return self._builder._add(
+            node,
+            keyed_by=self._keyed_by if len(keyed) == 1 else None,
+            is_moved=any(stream._is_moved for stream in streams),
+        )
+
+    def repartition(self, *, name: str | None = None) -> Stream:
+        """The records, those of each key in one partition; what needs this does it by itself."""
+        name = self._builder._named(name, "repartition")
+        return self._builder._add(nodes.Repartition(name, (self.name,)), keyed_by=self._keyed_by)
+
+    def group_by_key(self) -> Grouped:
+        """The records by their keys, to be aggregated."""
+        return Grouped(self)
+
+    def group_by(self, key: Expression) -> Grouped:
+        """The records by another key, to be aggregated."""
+        return Grouped(self._by(key))
+
+    def join(
+        self,
+        other: Stream | Table | GlobalTable,
+        *,
+        on: Expression | None = None,
+        within: Duration | tuple[Duration, Duration] | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The records with the fields of the other side's record under the same key; those without one end here.
+
+        `on` is the key of this side. With a stream, `within` is how far apart the times may be, or how much earlier and
+        how much later the other side's may be. `prefix` is for the names of the other side's fields.
+        """
+        return self._join(other, "join", on, within, grace, prefix, name, keeps=(False, False))
+
+    def left_join(
+        self,
+        other: Stream | Table | GlobalTable,
+        *,
+        on: Expression | None = None,
+        within: Duration | tuple[Duration, Duration] | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The result of `join`, with this stream's records that have no partner, when none can come any more."""
+        return self._join(other, "left-join", on, within, grace, prefix, name, keeps=(True, False))
+
+    def outer_join(
+        self,
+        other: Stream,
+        *,
+        within: Duration | tuple[Duration, Duration],
+        on: Expression | None = None,
+        grace: Duration = "0 s",
+        prefix: str = "",
+        name: str | None = None,
+    ) -> Stream:
+        """The result of `join`, with the records of both streams that have no partner, when none can come any more."""
+        return self._join(other, "outer-join", on, within, grace, prefix, name, keeps=(True, True))
+
+    def deduplicate(self, *, within: Duration, by: Expression = "key", name: str | None = None) -> Stream:
+        """The first of the records with one id within a time; records with one id must have one key.
+
+        A record older than that, by the times of the records before it, is dropped and counted.
+        """
+        name = self._builder._named(name, "deduplicate")
+        node = nodes.Deduplicate(
+            name, (self._placed().name,), id=by, within_ms=self._builder._duration(name, within, least=1)
+        )
+        return self._builder._add(node, keyed_by=self._keyed_by)
+
+    def to_table(self, *, name: str | None = None) -> Table:
+        """A table of the latest value of each key."""
+        name = self._builder._named(name, "to-table")
+        return self._builder._table(nodes.ToTable(name, (self._placed().name,)))
+
+    def to(self, topic: _Topic, *, value: Serde | None = None, key: Key | None = None, name: str | None = None) -> None:
+        """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
+
+        A `TopicChoice` is a function whose topics are known: they are checked and shown. Without `value`, values that
+        are bytes or one text are published as they are, others as JSON. So are keys without `key`.
+        """
+        name = self._builder._named(name, "to")
+        self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value, key=key))
+
+    def fail(self, message: RowFunction, *, name: str) -> None:
+        """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
+        self._builder._add(nodes.Fail(name, (self.name,), message=message))
+
+    def _then(self, node: Node) -> Stream:
+        return self._builder._add(node, keyed_by=self._keyed_by, is_moved=self._is_moved)
+
+    def _by(self, key: Expression, like: str | None = None) -> Stream:
+        """The stream with another key; the same stream if it has this key."""
+        if isinstance(key, str) and key == self._keyed_by:
+            return self
+        return self._keyed(self._builder._named(None, "select-key"), key, like)
+
+    def _keyed(self, name: str, key: Expression, like: str | None = None) -> Stream:
+        stream, made = self._computed(name, key)
+        node = nodes.SelectKey(name, (stream.name,), key=self._builder._read("key", made, name), like=like)
+        keyed = self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
+        return keyed if stream is self else keyed._without_last_field(name)
+
+    def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Stream:
+        name = self._builder._named(name, kind)
+        stream, made = self._computed(name, condition)
+        made = self._builder._read("condition", made, name)
+        passed = stream._then(nodes.Filter(name, (stream.name,), condition=made, is_negated=is_negated))
+        return passed if stream is self else passed._without_last_field(name)
+
+    def _computed(self, name: str, expression: Expression) -> tuple[Stream, Expression]:
+        """The stream with the result of a Python function in a field, and an expression for it; others as they are."""
+        if not isinstance(expression, PythonFunction):
+            return self, expression
+        column = f"{name}-python"
+        stream = self._then(nodes.PythonColumn(column, (self.name,), column=column, function=expression))
+        return stream, lambda row: row[column]
+
+    def _without_last_field(self, name: str) -> Stream:
+        return self._then(nodes.DropField(f"{name}-fields", (self.name,)))
+
+    def _placed(self, name: str | None = None) -> Stream:
+        """The stream with all records of a key in one partition."""
+        return self.repartition(name=name) if self._is_moved else self
+
+    def _join(
+        self,
+        other: Stream | Table | GlobalTable,
+        kind: str,
+        on: Expression | None,
+        within: Duration | tuple[Duration, Duration] | None,
+        grace: Duration,
+        prefix: str,
+        name: str | None,
+        *,
+        keeps: tuple[bool, bool],
+    ) -> Stream:
+        builder = self._builder
+        name = builder._named(name, kind)
+        builder._is_own(name, other)
+        if within is not None and not isinstance(other, Stream):
+            builder._fault(name, "`within` is for the join of two streams")
+        if isinstance(other, GlobalTable):
+            key = None if on is None else builder._read("key", on, name)
+            parents = (self.name, other.name)
+            return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+        left = (self if on is None else self._by(on, other.name))._placed()
+        if isinstance(other, Table):
+            parents = (left.name, other._kept(name).name)
+            node: Node = nodes.JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
+        else:
+            right = other._placed()
+            if within is None:
+                builder._fault(name, "the join of two streams needs `within`, how far apart their times may be")
+                within = "1 ms"
+            before, after = within if isinstance(within, tuple) else (within, within)
+            node = nodes.JoinStreams(
+                name,
+                (left.name, right.name),
+                keeps_left=keeps[0],
+                keeps_right=keeps[1],
+                prefix=prefix,
+                before_ms=builder._duration(name, before),
+                after_ms=builder._duration(name, after),
+                grace_ms=builder._duration(name, grace),
+            )
+        return builder._add(node, keyed_by=left._keyed_by)
+
+
+class GlobalTable(Guided):
+    """Global table, for joins with streams by any expression; the streams need not be repartitioned."""
+
+    def __init__(self, builder: StreamsBuilder, name: str) -> None:
+        self._builder = builder
+        self.name = name
+
+
+class Grouped(Guided):
+    """Records of a stream by their keys; `windowed_by` groups them by windows of time as well."""
+
+    def __init__(self, stream: Stream, windows: Windows | None = None) -> None:
+        self._stream = stream
+        self._windows = windows
+
+    def windowed_by(self, windows: Windows) -> Grouped:
+        """The records of each key by windows of time; TypeError for what are none."""
+        check_windows(windows)
+        return Grouped(self._stream, windows)
+
+    def count(self, name: str | None = None) -> Table:
+        """The number of records, in the field `count`."""
+        return self._aggregate("count", {"count": "count(1)"}, name)
+
+    def reduce(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates of the records' own types, such as `amount=F.max("amount")`; otherwise `aggregate`."""
+        return self._aggregate("reduce", columns, name)
+
+    def aggregate(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates under their names, as text of Spark SQL or Columns: `total=F.sum("amount")`, `last="max(time)"`.
+
+        The fields of a windowed aggregate begin with `window_start` and `window_end`.
+        """
+        return self._aggregate("aggregate", columns, name)
+
+    def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        check_aggregates(kind, columns, name)
+        builder = self._stream._builder
+        name = builder._named(name, kind)
+        if not columns:
+            builder._fault(name, "it aggregates nothing: name the results, such as total=F.sum('amount')")
+        parent = self._stream._placed()
+        node = nodes.Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
+        return builder._table(node, windows=self._windows)
+
+
+class Table(Guided):
+    """Table: the latest value of each key, or of each key and window, and its changes."""
+
+    def __init__(
+        self, builder: StreamsBuilder, name: str, *, windows: Windows | None = None, is_kept: bool = True
+    ) -> None:
+        self._builder = builder
+        self.name = name
+        self._windows = windows
+        self._is_kept = is_kept
+        """Whether the node itself keeps the values, so that they can be looked up."""
+
+    def filter(self, condition: Expression, *, name: str | None = None) -> Table:
+        """The rows for which the condition is true; a row that it takes no longer is removed."""
+        return self._filter("filter", condition, name, is_negated=False)
+
+    def filter_not(self, condition: Expression, *, name: str | None = None) -> Table:
+        """The rows for which the condition is not true."""
+        return self._filter("filter-not", condition, name, is_negated=True)
+
+    def map_values(self, name: str | None = None, /, **fields: Expression) -> Table:
+        """The rows with these fields instead of theirs, each an expression of the present fields."""
+        refuse_functions("map_values", name)
+        name = self._builder._named(name, "map-values")
+        return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
+
+    def suppress(self) -> Table:
+        """The windows' final results, each when its window and grace have ended; no changes before."""
+        drafts = self._builder._nodes
+        for at, node in enumerate(drafts):
+            if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
+                drafts[at] = replace(node, only_final=True)
+                return self
+        self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
+        return self
+
+    def join(self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None) -> Table:
+        """The rows with the fields of the other table's row under the same key; those without one are not in it.
+
+        `on` is another key in the other table, computed from the row (a foreign key); the result keeps the row's own.
+        `prefix` is for the names of the other table's fields.
+        """
+        return self._join(other, "join", on, prefix, name, (False, False))
+
+    def left_join(
+        self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None
+    ) -> Table:
+        """The result of `join`, with this table's rows that have no partner."""
+        return self._join(other, "left-join", on, prefix, name, (True, False))
+
+    def outer_join(self, other: Table, *, prefix: str = "", name: str | None = None) -> Table:
+        """The result of `join`, with the rows of both tables that have no partner."""
+        return self._join(other, "outer-join", None, prefix, name, (True, True))
+
+    def group_by(self, key: Expression) -> GroupedTable:
+        """The rows by groups other than their key, to be aggregated."""
+        return GroupedTable(self, key)
+
+    def to_stream(self, *, name: str | None = None) -> Stream:
+        """The changes of the table as a stream; a removed row is a record without a value.
+
+        Rows of windows that are removed, since their session became part of a longer one, are left out.
+        """
+        name = self._builder._named(name, "to-stream")
+        return self._builder._add(nodes.ToStream(name, (self.name,), keeps_removals=self._windows is None))
+
+    def to(self, topic: str, *, value: Serde | None = None, key: Key | None = None, name: str | None = None) -> None:
+        """Publishes the changes of the table, as `to_stream().to(…)`."""
+        self.to_stream().to(topic, value=value, key=key, name=name)
+
+    def changelog(
+        self, topic: str, *, value: Serde | None = None, key: Key | None = None, name: str | None = None
+    ) -> Table:
+        """Publishes each change to a compacted topic, from which others can read the whole table; returns the table.
+
+        A removed row is a record without a value. Rows of windows have keys of their own, such as the JSON
+        `{"key":"ann","window_start":"2026-01-01T12:00:00.000Z"}`. The topic is created when the topology starts.
+        """
+        name = self._builder._named(name, "changelog")
+        changes = self
+        if self._windows is not None:
+            node = nodes.SelectKey(f"{name}-key", (self.name,), key=lambda _: F.struct("key", "window_start"))
+            changes = self._then(node)
+        stream = self._builder._add(nodes.ToStream(f"{name}-changes", (changes.name,)))
+        self._builder._add(nodes.SinkNode(name, (stream.name,), topic=topic, value=value, key=key, is_compacted=True))
+        return self
+
+    def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:
+        name = self._builder._named(name, kind)
+        condition = self._builder._read("condition", condition, name)
+        return self._then(nodes.Filter(name, (self.name,), condition=condition, is_negated=is_negated, is_table=True))
+
+    def _then(self, node: Node) -> Table:
+        return self._builder._table(node, windows=self._windows, is_kept=False)
+
+    def _kept(self, asking: str) -> Table:
+        """The table with its values kept, for look-ups by the node `asking`."""
+        if self._windows is not None:
+            self._builder._fault(asking, f"'{self.name}' has windows: make it a stream with to_stream first")
+        if self._is_kept:
+            return self
+        return self._builder._table(nodes.ToTable(self._builder._named(None, "to-table"), (self.name,)))
+
+    def _join(
+        self,
+        other: Table,
+        kind: str,
+        on: Expression | None,
+        prefix: str,
+        name: str | None,
+        keeps: tuple[bool, bool],
+    ) -> Table:
+        name = self._builder._named(name, kind)
+        self._builder._is_own(name, other)
+        parents = (self._kept(name).name, other._kept(name).name)
+        if on is not None:
+            key = self._builder._read("key", on, name)
+            return self._builder._table(nodes.JoinForeign(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+        joined = nodes.JoinTables(name, parents, keeps_left=keeps[0], keeps_right=keeps[1], prefix=prefix)
+        return self._builder._table(joined, is_kept=False)
+
+
+class GroupedTable(Guided):
+    """Rows of a table by groups other than their key."""
+
+    def __init__(self, table: Table, key: Expression) -> None:
+        self._table = table
+        self._key = key
+
+    def count(self, name: str | None = None) -> Table:
+        """The number of rows of each group, in the field `count`."""
+        return self._aggregate("count", {"count": "count(1)"}, name)
+
+    def aggregate(self, name: str | None = None, /, **columns: str | Column) -> Table:
+        """Aggregates of the present rows of each group, as `Grouped.aggregate`."""
+        return self._aggregate("aggregate", columns, name)
+
+    def _aggregate(self, kind: str, columns: Mapping[str, str | Column], name: str | None) -> Table:
+        check_aggregates(kind, columns, name)
+        builder = self._table._builder
+        name = builder._named(name, kind)
+        kept = self._table._kept(name)
+        return builder._table(nodes.GroupTable(name, (kept.name,), group=self._key, columns=columns))

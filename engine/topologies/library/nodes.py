@@ -1,0 +1,376 @@
+"""Nodes of a topology: frozen values, each with one step of processing and the names of its parents.
+
+`dsl` makes them, `describe` prints them, `compile` turns them into a query. A client of the package brings conditions,
+choices of topics and a language of its own by implementing `RecordCondition`, `TopicChoice` and `TextLanguage`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self, TypeAlias
+
+from pyspark.sql import Column
+
+from engine.topologies.library.expressions import parsed
+from engine.topologies.library.python_functions import ProcessFunction, PythonFunction, TimerFunction
+from engine.topologies.library.row import Row
+from engine.topologies.library.serdes import ColumnSerde, Key, KeyForm, KeyKind, Serde, SerdeKind, check_serde
+from engine.topologies.library.windows import Windows
+
+__all__ = [
+    "SHOWN",
+    "STATEFUL",
+    "Aggregate",
+    "Branch",
+    "Deduplicate",
+    "DropField",
+    "Expression",
+    "Fail",
+    "Filter",
+    "FlatMap",
+    "GlobalTableNode",
+    "GroupTable",
+    "Join",
+    "JoinForeign",
+    "JoinGlobal",
+    "JoinStreams",
+    "JoinTable",
+    "JoinTables",
+    "KeyedProcess",
+    "Map",
+    "MapValues",
+    "Merge",
+    "Node",
+    "Process",
+    "PythonColumn",
+    "RecordCondition",
+    "Repartition",
+    "RowFunction",
+    "SelectKey",
+    "SinkNode",
+    "SourceNode",
+    "Split",
+    "TextLanguage",
+    "ToStream",
+    "ToTable",
+    "TopicChoice",
+    "children",
+    "column_of",
+]
+
+
+RowFunction: TypeAlias = Callable[[Row], Column]
+"""A function from a row to a Column: a condition (boolean; NULL counts as false), a key, a topic or a text."""
+Expression: TypeAlias = str | Column | RowFunction | PythonFunction
+"""Text of Spark SQL over the fields of a record, a Column, a function from a row to a Column, or `python(…)`."""
+
+
+def column_of(expression: Expression, row: Row) -> Column:
+    """The expression as a Column of the row; ValueError for what is none, or a Python function where none can be."""
+    if isinstance(expression, PythonFunction):
+        msg = "a Python function cannot stand here: compute a field first, with map_values(f=python(…))"
+        raise ValueError(msg)
+    if isinstance(expression, str):
+        return parsed(expression)
+    found = expression(row) if callable(expression) and not isinstance(expression, Column) else expression
+    if not isinstance(found, Column):
+        what = "a function returns" if callable(expression) else "this is"
+        msg = f"{what} {found!r}, and not a Column: write text of Spark SQL, or F.lit({found!r}) for a constant"
+        raise ValueError(msg)
+    return found
+
+
+class RecordCondition(ABC):
+    """Condition on a record alone, whatever branches it took.
+
+    If all conditions of a split have one class, the class evaluates them together.
+    """
+
+    @abstractmethod
+    def __call__(self, row: Row) -> Column:
+        """Boolean Column; NULL counts as false."""
+
+    @classmethod
+    @abstractmethod
+    def first(cls, conditions: Sequence[Self], row: Row) -> Column:
+        """Index (int) of the first condition that is true; NULL if none is."""
+
+
+class TopicChoice(ABC):
+    """Function from a row to a topic, one of those that are known before the topology runs."""
+
+    @property
+    @abstractmethod
+    def topics(self) -> Mapping[str, str]:
+        """The topics, each under the label that a drawing of the topology shows beside it."""
+
+    @abstractmethod
+    def __call__(self, row: Row) -> Column:
+        """Name of the topic; NULL for a record that is not published."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The choice as the description of the topology shows it."""
+
+    @abstractmethod
+    def faults(self, splits: Mapping[str, Sequence[str]]) -> Iterable[str]:
+        """Faults of the choice in a topology with these splits, each with the names of its branches."""
+
+
+class TextLanguage(Protocol):
+    """Language of the conditions and keys that a builder is given as text; both methods may raise BridgeError."""
+
+    def condition(self, text: str) -> RowFunction:
+        """The condition that the text means."""
+
+    def key(self, text: str) -> RowFunction:
+        """The key that the text means, as text or binary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step in a topology; `parents` are the names of the nodes whose records it consumes."""
+
+    name: str
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode(Node):
+    """Reads the records of one topic."""
+
+    topic: str = ""
+    value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
+    key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for values in a form that is no serde."""
+        check_serde(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTableNode(SourceNode):
+    """Keeps the latest value of each key of all partitions of a topic, in all tasks."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter(Node):
+    """Passes the records for which the condition is true; the others end here. If negated, the other way round."""
+
+    condition: Expression = field(kw_only=True)
+    is_negated: bool = field(default=False, kw_only=True)
+    is_table: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Node):
+    """Passes each record as changed by a function."""
+
+    change: Callable[[Row], Row] = field(kw_only=True)
+    apart: bool = field(default=False, kw_only=True)
+    """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapValues(Node):
+    """Passes each record with other fields."""
+
+    fields: Mapping[str, Expression] = field(kw_only=True)
+    is_table: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatMap(Node):
+    """Passes a record for each element of an array; the fields of a struct are the record's, others are `value`."""
+
+    array: Expression = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectKey(Node):
+    """Passes each record with another key."""
+
+    key: Expression = field(kw_only=True)
+    like: str | None = field(default=None, kw_only=True)
+    """Name of a node whose kind of key it has; None: a struct or bytes as they are, and text for everything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Node):
+    """Passes each record to the first of its branches whose condition accepts it; other records end here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch(Node):
+    """Branch of a split."""
+
+    condition: Expression | None = field(kw_only=True)
+    """Condition of the records that the branch takes; None for the default branch, which takes all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Node):
+    """Passes the records of several streams as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition(Node):
+    """Passes the records through an internal topic, behind which all records of a key are in one partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToTable(Node):
+    """Keeps the latest value of each key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToStream(Node):
+    """Passes the changes of a table as records."""
+
+    keeps_removals: bool = field(default=True, kw_only=True)
+    """Whether a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Node):
+    """Keeps the aggregates of each key or, with windows, of each key and window."""
+
+    columns: Mapping[str, str | Column] = field(kw_only=True)
+    windows: Windows | None = field(default=None, kw_only=True)
+    only_final: bool = field(default=False, kw_only=True)
+    """Whether a window's result is forwarded once, when the window is closed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupTable(Node):
+    """Keeps the aggregates of a table by groups other than its key, through an internal topic."""
+
+    group: Expression = field(kw_only=True)
+    columns: Mapping[str, str | Column] = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Joins the records of two parents with equal keys, of streams or tables."""
+
+    keeps_left: bool = field(default=False, kw_only=True)
+    """Whether a left record without a partner is forwarded as well."""
+    keeps_right: bool = field(default=False, kw_only=True)
+    prefix: str = field(default="", kw_only=True)
+    """Text before the names of the right side's fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTable(Join):
+    """Joins each record of a stream, the first parent, with the present value of a table, the second."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinGlobal(Join):
+    """Joins each record of a stream, the first parent, with the present value of a global table, the second."""
+
+    on: Expression | None = field(default=None, kw_only=True)
+    """Key in the table; None: the record's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTables(Join):
+    """Keeps the joined values of two tables."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinForeign(Join):
+    """Joins each row of a table with the row of another table that an expression names, through internal topics."""
+
+    on: Expression = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStreams(Join):
+    """Joins the records of two streams whose times are near."""
+
+    before_ms: int = field(kw_only=True)
+    """How much earlier than the left record the right one may be."""
+    after_ms: int = field(kw_only=True)
+    grace_ms: int = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deduplicate(Node):
+    """Passes the first of the records with one id within a time."""
+
+    id: Expression = field(kw_only=True)
+    within_ms: int = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PythonColumn(Node):
+    """Passes each record with one more field, which a Python function computes."""
+
+    column: str = field(kw_only=True)
+    """Name of the field."""
+    function: PythonFunction = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DropField(Node):
+    """Passes each record without its last field."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(Node):
+    """Passes what a Python function returns for each record."""
+
+    function: ProcessFunction = field(kw_only=True)
+    fields: str = field(kw_only=True)
+    """Fields of what it returns as text of Spark SQL."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedProcess(Process):
+    """Passes what a Python function returns for each record, with a state and timers for each key."""
+
+    state: str = field(kw_only=True)
+    """Fields of the state as text of Spark SQL."""
+    on_timer: TimerFunction | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SinkNode(Node):
+    """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
+
+    topic: str | Column | RowFunction = field(kw_only=True)
+    value: Serde | None = field(default=None, kw_only=True)
+    """Form of the values; None: bytes or text if that is all they have, else JSON."""
+    key: Key | None = field(default=None, kw_only=True)
+    """Form of the keys; None: as they are, structs as JSON."""
+    is_compacted: bool = field(default=False, kw_only=True)
+    """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for values in a form that is no serde."""
+        check_serde(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Node):
+    """Stops the query at the first record, with an error whose text is made from the record."""
+
+    message: RowFunction = field(kw_only=True)
+
+
+SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)
+"""Nodes whose state is rows that can be asked for."""
+STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
+"""Nodes that keep state."""
+
+
+def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:
+    """The nodes that consume the records of each node, by its name; without those whose records no node consumes."""
+    found: dict[str, list[Node]] = {}
+    for node in nodes:
+        for parent in dict.fromkeys(node.parents):
+            found.setdefault(parent, []).append(node)
+    return found

@@ -1,0 +1,188 @@
+"""Python functions of a topology: what users write, and what the worker process gets.
+
+`python` makes a function over Arrow batches an expression. A function of `Stream.process` gets an `InputRecord` and a
+`ProcessorContext`. `pickled` packs a function for `python_worker`, the process that runs it.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from pyspark import cloudpickle
+
+from engine.topologies.library.served_modules import with_served
+
+__all__ = [
+    "BatchFunction",
+    "InputRecord",
+    "PackedFunction",
+    "ProcessFunction",
+    "ProcessorContext",
+    "PythonFunction",
+    "TimerFunction",
+    "name_of",
+    "pickled",
+    "python",
+    "without_result",
+]
+
+BatchFunction: TypeAlias = Callable[[Any], Any]
+"""A function from a `pyarrow.RecordBatch` of n records to n values: an Arrow or NumPy array, or a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """Function over Arrow batches in place of an expression; make one with `python`."""
+
+    function: BatchFunction
+    returns: str
+    """Type of its values as text of Spark SQL."""
+
+
+def python(function: BatchFunction, returns: str) -> PythonFunction:
+    """A function that computes a condition, a key or a field for many records at once.
+
+        stream.map_values(score=python(lambda batch: model.predict(batch["amount"]), "double"))
+
+    Args:
+        function: gets a `pyarrow.RecordBatch` with the fields of the values and `key`, `timestamp`, `topic`,
+            `partition` and `offset`; returns a value for each record.
+        returns: type of the values as text of Spark SQL, such as `double` or `struct<score double, label string>`.
+    """
+    return PythonFunction(function, returns)
+
+
+def without_result(function: BatchFunction) -> PythonFunction:
+    """The function, called for what it does; its values are NULL."""
+
+    def call(batch: Any) -> list[None]:
+        function(batch)
+        return [None] * batch.num_rows
+
+    return PythonFunction(functools.update_wrapper(call, function), "boolean")
+
+
+class InputRecord(NamedTuple):
+    """A record that a function of `process` gets."""
+
+    key: Any
+    """Text, bytes or a number, as the stream's keys are; None: none."""
+    value: dict[str, Any] | None
+    """Fields of the value; None for a record without one."""
+    timestamp: int
+    """Milliseconds since 1970; -1: the record has no time."""
+    headers: tuple[tuple[str, bytes | None], ...]
+    topic: str | None
+    """Where it was read, with `partition` and `offset`; None if it comes of several records."""
+    partition: int
+    offset: int
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raises AttributeError that says how a field is written."""
+        text = f"a record has no '{name}'"
+        if not name.startswith("_"):
+            text += f': a field is written record.value["{name}"]'
+        raise AttributeError(text, name=name, obj=self)
+
+
+class ProcessorContext:
+    """State and timers of the key of the record or the timer that a function of `process` is called for."""
+
+    def __init__(self, fields: frozenset[str] | None, *, is_nested: bool) -> None:
+        """Creates the context of functions whose state has these fields; None: they keep none."""
+        self.key: Any = None
+        """Key of the record or timer."""
+        self.stream_time = -(1 << 63)
+        """Latest time of a record that the node has met in this partition, in milliseconds since 1970."""
+        self._fields = fields
+        self._is_nested = is_nested
+        self._now: int | None = None
+        self._state: dict[str, Any] | None = None
+        self._is_changed = False
+        self._timers: list[tuple[int, bool]] = []
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """The state of the key, a copy; None if there is none. What is assigned is kept; None removes it."""
+        self._check()
+        if self._state is None:
+            return None
+        return copy.deepcopy(self._state) if self._is_nested else dict(self._state)
+
+    @state.setter
+    def state(self, state: Mapping[str, Any] | None) -> None:
+        fields = self._check()
+        if state is not None and not state.keys() <= fields:
+            unknown = ", ".join(sorted(map(str, state.keys() - fields)))
+            msg = f"the state has no field {unknown}; it has {', '.join(sorted(fields))}"
+            raise KeyError(msg)
+        self._state = None if state is None else dict(state)
+        self._is_changed = True
+
+    def schedule(self, at: int) -> None:
+        """Sets a timer of the key: `on_timer` is called when stream time reaches `at`, in milliseconds since 1970.
+
+        A key can have any number of timers, one for each time. A time that has passed comes right behind this record.
+        Raises ValueError in `on_timer` for a time that is not later than the timer's.
+        """
+        self._check()
+        if self._now is not None and at <= self._now:
+            msg = f"a timer at {at} cannot be set by the timer at {self._now}: it must be later"
+            raise ValueError(msg)
+        self._timers.append((int(at), True))
+
+    def cancel(self, at: int) -> None:
+        """Removes the timer of the key at a time, if there is one."""
+        self._check()
+        self._timers.append((int(at), False))
+
+    def _check(self) -> frozenset[str]:
+        if self._fields is None:
+            msg = "process() has no state: give it the fields, such as state='count int'"
+            raise TypeError(msg)
+        return self._fields
+
+    def _begin(self, key: Any, state: dict[str, Any] | None, now: int | None) -> None:
+        self.key, self._state, self._now = key, state, now
+        self._is_changed = False
+        self._timers.clear()
+
+
+ProcessFunction: TypeAlias = Callable[[InputRecord, ProcessorContext], Iterable[Mapping[str, Any]] | None]
+"""A function from a record to the values of the records that are forwarded."""
+TimerFunction: TypeAlias = Callable[[ProcessorContext, int], Iterable[Mapping[str, Any]] | None]
+"""A function that is called for a timer, with its time in milliseconds since 1970."""
+
+
+class PackedFunction(NamedTuple):
+    """A function as the worker process gets it."""
+
+    node: str
+    function: Callable[..., Any]
+    on_timer: TimerFunction | None
+    output: bytes
+    """Schema of Arrow of the results."""
+    state: bytes | None
+    """Schema of Arrow of the state; None: none."""
+    is_process: bool
+
+
+def pickled(packed: PackedFunction) -> bytes:
+    """The function as bytes; ValueError if it holds something that cannot be copied to another process."""
+    try:
+        data: bytes = cloudpickle.dumps(packed)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        msg = f"{name_of(packed.function)} cannot be copied to another process: {error}"
+        raise ValueError(msg) from error
+    # Functions of modules go by their names: their process has to import the same code.
+    return with_served(data)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Module and name of a function."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '')}.{name}".removeprefix(".")

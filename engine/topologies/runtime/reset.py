@@ -1,0 +1,139 @@
+"""Reset of a topology: its state, its internal topics and its positions are thrown away.
+
+The topics are those that the state notes, or those of the definition where the state is gone. A note in the state's
+folder says what is to be deleted until all is gone, so that the next reset finishes one that was cut short.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import SetupError, UsageError
+from engine.file_lock import held
+from engine.kafka.topology_topics import delete_topology_topics
+from engine.spark.checkpoint_lock import CheckpointLock, lock_file
+from engine.spark.stored_files import remove, write
+from engine.topologies.runtime.kept import KeptState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from engine.spark.stored_files import Folder
+    from routes.model import Config
+
+__all__ = ["check_half_reset", "reset_topology"]
+
+_NOTE = "reset.json"
+"""File with the topics that a reset deletes; there until the reset is done."""
+
+
+def reset_topology(config: Config, name: str) -> Iterator[str]:
+    """Throws away what a topology keeps; gives a line for each thing that is gone.
+
+    Args:
+        config: the configuration, for Kafka and the folder of the state.
+        name: the name of the topology, or its function as `module:function`, which is needed where the state is gone.
+
+    Raises:
+        UsageError: there is no state of a topology of that name, or no such function.
+        SetupError: the topology runs.
+        HardFailureError: Kafka, or the file system of the state, refuses to delete something.
+        UnreachableError: no broker answers, or the file system does not.
+    """
+    with ExitStack() as stack:
+        spark: SparkSession | None = None
+        place: Folder
+        if ":" in name or not isinstance(config.topology_folder, Path):
+            from engine.spark import session
+            from engine.spark.hadoop_path import opened
+
+            spark = stack.enter_context(session.opened(config, 1))
+            place = opened(spark, config.topology_folder)
+        else:
+            place = config.topology_folder
+        name, defined = _defined(name) if ":" in name else (name, None)
+        folder = place / name
+        had_state = folder.exists()
+        if defined is None and not had_state:
+            raise UsageError(_unknown(name, place))
+        _lock(stack, config, spark, folder)
+        topics = _topics(folder, defined)
+        write(folder / _NOTE, json.dumps(topics))
+        yield from delete_topology_topics(config, name, topics)
+        _remove(folder)
+        if had_state:
+            yield f"state in {folder}"
+
+
+def check_half_reset(folder: Folder) -> None:
+    """Raises SetupError if a reset of the topology with its state in this folder was cut short."""
+    if (folder / _NOTE).exists():
+        name = folder.name
+        raise SetupError(
+            f"the reset of topology '{name}' was cut short: finish it with `jms-bridge topology reset {name}`"
+        )
+
+
+def _defined(build: str) -> tuple[str, list[str]]:
+    """Name and internal topics of the topology that a function builds; a Spark session is running."""
+    from engine.topologies.runtime.definition import read
+
+    topology = read(build)
+    return topology.name, [topic for node in topology.nodes for topic in topology.internal_topics(node)]
+
+
+def _unknown(name: str, place: Folder) -> str:
+    try:
+        known = sorted(each.name for each in place.iterdir() if (each / "lock").exists() or KeptState.is_in(each))
+    except FileNotFoundError:
+        known = []
+    return (
+        f"{place} has no state of a topology '{name}', only of: {', '.join(known) or 'none'}. Where the state is gone, "
+        "give the function of the topology in place of its name: jms-bridge topology reset module:function"
+    )
+
+
+def _lock(stack: ExitStack, config: Config, spark: SparkSession | None, folder: Folder) -> None:
+    """Keeps the topology from running, until the stack ends; SetupError if it runs."""
+    if spark is not None:
+        stack.callback(CheckpointLock(spark, config, folder, 0.0).release)
+        return
+    file = lock_file(config, folder)
+    if not stack.enter_context(held(file)):
+        msg = f"topology '{folder.name}' runs (process {file.read_text(encoding='utf-8').strip()}): stop it first"
+        raise SetupError(msg)
+
+
+def _topics(folder: Folder, defined: list[str] | None) -> list[str]:
+    """The internal topics of a topology: of its state, or of a reset that was cut short, and of its definition.
+
+    Raises:
+        SetupError: the state does not tell them, and there is no definition.
+    """
+    found = set(defined or ())
+    if (folder / _NOTE).exists():
+        found |= set(json.loads((folder / _NOTE).read_text(encoding="utf-8")))
+    elif defined is None or KeptState.is_in(folder):
+        try:
+            kept = KeptState.read(folder)
+        except SetupError as error:
+            if defined is None:
+                msg = f"{error}; its function tells the topics to delete: jms-bridge topology reset module:function"
+                raise SetupError(msg) from error
+            kept = None
+        found |= set(kept.topics if kept is not None else ())
+    return sorted(found)
+
+
+def _remove(folder: Folder) -> None:
+    """Removes the state, and last the note."""
+    entries: list[Folder] = list(folder.iterdir())
+    for each in entries:
+        if each.name not in (_NOTE, "lock"):
+            remove(each)
+    remove(folder)
