@@ -4,10 +4,9 @@ A topology is built and checked without a session; `jms-bridge topology run` run
 `TopologyTestDriver` without a broker. What the names mean is in the modules of `engine.topologies.library`.
 """
 
-from engine.topologies.library.compile import Compiled, compile_topology
 from engine.topologies.library.driver import Output, TopologyTestDriver
 from engine.topologies.library.dsl import GlobalTable, Grouped, GroupedTable, Stream, StreamsBuilder, Table
-from engine.topologies.library.nodes import Expression, RecordCondition, RowFunction, TextLanguage, TopicChoice
+from engine.topologies.library.nodes import Expression, RowFunction
 from engine.topologies.library.program import Program, plan
 from engine.topologies.library.python_functions import InputRecord, ProcessorContext, PythonFunction, python
 from engine.topologies.library.row import HeaderView, Row
@@ -18,7 +17,6 @@ from engine.topologies.library.topology import Topology, TopologyError
 from engine.topologies.library.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
 
 __all__ = [
-    "Compiled",
     "Duration",
     "Expression",
     "GlobalTable",
@@ -32,7 +30,6 @@ __all__ = [
     "ProcessorContext",
     "Program",
     "PythonFunction",
-    "RecordCondition",
     "Row",
     "RowFunction",
     "SchemaSerde",
@@ -43,15 +40,12 @@ __all__ = [
     "Stream",
     "StreamsBuilder",
     "Table",
-    "TextLanguage",
     "TimeWindows",
-    "TopicChoice",
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
     "avro",
     "binary",
-    "compile_topology",
     "json",
     "plan",
     "protobuf",

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -38,6 +39,9 @@ ONE_WORKER = (
     TESTS / "integration" / "topics",
 )
 """Folders whose files share a bridge, a Spark session or a server, `conftest.py` of each; the longest first."""
+
+_SLOWEST, _LONG_SECONDS = 10, 60
+"""Number of files that are named at the end of a run, and the seconds that it takes at least."""
 
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
@@ -74,6 +78,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = [unit for pair in pairs for unit in pair if unit is not None]
     order += [unit for unit in units if unit not in order]
     items[:] = [item for unit in order for item in units[unit]]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the files whose tests took longest, set-up and tear-down included."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    if sum(seconds.values()) > _LONG_SECONDS:
+        terminalreporter.section("slowest files")
+        for file, spent in seconds.most_common(_SLOWEST):
+            terminalreporter.write_line(f"{spent:6.0f} s  {file}")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -33,7 +33,7 @@ The other modules run it, one query at a time, with checkpoints, recovery and li
     lag               records that are not routed yet
 """
 
-from engine.router.plan.language import MessageCondition, MessageField, RoutingLanguage
+from engine.router.plan.language import MessageCondition, MessageField
 from engine.router.plan.route import Routed, RoutingOutcome, route
 from engine.router.plan.route_settings import ByBranch
 from engine.router.plan.topology import topology
@@ -43,7 +43,6 @@ __all__ = [
     "MessageCondition",
     "MessageField",
     "Routed",
-    "RoutingLanguage",
     "RoutingOutcome",
     "route",
     "topology",

@@ -14,7 +14,7 @@ from engine.route_tests.cases import Expected
 from engine.route_tests.check import Difference
 from engine.spark.shared_session import SharedSession
 from engine.topologies.library.driver import Output, TopologyTestDriver
-from engine.topologies.library.nodes import SinkNode, TopicChoice
+from engine.topologies.library.nodes import SinkNode
 from engine.topologies.library.topology import TopologyError
 from engine.topologies.runtime.definition import find, read
 from engine.topology_tests.cases import REASONS, ExpectedTopic
@@ -100,7 +100,7 @@ def _topic_faults(case: TopologyCase, topology: Topology) -> Iterator[Fault]:
             yield _fault(case, step.place, f"the topology does not read {step.topic}", _near(step.topic, read_topics))
     letters = f"{topology.name}-dead-letters"
     chosen = any(
-        isinstance(node, SinkNode) and not isinstance(node.topic, str | TopicChoice) for node in topology.nodes
+        isinstance(node, SinkNode) and not isinstance(node.topic, str) and not node.choices for node in topology.nodes
     )
     for topic in case.output:
         if topic.topic == letters:

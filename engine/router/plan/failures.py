@@ -20,9 +20,10 @@ from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
+from engine.router.plan.row import PlanFunction, PlanRow
 from engine.telemetry.metrics import UNMATCHED
 from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_json, try_cast
-from engine.topologies.library.row import JvmFunctions, Row
+from engine.topologies.library.row import JvmFunctions
 from routes.keys.pattern import plain_characters
 from routes.model import Route
 
@@ -78,9 +79,9 @@ class FailureCheck:
     """Name of the check, and the reason in dead letters and metrics."""
     stage: str
     """Stage of the flow: `convert`, `key` or `publish`."""
-    fails: Callable[[Row], Column]
+    fails: PlanFunction
     """True for a row that fails the check. The function gets the row with the key already chosen."""
-    says: Callable[[Row], Column]
+    says: PlanFunction
     """Sentence for the dead letter about a row that fails the check."""
     stops: Callable[[Route], str]
     """The sentence for the error that stops the query: made from the route alone, without details of the message."""
@@ -105,7 +106,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
 
 
 def _body(settings: RouteSettings) -> FailureCheck:
-    def fails(row: Row) -> Column:
+    def fails(row: PlanRow) -> Column:
         kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
         other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
         if settings.any_body.values:
@@ -115,7 +116,7 @@ def _body(settings: RouteSettings) -> FailureCheck:
         is_json = F.coalesce(F.get_json_object(cast(row.value, STRING), "$").isNotNull(), F.lit(False))
         return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
-    def says(row: Row) -> Column:
+    def says(row: PlanRow) -> Column:
         kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
         return F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
 
@@ -123,7 +124,7 @@ def _body(settings: RouteSettings) -> FailureCheck:
 
 
 def _destination(settings: RouteSettings) -> FailureCheck:
-    def says(row: Row) -> Column:
+    def says(row: PlanRow) -> Column:
         filled = F.substring(F.make_valid_utf8(settings.address(row)), 1, 100)
         found = F.coalesce(F.concat(F.lit(": '"), filled, F.lit("' is none")), F.lit(": a header is missing or empty"))
         return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
@@ -137,11 +138,11 @@ def _destination(settings: RouteSettings) -> FailureCheck:
 def _key_found(settings: RouteSettings) -> FailureCheck:
     names = settings.keys
 
-    def fails(row: Row) -> Column:
+    def fails(row: PlanRow) -> Column:
         missing = row.key.isNull()
         return missing & (names(row) != JOURNAL_KEY) if JOURNAL_KEY in names.values.values() else missing
 
-    def says(row: Row) -> Column:
+    def says(row: PlanRow) -> Column:
         return F.concat(F.lit("there is no value under '"), names(row), F.lit("' to take the key from"))
 
     def stops(route: Route) -> str:
@@ -153,7 +154,7 @@ def _key_found(settings: RouteSettings) -> FailureCheck:
 def _key_valid(settings: RouteSettings) -> FailureCheck:
     names = settings.configured_keys
 
-    def kind(row: Row) -> Column:
+    def kind(row: PlanRow) -> Column:
         """Declared type of the property that the key was taken from."""
         *others, last = dict.fromkeys(names.values.values())
         found = declared_type(row.header_view, last)
@@ -161,13 +162,13 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
             found = F.when(names(row) == name, declared_type(row.header_view, name)).otherwise(found)
         return found
 
-    def fails(row: Row) -> Column:
+    def fails(row: PlanRow) -> Column:
         fails = ~key_check(row.header_view.functions, settings.key_pattern, kind(row), row.key)
         return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
 
-    def says(row: Row) -> Column:
+    def says(row: PlanRow) -> Column:
         shown = F.substring(F.make_valid_utf8(cast(row.key, STRING)), 1, 100)
         return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
 
@@ -191,17 +192,17 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     )
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
-    def allowed(row: Row) -> Column:
+    def allowed(row: PlanRow) -> Column:
         found = constant(row)
         for template in settings.topic_templates:
             texts = {topic: str(limits[topic]) for topic in template.topics if topic in limits}
             found = F.when(row.branch(ROUTES) == template.route, _looked_up(texts, template.fill(row))).otherwise(found)
         return found
 
-    def fails(row: Row) -> Column:
+    def fails(row: PlanRow) -> Column:
         return F.coalesce(measure(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
 
-    def says(row: Row) -> Column:
+    def says(row: PlanRow) -> Column:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
@@ -215,12 +216,12 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
 def _not_published(settings: RouteSettings, refusals: Refusals) -> FailureCheck:
     places = {f"{partition}:{offset}": why for (partition, offset), why in refusals.messages.items()}
 
-    def why(row: Row) -> Column:
+    def why(row: PlanRow) -> Column:
         """The reason; NULL for a message that Kafka takes, as far as is known."""
         place = F.concat(cast(row.partition, STRING), F.lit(":"), cast(row.offset, STRING))
         return F.coalesce(_looked_up(refusals.topics, settings.topics(row)), _looked_up(places, place))
 
-    def fails(row: Row) -> Column:
+    def fails(row: PlanRow) -> Column:
         return why(row).isNotNull()
 
     return FailureCheck(NOT_PUBLISHED, "publish", fails, why, lambda _: "Kafka does not take the record")
@@ -234,12 +235,12 @@ def _looked_up(texts: Mapping[str, str], key: Column) -> Column:
     return found
 
 
-def _declared_size(row: Row) -> Column:
+def _declared_size(row: PlanRow) -> Column:
     """Size in bytes of a record that has the header of large records; NULL for all others, below `LARGE_BYTES`."""
     return try_cast(row.header(SIZE), INT)
 
 
-def _measured(row: Row) -> Column:
+def _measured(row: PlanRow) -> Column:
     """Size in bytes of key, value and headers, counted for each record."""
     zero = F.lit(0)
     each = F.aggregate(
@@ -254,7 +255,7 @@ def _measured(row: Row) -> Column:
     return sum(others, first)
 
 
-def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Row:
+def dead_letter(row: PlanRow, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> PlanRow:
     """The row as a dead letter: the message as it was read, and headers about its failure.
 
     A message that exceeds the limit of the dead-letter topic loses the end of its body, and also its headers if key and
@@ -278,7 +279,7 @@ def dead_letter(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...
     )
 
 
-def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Column:
+def error_headers(row: PlanRow, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column) -> Column:
     """Headers of a dead letter about its failure, as an array."""
     stages = ByBranch(CHECKS, {check.reason: check.stage for check in made})
     why = _reason(row, made)
@@ -296,7 +297,7 @@ def error_headers(row: Row, settings: RouteSettings, made: tuple[FailureCheck, .
     return F.array(*(header(name, text) for name, text in texts.items()))
 
 
-def stop_message(row: Row, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
+def stop_message(row: PlanRow, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
     """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
@@ -319,12 +320,12 @@ def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
     return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
 
 
-def _reason(row: Row, made: tuple[FailureCheck, ...]) -> Column:
+def _reason(row: PlanRow, made: tuple[FailureCheck, ...]) -> Column:
     values = ByBranch(CHECKS, {check.reason: check.reason for check in made})
     return F.coalesce(values(row), F.lit(UNMATCHED))
 
 
-def _sentence(row: Row, made: tuple[FailureCheck, ...]) -> Column:
+def _sentence(row: PlanRow, made: tuple[FailureCheck, ...]) -> Column:
     given = F.substring(F.make_valid_utf8(field_text(row.header_view, "JMSDestination")), 1, LONGEST_REASON)
     text = F.concat(F.lit("no route wants a message to "), F.coalesce(given, F.lit("no destination")))
     for index, check in enumerate(made):

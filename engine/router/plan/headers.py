@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from engine.message import TYPES
 from engine.router.plan.language import JMS_PREFIX
+from engine.router.plan.row import PlanRow, interpreted
 from engine.topologies.library.casts import BINARY, STRING, cast
-from engine.topologies.library.row import Row, interpreted
 from routes.model import HeaderStyle
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, encode_type_name
 
@@ -26,7 +26,7 @@ def header(name: str | Column, value: Column) -> Column:
     return F.struct((F.lit(name) if isinstance(name, str) else name).alias("key"), cast(value, BINARY).alias("value"))
 
 
-def position(row: Row) -> Column:
+def position(row: PlanRow) -> Column:
     """Position of the record as it was read: `topic:partition:offset`."""
     return F.concat_ws(":", row.topic, cast(row.partition, STRING), cast(row.offset, STRING))
 

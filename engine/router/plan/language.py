@@ -1,8 +1,4 @@
-"""Routing language in topologies: conditions and keys over the JMS fields and properties of a record.
-
-builder = StreamsBuilder(language=RoutingLanguage())
-builder.stream("orders", name="orders").filter("region = 'emea'", name="emea").to("orders-emea", name="to-emea")
-"""
+"""Routing language in the plan: conditions and keys over the JMS fields and properties of a record."""
 
 from __future__ import annotations
 
@@ -12,14 +8,15 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.topologies.library.nodes import RecordCondition
-from engine.topologies.library.row import HeaderView, Row
-from routes.predicate import Predicate, parse
+from engine.router.plan.nodes import RecordCondition
+from engine.router.plan.row import PlanRow
+from engine.topologies.library.row import HeaderView
+from routes.predicate import Predicate
 from routes.predicate.columns import compile_predicate, first_match
 from routes.predicate.nodes import ADDRESS
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "RoutingLanguage", "declared_type", "field_text"]
+__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "declared_type", "field_text"]
 
 JMS_PREFIX = "jms."
 """Prefix of the Kafka headers that hold a JMS field or property; its name follows."""
@@ -34,7 +31,7 @@ class MessageCondition(RecordCondition):
     include: Predicate
     exclude: Predicate | None = None
 
-    def __call__(self, row: Row) -> Column:
+    def __call__(self, row: PlanRow) -> Column:
         """Boolean Column; NULL if `include` is unknown."""
         included = compile_predicate(self.include, row.headers)
         if self.exclude is None:
@@ -42,7 +39,7 @@ class MessageCondition(RecordCondition):
         return included & ~F.coalesce(compile_predicate(self.exclude, row.headers), F.lit(False))
 
     @classmethod
-    def first(cls, conditions: Sequence[MessageCondition], row: Row) -> Column:
+    def first(cls, conditions: Sequence[MessageCondition], row: PlanRow) -> Column:
         """Index of the first condition that is true, found by one call into the JVM for all of them."""
         return first_match([(condition.include, condition.exclude) for condition in conditions], row.headers)
 
@@ -53,21 +50,9 @@ class MessageField:
 
     name: str
 
-    def __call__(self, row: Row) -> Column:
+    def __call__(self, row: PlanRow) -> Column:
         """Text of the field or property; NULL if the message has none."""
         return field_text(row.header_view, self.name)
-
-
-class RoutingLanguage:
-    """Language of a builder whose conditions are predicates and whose keys are names of JMS fields and properties."""
-
-    def condition(self, text: str) -> MessageCondition:
-        """The condition of a predicate; PredicateError if it cannot be used."""
-        return MessageCondition(parse(text))
-
-    def key(self, text: str) -> MessageField:
-        """The key from the field or property of that name."""
-        return MessageField(text)
 
 
 def field_text(headers: HeaderView, name: str) -> Column:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from engine.router.plan.compile import Compiled, compile_topology
 from engine.router.plan.failures import CHECKS, UNMATCHED, checks
 from engine.router.plan.language import field_text
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
 from engine.router.plan.topology import DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
-from engine.topologies.library.compile import Compiled, compile_topology
 from routes.model import Config, Policy
 
 __all__ = ["Routed", "RoutingOutcome", "route"]
@@ -40,7 +40,7 @@ class Routed:
     """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
     (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
     `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
-    which tell what is published as it was read (`engine.topologies.library.compile.Compiled`)."""
+    which tell what is published as it was read (`engine.router.plan.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
     limit: int | None = None
     """Smallest of the limits that `route` was given, in bytes; None without any."""
@@ -57,7 +57,7 @@ def route(
 
     Args:
         frame: frame, streaming or not, with the columns of Spark's Kafka source and headers
-            (`engine.topologies.library.driver.RECORD_SCHEMA`). Every record counts as one of the journal, whatever its
+            (`engine.router.plan.records.RECORD_SCHEMA`). Every record counts as one of the journal, whatever its
             topic.
         config: configuration with the routes and their policies.
         limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.

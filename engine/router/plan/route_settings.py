@@ -12,8 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.router.plan.language import field_text
-from engine.topologies.library.nodes import RowFunction, TopicChoice
-from engine.topologies.library.row import Row
+from engine.router.plan.row import PlanFunction, PlanRow
 from routes.model import BodyConversion, Config, HeaderStyle, Route
 from routes.targets import Reference, Template
 
@@ -27,7 +26,7 @@ JOURNAL_KEY = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ByBranch(TopicChoice):
+class ByBranch:
     """A constant for each branch of a split that the record has passed: a topic, a key, a setting."""
 
     split: str
@@ -35,12 +34,7 @@ class ByBranch(TopicChoice):
     values: Mapping[str, str]
     """Value by branch name; NULL for a branch that is missing."""
 
-    @property
-    def topics(self) -> Mapping[str, str]:
-        """The constants, if they are topics."""
-        return self.values
-
-    def __call__(self, row: Row) -> Column:
+    def __call__(self, row: PlanRow) -> Column:
         """The constant of the branch that took the record, as text; NULL for a branch without one."""
         return row.branches[self.split].pick(self.values)
 
@@ -72,7 +66,7 @@ class AddressTemplate:
     pattern: str
     """Regular expression that the whole address has to match at a sink."""
 
-    def fill(self, row: Row) -> Column:
+    def fill(self, row: PlanRow) -> Column:
         """The address of a message; NULL if one of its headers is missing or empty."""
         # From the headers as read: the address does not depend on the style of the headers that are published.
         parts = (
@@ -83,7 +77,7 @@ class AddressTemplate:
         )
         return F.concat(*parts)
 
-    def is_valid(self, row: Row) -> Column:
+    def is_valid(self, row: PlanRow) -> Column:
         """True if a message's address names one of the topics, or is allowed by the sink's system; may be NULL."""
         filled = self.fill(row)
         return filled.rlike(f"\\A(?:{self.pattern})\\z") if self.sink else filled.isin(*self.topics)
@@ -167,7 +161,7 @@ class RouteSettings:
         )
 
     @property
-    def topics(self) -> RowFunction:
+    def topics(self) -> PlanFunction:
         """The Kafka topic that each message is published to: a constant of each route, or a function of the row."""
         chosen = self.topic_templates
         return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
@@ -177,11 +171,11 @@ class RouteSettings:
         """The templates of Kafka topics."""
         return [template for template in self.templates if not template.sink]
 
-    def address(self, row: Row) -> Column:
+    def address(self, row: PlanRow) -> Column:
         """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
         return _chosen(row, self.templates, self.constant_addresses(row))
 
-    def is_unresolved(self, row: Row) -> Column:
+    def is_unresolved(self, row: PlanRow) -> Column:
         """True if the address lacks a header, is not allowed by the sink's system, or names no known topic."""
         unresolved = F.lit(False)
         for template in self.templates:
@@ -190,7 +184,7 @@ class RouteSettings:
         return unresolved
 
 
-def _chosen(row: Row, templates: Sequence[AddressTemplate], constant: Column) -> Column:
+def _chosen(row: PlanRow, templates: Sequence[AddressTemplate], constant: Column) -> Column:
     for template in templates:
         constant = F.when(row.branch(ROUTES) == template.route, template.fill(row)).otherwise(constant)
     return constant

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE
+from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
 from engine.router.plan.failures import (
     CHECKS,
     NOT_PUBLISHED,
@@ -24,14 +25,12 @@ from engine.router.plan.failures import (
     stop_message,
 )
 from engine.router.plan.headers import header, styled
-from engine.router.plan.language import MessageCondition, RoutingLanguage, field_text
+from engine.router.plan.language import MessageCondition, field_text
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
+from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
-from engine.topologies.library.dsl import Stream, StreamsBuilder
-from engine.topologies.library.nodes import RowFunction
-from engine.topologies.library.row import Row
-from engine.topologies.library.topology import Topology
 from routes.model import Config, NonDurable, Policy, Unmatched
+from routes.predicate import parse
 
 __all__ = ["DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "build", "topology"]
 
@@ -44,10 +43,10 @@ SKIPPED = "skipped"
 GUARDS = {"not-own-origin": "own-origin", "durable": "non-durable", "not-expired": "expired"}
 """Reason under which a dropped message is counted, by the name of the guard node that drops it."""
 
-_ALWAYS = RoutingLanguage().condition("TRUE")
+_ALWAYS = MessageCondition(parse("TRUE"))
 
 
-def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Topology:
+def topology(config: Config, limits: Mapping[str, int] | None = None, now: Column | None = None) -> Plan:
     """The configuration's routes as a topology over the journal topic.
 
     Args:
@@ -60,9 +59,9 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
     return build(config, settings, checks(settings), now)
 
 
-def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Topology:
+def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Plan:
     """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
-    builder = StreamsBuilder(origin=config.bridge_id)
+    builder = PlanBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
     split = _guarded(journal, config, now).split(ROUTES)
     for route in config.routes:
@@ -74,7 +73,7 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
         dead += _after_policy(failed, settings, made)
     if dead:
 
-        def change(row: Row) -> Row:
+        def change(row: PlanRow) -> PlanRow:
             return dead_letter(row, settings, made, _milliseconds(now))
 
         merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
@@ -82,17 +81,17 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     return builder.build()
 
 
-def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
-    def not_own_origin(row: Row) -> Column:
+def _guarded(journal: PlanStream, config: Config, now: Column | None) -> PlanStream:
+    def not_own_origin(row: PlanRow) -> Column:
         own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(config.bridge_id), BINARY).alias("value"))
         # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
         # are rarely compared.
         return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
 
-    def durable(row: Row) -> Column:
+    def durable(row: PlanRow) -> Column:
         return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
 
-    def not_expired(row: Row) -> Column:
+    def not_expired(row: PlanRow) -> Column:
         expiration = try_cast(field_text(row.header_view, "JMSExpiration"), BIGINT)
         # The clock is read only for the few messages that can expire.
         return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
@@ -103,11 +102,11 @@ def _guarded(journal: Stream, config: Config, now: Column | None) -> Stream:
     return stream.filter(not_expired, name="not-expired")
 
 
-def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence[FailureCheck]) -> list[Stream]:
+def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequence[FailureCheck]) -> list[PlanStream]:
     """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
     names = settings.keys
 
-    def key(row: Row) -> Column:
+    def key(row: PlanRow) -> Column:
         *others, last = dict.fromkeys(names.values.values())
         chosen = _key(row, last)
         for name in others:
@@ -124,11 +123,11 @@ def _published(wanted: Sequence[Stream], settings: RouteSettings, made: Sequence
     return failed
 
 
-def _key(row: Row, name: str) -> Column:
+def _key(row: PlanRow, name: str) -> Column:
     return cast(row.source_key, STRING) if name == JOURNAL_KEY else field_text(row.header_view, name)
 
 
-def _with_headers(row: Row, settings: RouteSettings) -> Row:
+def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
     """The row with the journal's headers in the configured style.
 
     Records for sinks keep the journal's style and also carry destination and route.
@@ -143,14 +142,16 @@ def _with_headers(row: Row, settings: RouteSettings) -> Row:
     return row.replace(headers=style, trail=F.when(given, more))
 
 
-def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple[FailureCheck, ...]) -> list[Stream]:
+def _after_policy(
+    failed: Sequence[PlanStream], settings: RouteSettings, made: tuple[FailureCheck, ...]
+) -> list[PlanStream]:
     """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
     used = set(settings.policies.values.values())
     never_stops = next((index for index, check in enumerate(made) if check.reason == NOT_PUBLISHED), None)
     if never_stops is not None and Policy.STOP in used:
         used.add(Policy.DEAD_LETTER)
 
-    def applied(row: Row) -> Column:
+    def applied(row: PlanRow) -> Column:
         chosen = settings.policies(row)
         if never_stops is None:
             return chosen
@@ -168,7 +169,7 @@ def _after_policy(failed: Sequence[Stream], settings: RouteSettings, made: tuple
     return [stream for name, stream in streams.items() if name == "dead-lettered"]
 
 
-def _is(value: RowFunction, expected: str) -> RowFunction:
+def _is(value: PlanFunction, expected: str) -> PlanFunction:
     return lambda row: value(row) == expected
 
 

@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from engine.topologies.library.nodes import Branch
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.topologies.library.nodes import Expression
 
 __all__ = ["Branches"]
 
 S = TypeVar("S")
+C = TypeVar("C")
 
 
-class Branches(Generic[S]):
+class Branches(Generic[S, C]):
     """A split that is being built; `default_branch` and `no_default_branch` return its streams in order."""
 
-    def __init__(self, split: str, read: Callable[[str, Expression], Expression], add: Callable[[Branch], S]) -> None:
-        """Creates a split without branches.
-
-        Args:
-            split: name of its node.
-            read: gives the condition of the branch of a name, for what the user gave.
-            add: adds the node of a branch, and gives its stream.
-        """
-        self._split = split
-        self._read = read
+    def __init__(self, add: Callable[[str, C | None], S]) -> None:
+        """Creates a split without branches; `add` adds a branch by name and condition, and gives its stream."""
         self._add = add
         self._streams: list[S] = []
 
-    def branch(self, condition: Expression, *, name: str) -> Branches[S]:
+    def branch(self, condition: C, *, name: str) -> Branches[S, C]:
         """Adds a branch for records that no earlier branch took, if the condition is true."""
-        self._streams.append(self._add(Branch(name, (self._split,), condition=self._read(name, condition))))
+        self._streams.append(self._add(name, condition))
         return self
 
     def default_branch(self, name: str) -> tuple[S, ...]:
         """Ends the split; returns its streams, the last of them with the records that no branch took."""
-        self._streams.append(self._add(Branch(name, (self._split,), condition=None)))
+        self._streams.append(self._add(name, None))
         return tuple(self._streams)
 
     def no_default_branch(self) -> tuple[S, ...]:

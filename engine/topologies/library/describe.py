@@ -13,7 +13,6 @@ from engine.topologies.library.expression_texts import expression_text
 from engine.topologies.library.nodes import (
     SHOWN,
     STATEFUL,
-    Fail,
     GroupTable,
     JoinForeign,
     Node,
@@ -23,7 +22,6 @@ from engine.topologies.library.nodes import (
     SinkNode,
     SourceNode,
     Split,
-    TopicChoice,
     children,
 )
 from engine.topologies.library.python_functions import name_of
@@ -38,7 +36,7 @@ def describe(nodes: Sequence[Node]) -> str:
         lines.append(f"   Sub-topology: {number}")
         for node in part:
             lines.append(f"    {_kind(node)}: {node.name} ({_detail(node)})")
-            if not isinstance(node, SinkNode | Fail):
+            if not node.is_end:
                 lines.append(f"      --> {_names(child.name for child in consumers.get(node.name, ()))}")
             if not isinstance(node, SourceNode):
                 lines.append(f"      <-- {_names(node.parents)}")
@@ -104,8 +102,8 @@ def _targets(sink: SinkNode) -> Iterator[tuple[str, str]]:
     """Each constant topic of a sink, with the Mermaid arrow that leads to it."""
     if isinstance(sink.topic, str):
         yield sink.topic, "-->"
-    elif isinstance(sink.topic, TopicChoice):
-        for label, name in sink.topic.topics.items():
+    else:
+        for label, name in sink.choices.items():
             yield name, f'-- "{_quoted(label)}" -->'
 
 
@@ -134,8 +132,8 @@ def _detail(node: Node) -> str:
             return f"topic: {topic}, compacted"
         case SinkNode(topic=str() as topic):
             return f"topic: {topic}"
-        case SinkNode(topic=TopicChoice() as choice):
-            return f"topic: {choice}"
+        case SinkNode(choices=choices) if choices:
+            return f"topic: {node.topic}"
         case SinkNode():
             return "topic: taken from the record"
         case Repartition() | GroupTable():

@@ -5,8 +5,7 @@
         assert driver.read_output("totals") == [Output("ann", {"total": 5.0}, 1_000, ())]
 
 The driver opens a Spark session, unless it is given one. It runs the program that runs against Kafka, with state in
-memory, and internal topics that are read at once. `run` is for topologies that are compiled to a query, as the router's
-is.
+memory, and internal topics that are read at once.
 """
 
 from __future__ import annotations
@@ -21,12 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from engine.record import Record
 from engine.spark.shared_session import SharedSession
-from engine.topologies.library.compile import compile_topology
 from engine.topologies.library.nodes import SourceNode
 from engine.topologies.library.program import JVM_ERRORS, Program, check_classes, java_serde, plan, reason_of
 from engine.topologies.library.schema_serdes import SchemaSerde
@@ -34,27 +30,11 @@ from engine.topologies.library.serdes import KeyKind
 from engine.topologies.library.state import NodeState
 from engine.topologies.library.topology import Topology, TopologyError
 
-__all__ = ["RECORD_SCHEMA", "Output", "TopologyTestDriver", "records_frame"]
+__all__ = ["Output", "TopologyTestDriver"]
 
-RECORD_SCHEMA = (
-    "key binary, value binary, headers array<struct<key: string, value: binary>>, "
-    "topic string, partition int, offset bigint, timestamp timestamp"
-)
-"""Schema of Spark's Kafka source with headers."""
 _LEFT: deque[Any] = deque()
 """Java objects of drivers that are gone, closed by a later driver. Python may collect a driver in the middle of a call
 into the JVM, and another call on the same connection would then break both."""
-
-
-def records_frame(spark: SparkSession, topics: Mapping[str, Iterable[Record]]) -> DataFrame:
-    """Records as a frame of Spark's Kafka source: partition 0, offsets from 0, the current time as timestamp."""
-    rows = [
-        (record.key, record.value, _headers(record), topic, 0, offset)
-        for topic, records in topics.items()
-        for offset, record in enumerate(records)
-    ]
-    schema = RECORD_SCHEMA.rpartition(", ")[0]
-    return spark.createDataFrame(rows, schema).withColumn("timestamp", F.current_timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +49,7 @@ class Output:
 
 
 class TopologyTestDriver:
-    """Runner of a topology in a Spark session, whose state lasts as long as the driver; each `run` is independent."""
+    """Runner of a topology in a Spark session, whose state lasts as long as the driver."""
 
     def __init__(
         self,
@@ -267,23 +247,6 @@ class TopologyTestDriver:
             self._left = weakref.finalize(self, _LEFT.append, self._run)
         return self._run
 
-    def run(self, topics: Mapping[str, Iterable[Record]]) -> dict[str, list[Record]]:
-        """Records that the topology publishes for the given ones: by topic, in the order of the input.
-
-        Raises:
-            ValueError: the topology does not read one of the topics.
-            pyspark.errors.PySparkException: a `fail` node or a function of the topology failed.
-        """
-        unknown = topics.keys() - {source.topic for source in self._topology.sources}
-        if unknown:
-            raise ValueError(f"the topology does not read {', '.join(sorted(unknown))}")
-        compiled = compile_topology(self._topology, records_frame(self._spark, topics))
-        published = compiled.frame.where("topic IS NOT NULL").orderBy("source_topic", "source_offset")
-        output: dict[str, list[Record]] = {}
-        for row in published.select("topic", "key", "value", "headers").collect():
-            output.setdefault(row.topic, []).append(_record(row))
-        return output
-
 
 def _check(topology: object) -> None:
     if not isinstance(topology, Topology):
@@ -296,19 +259,6 @@ def _close(run: Any) -> None:
     """Closes a run; one whose JVM has ended is closed."""
     with suppress(Py4JError, OSError):
         run.close()
-
-
-def _headers(record: Record) -> list[tuple[str, bytes | None]] | None:
-    return list(record.headers) or None
-
-
-def _record(row: Any) -> Record:
-    headers = tuple((item.key, _bytes(item.value)) for item in row.headers or ())
-    return Record(_bytes(row.key), _bytes(row.value), headers)
-
-
-def _bytes(value: bytearray | None) -> bytes | None:
-    return None if value is None else bytes(value)
 
 
 def _encoded(content: str | bytes | None) -> bytes | None:

@@ -19,10 +19,10 @@ A record goes to every consumer of its stream, and at a split to the first branc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
 from engine.topologies.library.guidance import Guided, check_aggregates, refuse_functions
-from engine.topologies.library.nodes import Expression, Node, RowFunction, TextLanguage
+from engine.topologies.library.nodes import Expression, Node, RowFunction
 from engine.topologies.library.python_functions import (
     BatchFunction,
     ProcessFunction,
@@ -38,11 +38,9 @@ from engine.topologies.library.python_functions import (
     TimerFunction,
     without_result,
 )
-from engine.topologies.library.row import Row
 from engine.topologies.library.serdes import Key, KeyKind, Serde, binary, key_form
 from engine.topologies.library.topology import Topology, TopologyError, faults_of
 from engine.topologies.library.windows import Duration, Windows, check_windows, milliseconds
-from routes.errors import BridgeError
 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
@@ -52,16 +50,12 @@ _Topic: TypeAlias = str | Column | RowFunction
 class StreamsBuilder(Guided):
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self, name: str = "", *, language: TextLanguage | None = None, origin: str | None = None) -> None:
+    def __init__(self, name: str = "") -> None:
         """Creates a builder without nodes.
 
-        `name` is the application id of a topology that runs by itself: it names its consumer group, its internal topics
-        and its state. Conditions and keys that are text are Spark SQL, or of the `language` that is given. `origin` is
-        described at `Topology`.
+        `name` is the application id of the topology: it names its consumer group, its internal topics and its state.
         """
         self._name = name
-        self._language = language
-        self._origin = origin
         self._nodes: list[Node] = []
         self._faults: list[str] = []
 
@@ -94,12 +88,12 @@ class StreamsBuilder(Guided):
 
         Raises:
             TopologyError: with every fault: names that topics cannot have or that are used twice, topics that are both
-                read and written, text that its language refuses, splits without branches, no source or no sink.
+                read and written, splits without branches, no source or no sink.
         """
         faults = [*self._faults, *faults_of(self._nodes, self._name)]
         if faults:
             raise TopologyError(faults)
-        return Topology(tuple(self._nodes), self._origin, self._name)
+        return Topology(tuple(self._nodes), self._name)
 
     def _named(self, name: str | None, kind: str) -> str:
         """The name of a new node: the given one, or one that numbers the nodes of its kind."""
@@ -113,15 +107,6 @@ class StreamsBuilder(Guided):
     def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
         self._nodes.append(node)
         return Table(self, node.name, windows=windows, is_kept=is_kept)
-
-    def _read(self, what: Literal["condition", "key"], given: Expression, name: str) -> Expression:
-        if self._language is None or not isinstance(given, str):
-            return given
-        try:
-            return self._language.condition(given) if what == "condition" else self._language.key(given)
-        except BridgeError as error:
-            self._fault(name, str(error))
-            return given
 
     def _fault(self, name: str, fault: str) -> None:
         self._faults.append(f"'{name}': {fault}")
@@ -158,13 +143,6 @@ class Stream(Guided):
     def filter_not(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is not true."""
         return self._filter("filter-not", condition, name, is_negated=True)
-
-    def map(self, change: Callable[[Row], Row], *, name: str, apart: bool = False) -> Stream:
-        """The records as changed by a function, such as `lambda row: row.replace(value=…)`.
-
-        `apart` is for a change that is a lot of code and meets few records: the others do not pay for it.
-        """
-        return self._then(nodes.Map(name, (self.name,), change=change, apart=apart))
 
     def map_values(self, name: str | None = None, /, **fields: Expression) -> Stream:
         """The records with these fields instead of theirs, each an expression of the present fields."""
@@ -224,10 +202,10 @@ class Stream(Guided):
         """The records with another key: a struct or bytes as they are, and everything else as text."""
         return self._keyed(self._builder._named(name, "select-key"), key)
 
-    def split(self, name: str) -> Branches[Stream]:
+    def split(self, name: str) -> Branches[Stream, Expression]:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
         self._builder._add(nodes.Split(name, (self.name,)))
-        return Branches(name, lambda branch, given: self._builder._read("condition", given, branch), self._then)
+        return Branches(lambda branch, condition: self._then(nodes.Branch(branch, (name,), condition=condition)))
 
     def merge(self, *others: Stream, name: str | None = None) -> Stream:
         """A stream with the records of this stream and of the others, which must have the same fields and keys."""
@@ -317,15 +295,11 @@ class Stream(Guided):
     def to(self, topic: _Topic, *, value: Serde | None = None, key: Key | None = None, name: str | None = None) -> None:
         """Publishes each record to a topic, constant or computed from the record; if NULL, publishes nothing.
 
-        A `TopicChoice` is a function whose topics are known: they are checked and shown. Without `value`, values that
-        are bytes or one text are published as they are, others as JSON. So are keys without `key`.
+        Without `value`, values that are bytes or one text are published as they are, others as JSON. So are keys
+        without `key`.
         """
         name = self._builder._named(name, "to")
         self._builder._add(nodes.SinkNode(name, (self.name,), topic=topic, value=value, key=key))
-
-    def fail(self, message: RowFunction, *, name: str) -> None:
-        """Stops the query with an error at the first record of the stream; `message` gives the error's text."""
-        self._builder._add(nodes.Fail(name, (self.name,), message=message))
 
     def _then(self, node: Node) -> Stream:
         return self._builder._add(node, keyed_by=self._keyed_by, is_moved=self._is_moved)
@@ -338,14 +312,13 @@ class Stream(Guided):
 
     def _keyed(self, name: str, key: Expression, like: str | None = None) -> Stream:
         stream, made = self._computed(name, key)
-        node = nodes.SelectKey(name, (stream.name,), key=self._builder._read("key", made, name), like=like)
+        node = nodes.SelectKey(name, (stream.name,), key=made, like=like)
         keyed = self._builder._add(node, keyed_by=key if isinstance(key, str) else None, is_moved=True)
         return keyed if stream is self else keyed._without_last_field(name)
 
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Stream:
         name = self._builder._named(name, kind)
         stream, made = self._computed(name, condition)
-        made = self._builder._read("condition", made, name)
         passed = stream._then(nodes.Filter(name, (stream.name,), condition=made, is_negated=is_negated))
         return passed if stream is self else passed._without_last_field(name)
 
@@ -382,9 +355,8 @@ class Stream(Guided):
         if within is not None and not isinstance(other, Stream):
             builder._fault(name, "`within` is for the join of two streams")
         if isinstance(other, GlobalTable):
-            key = None if on is None else builder._read("key", on, name)
             parents = (self.name, other.name)
-            return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+            return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=on))
         left = (self if on is None else self._by(on, other.name))._placed()
         if isinstance(other, Table):
             parents = (left.name, other._kept(name).name)
@@ -543,7 +515,6 @@ class Table(Guided):
 
     def _filter(self, kind: str, condition: Expression, name: str | None, *, is_negated: bool) -> Table:
         name = self._builder._named(name, kind)
-        condition = self._builder._read("condition", condition, name)
         return self._then(nodes.Filter(name, (self.name,), condition=condition, is_negated=is_negated, is_table=True))
 
     def _then(self, node: Node) -> Table:
@@ -570,8 +541,7 @@ class Table(Guided):
         self._builder._is_own(name, other)
         parents = (self._kept(name).name, other._kept(name).name)
         if on is not None:
-            key = self._builder._read("key", on, name)
-            return self._builder._table(nodes.JoinForeign(name, parents, keeps_left=keeps[0], prefix=prefix, on=key))
+            return self._builder._table(nodes.JoinForeign(name, parents, keeps_left=keeps[0], prefix=prefix, on=on))
         joined = nodes.JoinTables(name, parents, keeps_left=keeps[0], keeps_right=keeps[1], prefix=prefix)
         return self._builder._table(joined, is_kept=False)
 

@@ -1,15 +1,14 @@
 """Nodes of a topology: frozen values, each with one step of processing and the names of its parents.
 
-`dsl` makes them, `describe` prints them, `compile` turns them into a query. A client of the package brings conditions,
-choices of topics and a language of its own by implementing `RecordCondition`, `TopicChoice` and `TextLanguage`.
+`dsl` makes them, `describe` prints them, `program` turns them into a program. The router has further ones of its own
+(`engine.router.plan.nodes`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from pyspark.sql import Column
 
@@ -27,7 +26,6 @@ __all__ = [
     "Deduplicate",
     "DropField",
     "Expression",
-    "Fail",
     "Filter",
     "FlatMap",
     "GlobalTableNode",
@@ -39,23 +37,19 @@ __all__ = [
     "JoinTable",
     "JoinTables",
     "KeyedProcess",
-    "Map",
     "MapValues",
     "Merge",
     "Node",
     "Process",
     "PythonColumn",
-    "RecordCondition",
     "Repartition",
     "RowFunction",
     "SelectKey",
     "SinkNode",
     "SourceNode",
     "Split",
-    "TextLanguage",
     "ToStream",
     "ToTable",
-    "TopicChoice",
     "children",
     "column_of",
 ]
@@ -82,56 +76,12 @@ def column_of(expression: Expression, row: Row) -> Column:
     return found
 
 
-class RecordCondition(ABC):
-    """Condition on a record alone, whatever branches it took.
-
-    If all conditions of a split have one class, the class evaluates them together.
-    """
-
-    @abstractmethod
-    def __call__(self, row: Row) -> Column:
-        """Boolean Column; NULL counts as false."""
-
-    @classmethod
-    @abstractmethod
-    def first(cls, conditions: Sequence[Self], row: Row) -> Column:
-        """Index (int) of the first condition that is true; NULL if none is."""
-
-
-class TopicChoice(ABC):
-    """Function from a row to a topic, one of those that are known before the topology runs."""
-
-    @property
-    @abstractmethod
-    def topics(self) -> Mapping[str, str]:
-        """The topics, each under the label that a drawing of the topology shows beside it."""
-
-    @abstractmethod
-    def __call__(self, row: Row) -> Column:
-        """Name of the topic; NULL for a record that is not published."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """The choice as the description of the topology shows it."""
-
-    @abstractmethod
-    def faults(self, splits: Mapping[str, Sequence[str]]) -> Iterable[str]:
-        """Faults of the choice in a topology with these splits, each with the names of its branches."""
-
-
-class TextLanguage(Protocol):
-    """Language of the conditions and keys that a builder is given as text; both methods may raise BridgeError."""
-
-    def condition(self, text: str) -> RowFunction:
-        """The condition that the text means."""
-
-    def key(self, text: str) -> RowFunction:
-        """The key that the text means, as text or binary."""
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """A step in a topology; `parents` are the names of the nodes whose records it consumes."""
+
+    is_end: ClassVar[bool] = False
+    """Whether records end here, so that no node consumes them."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -162,15 +112,6 @@ class Filter(Node):
     condition: Expression = field(kw_only=True)
     is_negated: bool = field(default=False, kw_only=True)
     is_table: bool = field(default=False, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Map(Node):
-    """Passes each record as changed by a function."""
-
-    change: Callable[[Row], Row] = field(kw_only=True)
-    apart: bool = field(default=False, kw_only=True)
-    """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,7 +282,11 @@ class KeyedProcess(Process):
 class SinkNode(Node):
     """Publishes each record to its topic, constant or chosen; a record whose topic is NULL is not published."""
 
+    is_end: ClassVar[bool] = True
+
     topic: str | Column | RowFunction = field(kw_only=True)
+    choices: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Topics that a function may give, each under the label that drawings show beside it; empty: any topic."""
     value: Serde | None = field(default=None, kw_only=True)
     """Form of the values; None: bytes or text if that is all they have, else JSON."""
     key: Key | None = field(default=None, kw_only=True)
@@ -352,13 +297,6 @@ class SinkNode(Node):
     def __post_init__(self) -> None:
         """Raises TypeError for values in a form that is no serde."""
         check_serde(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Fail(Node):
-    """Stops the query at the first record, with an error whose text is made from the record."""
-
-    message: RowFunction = field(kw_only=True)
 
 
 SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)

@@ -381,7 +381,7 @@ class _Planner:
     def _row(self) -> Row:
         headers = HeaderView(F.col("headers"), self._functions)
         about = {name: F.col(name) for name in ("key", "value", "headers", "topic", "partition", "offset", "timestamp")}
-        return Row(**about, source_key=about["key"], source_header_view=headers, header_view=headers, branches={})
+        return Row(**about, header_view=headers)
 
     def _list(self, items: Iterable[Any]) -> Any:
         made = self._array_list()

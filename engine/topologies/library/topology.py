@@ -10,7 +10,6 @@ from engine.topologies.library.describe import describe, mermaid
 from engine.topologies.library.nodes import (
     STATEFUL,
     Branch,
-    Fail,
     GroupTable,
     JoinForeign,
     Merge,
@@ -19,7 +18,6 @@ from engine.topologies.library.nodes import (
     SinkNode,
     SourceNode,
     Split,
-    TopicChoice,
     children,
 )
 from routes.errors import BridgeError
@@ -45,9 +43,6 @@ class Topology:
     """A checked topology: its nodes in the order of flow, parents before children."""
 
     nodes: tuple[Node, ...]
-    origin: str | None = None
-    """Text of the header `jmsbridge.origin` that published records get, with `jmsbridge.position`, where they were
-    read; None: they get neither."""
     name: str = ""
     """Application id of a topology that runs by itself; empty: it has none."""
 
@@ -112,7 +107,7 @@ def faults_of(nodes: Sequence[Node], name: str = "") -> Iterable[str]:
     sinks = [node for node in nodes if isinstance(node, SinkNode)]
     if not sources:
         yield "the topology reads nothing: start with stream(topic)"
-    if not any(isinstance(node, SinkNode | Fail) for node in nodes):
+    if not any(node.is_end for node in nodes):
         yield "the topology writes nothing: end a stream with to(topic)"
     read: dict[str, str] = {}
     for source in sources:
@@ -150,8 +145,6 @@ def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
     for node in nodes:
         if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
             yield f"'{node.name}': merges a stream with itself"
-        if isinstance(node, SinkNode) and isinstance(node.topic, TopicChoice):
-            yield from (f"'{node.name}': {fault}" for fault in node.topic.faults(splits))
 
 
 def _topic_faults(name: str, topic: str) -> Iterable[str]:
@@ -160,6 +153,4 @@ def _topic_faults(name: str, topic: str) -> Iterable[str]:
 
 
 def _constant_topics(sink: SinkNode) -> tuple[str, ...]:
-    if isinstance(sink.topic, TopicChoice):
-        return tuple(dict.fromkeys(sink.topic.topics.values()))
-    return (sink.topic,) if isinstance(sink.topic, str) else ()
+    return (sink.topic,) if isinstance(sink.topic, str) else tuple(dict.fromkeys(sink.choices.values()))

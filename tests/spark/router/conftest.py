@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from engine.message import Message, Record
 from engine.router import route
+from engine.router.plan.records import records_frame
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
-from engine.topologies.library.driver import records_frame
 from routes.config import loads
 from routes.model import Config, Route
 from tests.spark.router.harness import Result, Router

@@ -10,7 +10,7 @@ from py4j.java_gateway import GatewayClient
 from pyspark.sql import SparkSession
 
 from engine.router import route
-from engine.topologies.library.driver import records_frame
+from engine.router.plan.records import records_frame
 from routes.config import loads
 from tests.spark.router.conftest import HEAD
 

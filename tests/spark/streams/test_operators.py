@@ -21,9 +21,9 @@ from engine.streams import (
     TimeWindows,
     Topology,
     TopologyTestDriver,
-    driver,
     json,
 )
+from engine.topologies.library import driver
 
 SEEDS = (1, 2)
 COUNT = 160

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 
-from engine.router import ByBranch, RoutingLanguage
+from engine.router import ByBranch, MessageCondition
+from engine.router.plan.builder import PlanBuilder
 from engine.streams import Row, StreamsBuilder, json, python
 from engine.topologies.library.describe import records
+from routes.predicate import parse
 
+WANTED = MessageCondition(parse("amount > 1000"))
 DESCRIPTION = """\
 Topologies:
    Sub-topology: 0
@@ -54,19 +57,19 @@ flowchart LR
 
 
 def test_a_description_has_the_form_of_kafka_streams() -> None:
-    builder = StreamsBuilder(language=RoutingLanguage())
-    split = builder.stream("orders", name="orders").split("size").branch("amount > 1000", name="large")
+    builder = PlanBuilder()
+    split = builder.stream("orders", name="orders").split("size").branch(WANTED, name="large")
     large, small = split.default_branch("small")
     large.merge(small, name="all").to(ByBranch("size", {"large": "big", "small": "little"}), name="out")
     prices = builder.stream("prices", name="prices")
     prices.to("prices-copy", name="copy")
-    prices.filter("TRUE", name="unused")
+    prices.filter(WANTED, name="unused")
     assert builder.build().describe() == DESCRIPTION
 
 
 def test_a_flowchart_shows_topics_and_quotes_names() -> None:
-    builder = StreamsBuilder(language=RoutingLanguage())
-    (stream,) = builder.stream("in", name="in").split("s").branch("TRUE", name='a "b"').no_default_branch()
+    builder = PlanBuilder()
+    (stream,) = builder.stream("in", name="in").split("s").branch(WANTED, name='a "b"').no_default_branch()
     stream.to(ByBranch("s", {'a "b"': "out"}), name="to-out")
     assert builder.build().mermaid() == MERMAID
 

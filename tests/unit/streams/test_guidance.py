@@ -85,7 +85,7 @@ def test_a_form_of_keys_that_is_none_is_told_the_others() -> None:
         ("builder", "globalTable", "write global_table"),
         ("builder", "filter", "read a topic first, with stream(topic)"),
         ("stream", "fliter", "did you mean filter?"),
-        ("stream", "toPandasOnSpark", "it has deduplicate, fail, filter, "),
+        ("stream", "toPandasOnSpark", "it has deduplicate, filter, "),
     ],
 )
 def test_a_name_of_another_tool_leads_to_the_one_here(kind: str, name: str, told: str) -> None:

@@ -12,21 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from engine.record import ORIGIN, POSITION
+from engine.router.plan.builder import Plan
+from engine.router.plan.nodes import Fail, Map, RecordCondition
+from engine.router.plan.row import PlanRow, TakenBranch, interpreted
 from engine.topologies.library.casts import BINARY, HEADERS, INT, STRING, cast
 from engine.topologies.library.nodes import (
     Branch,
     Expression,
-    Fail,
     Filter,
-    Map,
     Merge,
     Node,
-    RecordCondition,
     SelectKey,
     SinkNode,
     SourceNode,
@@ -34,8 +35,8 @@ from engine.topologies.library.nodes import (
     children,
     column_of,
 )
-from engine.topologies.library.row import HeaderView, JvmFunctions, Row, TakenBranch, interpreted
-from engine.topologies.library.topology import Topology, TopologyError
+from engine.topologies.library.row import HeaderView, JvmFunctions
+from engine.topologies.library.topology import TopologyError
 
 __all__ = ["Compiled", "compile_topology"]
 
@@ -79,7 +80,7 @@ class Compiled:
         return self._taken[split].index if split in self._taken else cast(F.lit(None), INT)
 
 
-def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
+def compile_topology(topology: Plan, frame: DataFrame) -> Compiled:
     """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included; runs no query."""
     compiler = _Compiler(topology, frame)
     for node in topology.nodes:
@@ -88,7 +89,7 @@ def compile_topology(topology: Topology, frame: DataFrame) -> Compiled:
 
 
 class _Compiler:
-    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+    def __init__(self, topology: Plan, frame: DataFrame) -> None:
         self._topology = topology
         self._children = children(topology.nodes)
         self._next_place = 0
@@ -195,16 +196,16 @@ class _Compiler:
             self._frame = self._frame.withColumn(self._place, place)
             self._moves = []
 
-    def _row(self, node: Node) -> Row:
+    def _row(self, node: Node) -> PlanRow:
         """The row that a function of the node gets."""
         self._settle()
         return self._record(node)
 
-    def _record(self, node: Node) -> Row:
+    def _record(self, node: Node) -> PlanRow:
         """The row before pending moves are settled: for conditions that read no branches."""
         return self._row_of(self._content[node.parents[0]], "source_key", "source_headers")
 
-    def _apart(self, node: Node) -> Row:
+    def _apart(self, node: Node) -> PlanRow:
         """The row with copies of its content that other records do not have.
 
         Spark keeps the copies as columns, since functions use them several times.
@@ -216,10 +217,10 @@ class _Compiler:
         own = tuple(copies[name] if name else "" for name in content)
         return self._row_of(own, copies["source_key"], copies["source_headers"])
 
-    def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> Row:
+    def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> PlanRow:
         key, value, headers, trail = content
         column = self._column
-        return Row(
+        return PlanRow(
             key=column(key),
             value=column(value),
             headers=column(headers),
@@ -240,7 +241,7 @@ class _Compiler:
         row = self._record(node) if isinstance(condition, RecordCondition) else self._row(node)
         return F.coalesce(column_of(condition, row), F.lit(False))
 
-    def _change(self, node: Node, before: Row, after: Row, *, apart: bool = False) -> None:
+    def _change(self, node: Node, before: PlanRow, after: PlanRow, *, apart: bool = False) -> None:
         self._pass(node)
         here, columns, content = self._here(node), {}, list(self._content[node.name])
         for index, name in enumerate(_CONTENT):
@@ -271,7 +272,7 @@ class _Compiler:
 
     def _first(self, branches: Sequence[Branch], split: Split) -> Column:
         """Index of the first branch whose condition accepts the record; NULL for none."""
-        conditions = [branch.condition for branch in branches if branch.condition is not None]
+        conditions: list[Any] = [branch.condition for branch in branches if branch.condition is not None]
         alike = [c for c in conditions if isinstance(c, RecordCondition) and type(c) is type(conditions[0])]
         if alike and len(alike) == len(conditions):
             return type(alike[0]).first(alike, self._record(split))
