@@ -23,7 +23,7 @@ from engine.telemetry.meters import SparkMetrics
 from routes.config import loads
 from routes.properties import Property
 from tests.conftest import TopicFactory
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -23,7 +23,7 @@ from engine.spark.failures import query_failure
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 from tests.spark.router.conftest import known
 
 pytestmark = pytest.mark.timeout(600)

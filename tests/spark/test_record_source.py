@@ -17,7 +17,7 @@ from pyspark.sql import Row, SparkSession
 
 from engine.embedded import EmbeddedKafka
 from tests.conftest import TopicFactory
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 OURS, SPARKS = "jmsbridge.kafka.RecordSource", "kafka"
 COMMITTED = {"kafka.isolation.level": "read_committed"}

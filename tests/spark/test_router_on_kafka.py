@@ -20,7 +20,7 @@ from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from routes.config import load
 from routes.targets import KAFKA_TOPIC, Reference, Template
-from tests.integration.spark.bench import ROUTES, Bench, RouterThread, wait_for
+from tests.integration.router.bench import ROUTES, Bench, RouterThread, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

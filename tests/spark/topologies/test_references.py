@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from engine.streams import SchemaSerde, StreamsBuilder, TopologyTestDriver, avro, json, protobuf
 from tests.registry_server import RegistryServer, registry_server
-from tests.spark.streams.test_registry import client
-from tests.spark.streams.test_schemas import avro_bytes, classes, framed, passing, record
+from tests.spark.topologies.test_registry import client
+from tests.spark.topologies.test_schemas import avro_bytes, classes, framed, passing, record
 
 TIMESTAMP = "google/protobuf/timestamp.proto"
 

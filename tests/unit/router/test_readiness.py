@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from engine.router.vitals import Readiness, process_age
 from engine.telemetry.meters import SparkMetrics
-from tests.unit.spark.test_meter import READING
+from tests.unit.router.test_meter import READING
 
 NOTHING = replace(READING, acknowledged=0)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.embedded.server import EmbeddedServer
     from tests.conftest import TopicFactory
 
-JARS = Path(__file__).parents[2] / ".jars"
+JARS = Path(__file__).parents[3] / ".jars"
 MIB = 1024 * 1024
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.spark.bench import Bench, RouterProcess
+from tests.integration.router.bench import Bench, RouterProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

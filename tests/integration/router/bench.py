@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
-from tests.integration.spark.router_process import route
+from tests.integration.router.router_process import route
 
 if TYPE_CHECKING:
     from collections.abc import Callable

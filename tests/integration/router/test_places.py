@@ -10,12 +10,12 @@ import pytest
 
 from tests.integration.hdfs import Hdfs
 from tests.integration.places import KINDS, Place
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.spark.bench import Bench
+    from tests.integration.router.bench import Bench
 
 pytestmark = pytest.mark.timeout(900)
 

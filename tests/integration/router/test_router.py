@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 
 from engine.message import ORIGIN, POSITION, BodyType, Message
 from routes.properties import Property
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 if TYPE_CHECKING:
-    from tests.integration.spark.bench import Bench
+    from tests.integration.router.bench import Bench
 
 pytestmark = pytest.mark.timeout(600)
 

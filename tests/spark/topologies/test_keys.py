@@ -24,7 +24,7 @@ from engine.streams import (
     text,
 )
 from engine.topologies.library.serdes import Key
-from tests.spark.streams.test_schemas import avro_bytes, classes, framed, message_file, record
+from tests.spark.topologies.test_schemas import avro_bytes, classes, framed, message_file, record
 
 CUSTOMER = record({"name": "region", "type": "string"}, {"name": "id", "type": "long"}, name="Customer")
 

@@ -9,11 +9,11 @@ import pytest
 from engine.embedded.artemis import artemis_home
 from routes.systems import SYSTEMS
 from tests.conftest import JARS
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 if TYPE_CHECKING:
     from tests.conftest import TopicFactory
-    from tests.integration.spark.bench import Bench
+    from tests.integration.router.bench import Bench
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -12,13 +12,13 @@ from confluent_kafka import Producer
 
 from engine.message import ORIGIN, POSITION, Record
 from engine.record import SEAL
-from tests.integration.spark.bench import wait_for
+from tests.integration.router.bench import wait_for
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
 
-    from tests.integration.spark.bench import Bench
+    from tests.integration.router.bench import Bench
 
 pytestmark = pytest.mark.timeout(600)
 
