@@ -1,5 +1,7 @@
 """Locks between bridges, held by real processes."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,6 +11,7 @@ import pytest
 
 from engine.errors import SetupError
 from engine.supervision.locks import hold
+from routes.errors import BridgeError
 from tests.processes import gone
 
 HOLDER = """
@@ -78,6 +81,24 @@ def test_the_part_of_a_bridge_that_was_killed_is_waited_for(tmp_path: Path) -> N
     with hold(tmp_path, ["router"]):
         assert time.monotonic() - began > 1
         assert gone(child)
+
+
+def test_a_part_of_a_killed_bridge_that_does_not_end_is_no_other_bridge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.supervision.locks._ENDING_SECONDS", 0.3)
+    process, child = holder(tmp_path, 60)
+    process.kill()
+    end(process)
+    try:
+        with pytest.raises(BridgeError) as caught, hold(tmp_path, ["router"]):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+    text = f"router of a bridge that was killed (process {process.pid}) still runs on {tmp_path} after 0 s: start again"
+    assert str(caught.value).startswith(text)
+    # What starts the bridge again after a crash does so after this error as well.
+    assert caught.value.exit_code == BridgeError.exit_code == 1
 
 
 def test_a_folder_that_cannot_be_written_is_named_with_its_setting(tmp_path: Path) -> None:
