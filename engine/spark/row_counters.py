@@ -2,8 +2,8 @@
 
 Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
 `jmsbridge.figures.RowCounters` counts inside the JVM (`jvm/spark`): the sink calls it for each row, `read` fetches the
-figures in one call. Its state is static in each JVM. In a session with executors, these report to the driver's JVM; the figures
-of all are added up here.
+figures in one call. Its state is static in each JVM. In a session with executors, these report to the driver's JVM; the
+figures of all are added up here.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class RowCounts:
 
     @classmethod
     def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
-        """Adds up what `jmsbridge.figures.RowCounters` tells of each process; they share the partitions of the journal."""
+        """Adds up what `RowCounters` of Java tells of each process; they share the partitions of the journal."""
         cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
         marks: dict[int, tuple[int, int]] = {}
         for figures in processes:
