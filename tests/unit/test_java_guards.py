@@ -103,6 +103,13 @@ def test_no_java_files_use_each_other_in_a_circle() -> None:
     assert circle(uses(sources())) == ""
 
 
+def test_the_documentation_has_the_same_packages_and_uses() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(jmsbridge[\w.]*)` \| .+ \| (.+) \|$", text, re.MULTILINE)
+    short = {name.removeprefix("jmsbridge."): name for name in MAY_USE}
+    assert {name: tuple(short[each] for each in re.findall(r"`([\w.]+)`", used)) for name, used in rows} == MAY_USE
+
+
 A, B = "jmsbridge.figures.A", "jmsbridge.streams.B"
 A_TEXT = "package jmsbridge.figures;\nfinal class A {}\n"
 B_TEXT = "package jmsbridge.streams;\nfinal class B {}\n"

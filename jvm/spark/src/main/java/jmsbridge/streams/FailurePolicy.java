@@ -1,8 +1,8 @@
 package jmsbridge.streams;
 
 import java.util.Arrays;
-import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** What happens with a record that cannot be read, or for which an expression fails. Python names it in lower case. */
 enum FailurePolicy {
@@ -15,9 +15,9 @@ enum FailurePolicy {
 
   /** The policy of that name, such as {@code dead-letter}; IllegalArgumentException if there is none. */
   static FailurePolicy of(String name) {
-    List<FailurePolicy> all = Arrays.asList(values());
-    return all.stream().filter(each -> each.toString().equals(name)).findFirst().orElseThrow(
-        () -> new IllegalArgumentException("on_failure is '%s', but has to be one of %s".formatted(name, all)));
+    return Arrays.stream(values()).filter(each -> each.toString().equals(name)).findFirst().orElseThrow(
+        () -> new IllegalArgumentException("on_failure is '%s', but has to be one of %s".formatted(
+            name, Arrays.stream(values()).map(FailurePolicy::toString).collect(Collectors.joining(", ")))));
   }
 
   @Override
