@@ -57,7 +57,6 @@ __all__ = [
     "RoutingConfig",
     "SchemaConfig",
     "TopologyConfig",
-    "TopologyFailures",
     "TopologyGuarantee",
     "TopologyMode",
     "TracingConfig",
@@ -76,7 +75,7 @@ def _interval(settings: Settings, _: str) -> float:
 
 
 class Policy(StrEnum):
-    """Treatment of a message that fails softly."""
+    """Treatment of a message that fails softly, and of a record that a topology cannot read or compute."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -481,14 +480,6 @@ class TopologyGuarantee(StrEnum):
     AT_LEAST_ONCE = "at_least_once"
 
 
-class TopologyFailures(StrEnum):
-    """Treatment of a record that a topology cannot read or compute."""
-
-    DEAD_LETTER = "dead-letter"
-    SKIP = "skip"
-    STOP = "stop"
-
-
 @dataclass(frozen=True, slots=True)
 class TopologyConfig:
     """`topologies.NAME.*`: a topology that runs as a part of the bridge."""
@@ -523,9 +514,9 @@ class TopologyConfig:
         default_note="30s; 1s in batches",
         example="10s",
     )
-    on_failure: TopologyFailures = key(
+    on_failure: Policy = key(
         "on-failure",
-        choice(TopologyFailures),
+        choice(Policy),
         "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead "
         "letters, is dropped, or ends the topology.",
         default="dead-letter",

@@ -27,7 +27,7 @@ from engine.errors import UsageError
 from engine.printable import json_text
 from engine.times import read_time
 from routes.keys.addresses import REGISTRY_URLS
-from routes.sections import TopologyFailures, TopologyGuarantee, TopologyMode
+from routes.sections import Policy, TopologyGuarantee, TopologyMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,11 +121,9 @@ def run(
         typer.Option(parser=read_seconds, metavar="SECONDS", help="Time between two commits of the state."),
     ] = None,
     on_failure: Annotated[
-        TopologyFailures,
-        typer.Option(
-            metavar=_words(TopologyFailures), help="What happens with a record that cannot be read or computed."
-        ),
-    ] = TopologyFailures.DEAD_LETTER,
+        Policy,
+        typer.Option(metavar=_words(Policy), help="What happens with a record that cannot be read or computed."),
+    ] = Policy.DEAD_LETTER,
     schema_registry: Annotated[
         str | None,
         typer.Option(

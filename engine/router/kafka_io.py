@@ -186,7 +186,7 @@ class KafkaIO:
         return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
 
     def _sink(self, limit: int | None, partitions: int) -> Mapping[str, str]:
-        # A record that a producer gives up ends the process abruptly (`jmsbridge.Sends`). Producers therefore try for
+        # A record that a producer gives up ends the process abruptly (`jmsbridge.figures.Sends`). So producers try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
         options = {**_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
         options.setdefault(_BATCH_SIZE, str(batch_bytes(int(options["kafka.buffer.memory"]), partitions)))

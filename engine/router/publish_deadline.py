@@ -41,7 +41,7 @@ def limited(spark: SparkSession, until: Callable[[], float | None]) -> Iterator[
         try:
             while True:
                 if (moment := until()) is not None:
-                    jvm.jmsbridge.Sends.until(int(moment * 1e9) + offset)
+                    jvm.jmsbridge.figures.Sends.until(int(moment * 1e9) + offset)
                 if ended.wait(_TELL_SECONDS):
                     return
         except (Py4JError, Py4JNetworkError, OSError) as error:

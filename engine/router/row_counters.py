@@ -1,9 +1,9 @@
 """Counts of routed rows, which the router's JVM makes row by row, as Python values.
 
 Spark reports its progress once per interval, which in real-time mode is far too late for a metric. Therefore the class
-`jmsbridge.RowCounters` counts inside the JVM (`jvm/spark`): the sink calls it for each row, `read` fetches the figures
-in one call. Its state is static in each JVM. In a session with executors, these report to the driver's JVM; the figures
-of all are added up here.
+`jmsbridge.figures.RowCounters` counts inside the JVM (`jvm/spark`): the sink calls it for each row, `read` fetches the
+figures in one call. Its state is static in each JVM. In a session with executors, these report to the driver's JVM; the
+figures of all are added up here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from engine.telemetry.metrics import LATENCY_BUCKETS_SECONDS
 from routes.model import Policy
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BUCKETS", "INTERCEPTOR", "Example", "Note", "RefusedMessage", "RowCounters", "RowCounts", "SendFailure"]
 
-INTERCEPTOR = "jmsbridge.Sends"
+INTERCEPTOR = "jmsbridge.figures.Sends"
 """Class for the `interceptor.classes` of the sink's producers; it counts `sent`, `acknowledged` and `failed`."""
 
-BUCKETS = 17
-"""Number of latency buckets in a reading: those of `engine.telemetry.metrics.LATENCY_BUCKETS_SECONDS`, and one for
-longer times."""
+BUCKETS = len(LATENCY_BUCKETS_SECONDS) + 1
+"""Number of latency buckets in a reading; the last one is for longer times."""
+_BOUNDS_MS = [round(1000 * bound) for bound in LATENCY_BUCKETS_SECONDS]
 
 _CLOCK = "jmsbridge_now"
 _EMITS, _TIMED, _NOTED = 1, 2, 4
@@ -88,7 +89,7 @@ class RefusedMessage:
 
     @classmethod
     def of(cls, encoded: str) -> RefusedMessage:
-        """Reads what `jmsbridge.Sends` tells."""
+        """Reads what `jmsbridge.figures.Sends` tells."""
         partition, offset, *failure = base64.b64decode(encoded).decode().split("\n", 4)
         return cls(int(partition), int(offset), SendFailure(*failure))
 
@@ -128,7 +129,7 @@ class RowCounts:
 
     @classmethod
     def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
-        """Adds up what `jmsbridge.RowCounters` tells of each process; they share the partitions of the journal."""
+        """Adds up what `RowCounters` of Java tells of each process; they share the partitions of the journal."""
         cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
         marks: dict[int, tuple[int, int]] = {}
         for figures in processes:
@@ -175,7 +176,7 @@ class RowCounters:
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
-        self._java = jvm.jmsbridge.RowCounters
+        self._java = jvm.jmsbridge.figures.RowCounters
         self._executors = jvm.jmsbridge.cluster.Executors
         types = jvm.org.apache.spark.sql.types.DataTypes
         _register(spark, _CLOCK, jvm.jmsbridge.Clock(), "UDF0", types.LongType)
@@ -189,15 +190,15 @@ class RowCounters:
 
         To be called while no query runs and no record is under way.
         """
-        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes)
+        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes, _BOUNDS_MS)
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
-        return RowCounts.of(json.loads(self._java.read()))
+        return RowCounts.of(json.loads(self._executors.read()))
 
     def under_way(self) -> int:
         """Number of records, of earlier queries too, that producers have neither confirmed nor given up."""
-        return int(self._java.underWay())
+        return int(self._executors.underWay())
 
     def refresh(self) -> None:
         """Makes `under_way` wait for reports that executors make from now on; to be called when no task runs."""
@@ -205,7 +206,7 @@ class RowCounters:
 
     def has_all_reports(self) -> bool:
         """True if each executor that has worked for the query has reported since `refresh`."""
-        return bool(self._java.hasAllReports())
+        return bool(self._executors.haveReported())
 
     def reset(self) -> None:
         """Forgets all figures, and which rows were counted before; for another journal in the same JVM."""

@@ -118,7 +118,7 @@ def check_executors(spark: SparkSession) -> None:
         ServerEndedError: one does not; it may not publish any more, and the query has to start again.
     """
     jvm: Any = spark._jvm
-    if silent := jvm.jmsbridge.RowCounters.silentExecutor():
+    if silent := jvm.jmsbridge.cluster.Executors.silent():
         msg = f"executor {silent} of Spark does not report any more"
         raise ServerEndedError(msg)
 

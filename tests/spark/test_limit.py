@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 @pytest.fixture
 def jvm(spark: SparkSession) -> Iterator[Any]:
     jvm: Any = spark._jvm
-    jvm.jmsbridge.Sends.always()
+    jvm.jmsbridge.figures.Sends.always()
     yield jvm
-    jvm.jmsbridge.Sends.always()
+    jvm.jmsbridge.figures.Sends.always()
 
 
 def send(jvm: Any) -> None:
     """What Kafka's producer does first with a record."""
-    sends = jvm.java.util.List.of(jvm.jmsbridge.Sends())
+    sends = jvm.java.util.List.of(jvm.jmsbridge.figures.Sends())
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord("topic", bytearray(b"value"))
     jvm.org.apache.kafka.clients.producer.internals.ProducerInterceptors(sends).onSend(record)
     # It has arrived: nothing is under way for other tests in the same JVM.
-    jvm.jmsbridge.Sends().onAcknowledgement(None, None)
+    jvm.jmsbridge.figures.Sends().onAcknowledgement(None, None)
 
 
 def test_without_an_end_everything_is_sent(spark: SparkSession, jvm: Any) -> None:
@@ -77,7 +77,7 @@ def test_what_is_in_a_buffer_at_the_end_is_not_sent(
         until(lambda: _values(kafka, name) == [b"before"], 20)
         # As in a process that was frozen meanwhile: the record is in the buffer, and the time is over.
         send(b"late")
-        jvm.jmsbridge.Sends.until(jvm.java.lang.System.nanoTime())
+        jvm.jmsbridge.figures.Sends.until(jvm.java.lang.System.nanoTime())
         time.sleep(2.0)
         assert _values(kafka, name) == [b"before"]
     finally:

@@ -6,7 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +18,7 @@ from engine.router import Routed, RoutingOutcome
 from engine.router.kafka_io import KafkaIO
 from engine.router.published import Proof, find
 from engine.router.row_counters import BUCKETS, Example, Note, RowCounters, RowCounts, SendFailure
+from engine.telemetry.metrics import LATENCY_BUCKETS_SECONDS
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -135,6 +136,16 @@ def test_latency_counts_routed_rows_in_their_bucket(spark: SparkSession, counter
     assert reading.buckets[-1] == 3
     assert sum(reading.buckets) == 6
     assert reading.latency_seconds > 3 * (time.time() - 100)
+
+
+@pytest.mark.parametrize(("age_seconds", "bound"), [(20, 30.0), (45, 60.0), (150, 300.0)])
+def test_the_bounds_of_the_buckets_are_those_of_the_metric(
+    spark: SparkSession, counters: RowCounters, age_seconds: int, bound: float
+) -> None:
+    arrival = F.lit(datetime.now(UTC) - timedelta(seconds=age_seconds))
+    count(spark, Routed(routed(spark, 0, 3).frame.withColumn("journal_timestamp", arrival), OUTCOMES))
+    filled = [at for at, number in enumerate(counters.read().buckets) if number]
+    assert filled == [LATENCY_BUCKETS_SECONDS.index(bound)]
 
 
 def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(

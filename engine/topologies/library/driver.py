@@ -65,7 +65,7 @@ class TopologyTestDriver:
                 that makes Columns needs.
             spark: a session with the project's Java classes; None: that of the process, or a new one, which the
                 drivers of the process share and the last one that is closed ends.
-            on_failure: one of `FailurePolicy`.
+            on_failure: `dead-letter`, `skip` or `stop`.
 
         Raises:
             TypeError: this is no topology, and no function that returns one.
@@ -199,21 +199,21 @@ class TopologyTestDriver:
 
     def _content(self, topic: str, value: Mapping[str, Any]) -> bytes:
         assert self._program is not None
-        return bytes(self._program.java.encoded(topic, json.dumps(value).encode()))
+        return bytes(self._program.planner.encoded(topic, json.dumps(value).encode()))
 
     def _key(self, source: SourceNode, key: Any) -> bytes | None:
         if key is None or isinstance(key, bytes):
             return key
         if isinstance(source.key, SchemaSerde):
             assert self._program is not None
-            return bytes(self._program.java.encodedKey(source.topic, json.dumps(key).encode()))
+            return bytes(self._program.planner.encodedKey(source.topic, json.dumps(key).encode()))
         if source.key is KeyKind.LONG and isinstance(key, int):
             return key.to_bytes(8, "big", signed=True)
         return (json.dumps(key) if isinstance(key, Mapping) else str(key)).encode()
 
     def _decoded_key(self, topic: str, key: bytes, *, as_bytes: bool) -> Any:
         assert self._program is not None
-        found = None if topic == self._program.dead_letters else self._program.java.decodedKey(topic, key)
+        found = None if topic == self._program.dead_letters else self._program.planner.decodedKey(topic, key)
         if found is None:
             return key.decode("utf-8", "replace")
         return key if as_bytes else json.loads(bytes(found))
@@ -221,7 +221,7 @@ class TopologyTestDriver:
     def _decoded(self, topic: str, value: bytes) -> Any:
         assert self._program is not None
         is_letter = topic == self._program.dead_letters
-        return _parsed(value if is_letter else bytes(self._program.java.decoded(topic, value)))
+        return _parsed(value if is_letter else bytes(self._program.planner.decoded(topic, value)))
 
     def close(self) -> None:
         """Ends what the driver has opened: the process of Python functions, and its share in the session.

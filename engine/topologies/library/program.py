@@ -69,11 +69,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "check_classes", "is_outage", "java_serde", "plan", "reason_of"]
-
-FailurePolicy = ("dead-letter", "skip", "stop")
-"""What can happen with a record that cannot be read, or for which an expression fails."""
-
+__all__ = ["JVM_ERRORS", "Program", "check_classes", "is_outage", "java_serde", "plan", "reason_of"]
 
 JVM_ERRORS = (PySparkException, Py4JJavaError)
 """Errors of calls into the JVM; Spark makes its own of some of Java's."""
@@ -86,6 +82,8 @@ class Program:
     topology: Topology
     java: Any
     """The `jmsbridge.streams.Program`."""
+    planner: Any
+    """The `jmsbridge.streams.Planner` that made it."""
     dead_letters: str
     """Topic of records that cannot be processed."""
     versions: Mapping[str, int]
@@ -93,12 +91,12 @@ class Program:
 
     def key_kind(self, node: str) -> str:
         """Kind of the keys of a node's records."""
-        kind: str = self.java.keyKind(node)
+        kind: str = self.planner.keyKind(node)
         return kind
 
     def fields(self, node: str) -> str:
         """Fields of a node's records as text of Spark SQL."""
-        text: str = self.java.fields(node)
+        text: str = self.planner.fields(node)
         return text
 
 
@@ -116,7 +114,7 @@ def plan(
     Args:
         topology: the topology, which has a name.
         spark: the session, whose JVM has the project's jar.
-        on_failure: one of `FailurePolicy`.
+        on_failure: what happens with a record that cannot be read or computed: `dead-letter`, `skip` or `stop`.
         registry: the `jmsbridge.serdes.SchemaRegistry`; None: there is none.
         function_timeout_seconds: time that one call of a Python function may take; None: any.
         pinned: versions of subjects that give the fields of sources in place of the latest ones, as long as values of
@@ -124,6 +122,7 @@ def plan(
 
     Raises:
         SetupError: as `check_classes`.
+        ValueError: there is no such `on_failure`.
         TopologyError: with a fault for the first node that cannot be planned: unknown fields, types that do not fit,
             aggregates that cannot be computed record by record, sides of a join that do not match; or the schema
             registry refuses a schema or does not answer.
@@ -133,11 +132,14 @@ def plan(
     check_classes(spark)
     jvm: Any = spark._jvm
     dead_letters = f"{topology.name}-dead-letters"
-    policy = on_failure.upper().replace("-", "_")
     limits = [] if function_timeout_seconds is None else [str(function_timeout_seconds)]
     command = [sys.executable, "-m", "engine.topologies.library.python_worker", *limits]
     path = os.pathsep.join([str(Path.cwd()), *filter(None, sys.path)])
-    java = jvm.jmsbridge.streams.Program(spark._jsparkSession, topology.name, policy, dead_letters, command, path)
+    about = topology.name, on_failure, dead_letters
+    try:
+        java = jvm.jmsbridge.streams.Planner(spark._jsparkSession, *about, command, path)
+    except JVM_ERRORS as error:
+        raise ValueError(reason_of(error)) from error
     planner = _Planner(topology, spark, java, registry, pinned)
     with _without_logs():
         for node in topology.nodes:
@@ -153,7 +155,7 @@ def plan(
                 raise TopologyError([f"'{node.name}': {where}: {reason_of(error)}"]) from error
             if isinstance(node, SHOWN):
                 planner.show(node)
-    return Program(topology, java, dead_letters, planner.versions)
+    return Program(topology, java.program(), java, dead_letters, planner.versions)
 
 
 def check_classes(spark: SparkSession) -> None:
@@ -199,7 +201,7 @@ class _Planner:
         self._java = java
         self._functions = JvmFunctions(spark)
         jvm: Any = spark._jvm
-        self._schema = jvm.jmsbridge.streams.Program.arrowSchema
+        self._schema = jvm.jmsbridge.streams.Planner.arrowSchema
         self._array_list = jvm.java.util.ArrayList
         self._schema_serde = jvm.jmsbridge.serdes.SchemaSerde
 

@@ -152,7 +152,7 @@ class NodeState:
     def _typed(self, key: Key) -> bytes:
         text = key if isinstance(key, str) else json.dumps(key)
         try:
-            return bytes(self._program.java.keyBytes(self._name, text.encode()))
+            return bytes(self._program.planner.keyBytes(self._name, text.encode()))
         except JVM_ERRORS as error:
             msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, and {text} as JSON is none"
             raise StateError(msg) from error

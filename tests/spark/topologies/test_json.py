@@ -64,7 +64,7 @@ def texts(seed: int, count: int) -> list[bytes]:
 @pytest.fixture(scope="module")
 def program(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
-    return jvm.jmsbridge.streams.Program(spark._jsparkSession, "json", "SKIP", "dead", jvm.java.util.ArrayList(), "")
+    return jvm.jmsbridge.streams.Planner(spark._jsparkSession, "json", "skip", "dead", jvm.java.util.ArrayList(), "")
 
 
 def read(reader: Any, value: bytes) -> bytes | None:

@@ -69,7 +69,7 @@ def exact(text: str, precision: int, scale: int) -> Any:
 @pytest.fixture(scope="module")
 def program(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
-    return jvm.jmsbridge.streams.Program(spark._jsparkSession, "json", "SKIP", "dead", jvm.java.util.ArrayList(), "")
+    return jvm.jmsbridge.streams.Planner(spark._jsparkSession, "json", "skip", "dead", jvm.java.util.ArrayList(), "")
 
 
 def shown(row: Any, at: int, kind: str) -> Any:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from engine.streams import StateError, StreamsBuilder, TimeWindows, TopologyError, TopologyTestDriver, json, plan, text
 from engine.topologies.runtime.layout import fingerprints, lay_out
+from routes.model import Policy
 
 FAULTS: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
     "an unknown field": (
@@ -65,6 +66,21 @@ def test_a_record_that_cannot_be_read_or_computed_goes_to_the_dead_letters(spark
     assert all(each["own"] == b"1" and each["jmsbridge.error"] for each in headers)
     assert [each.value for each in rejected] == ["{bad", {"n": "x"}, {"n": 0}, 7]
     assert driver.counts() == {("in", "rejected_records"): 3, ("divided", "rejected_records"): 1}
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_each_policy_of_the_configuration_is_one_of_topologies(spark: SparkSession, policy: Policy) -> None:
+    builder = StreamsBuilder("planned")
+    builder.stream("in").to("out")
+    assert plan(builder.build(), spark, on_failure=policy.value).topology.name == "planned"
+
+
+def test_another_policy_is_refused_with_those_that_there_are(spark: SparkSession) -> None:
+    builder = StreamsBuilder("failing")
+    builder.stream("in").to("out")
+    driver = TopologyTestDriver(builder.build(), spark, on_failure="ignore")
+    with pytest.raises(ValueError, match=f"^on_failure is 'ignore', but has to be one of {', '.join(Policy)}$"):
+        driver.pipe_input("in", "k", "v")
 
 
 def test_a_policy_can_stop_the_topology_or_skip_the_record(spark: SparkSession) -> None:

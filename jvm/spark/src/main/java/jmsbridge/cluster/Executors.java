@@ -7,10 +7,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import jmsbridge.RowCounters;
-import jmsbridge.Sends;
-import jmsbridge.Vitals;
-import jmsbridge.streams.ShareFigures;
+import jmsbridge.figures.RowCounters;
+import jmsbridge.figures.Sends;
+import jmsbridge.figures.Vitals;
 import jmsbridge.streams.TopologyRun;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
@@ -36,7 +35,15 @@ public final class Executors implements DriverPlugin {
   private static final class Executor {
     Report last;
     int reports;
-    long leaseEnd;
+    long leaseEnd = System.nanoTime();
+
+    Executor(Report first) {
+      last = first;
+    }
+
+    boolean hasWorkedFor(long query) {
+      return last.rows().query() == query;
+    }
 
     boolean mayPublish() {
       return System.nanoTime() - leaseEnd < MARGIN_NANOS;
@@ -51,13 +58,14 @@ public final class Executors implements DriverPlugin {
   public Object receive(Object message) {
     Report report = (Report) message;
     long nanos = Math.min(LEASE_NANOS, Sends.remainingNanos());
-    Executor executor = KNOWN.computeIfAbsent(report.executor(), any -> new Executor());
+    Executor executor = KNOWN.computeIfAbsent(report.executor(), any -> new Executor(report));
     synchronized (executor) {
       executor.last = report;
       executor.reports++;
       executor.leaseEnd = System.nanoTime() + nanos;
     }
-    RowCounters.merge(report.counted(), report.notes());
+    RowCounters.merge(report.rows());
+    TopologyRun.report(report.executor(), report.shares());
     return new SimpleImmutableEntry<>(nanos, TopologyRun.finishing());
   }
 
@@ -75,28 +83,21 @@ public final class Executors implements DriverPlugin {
     }
   }
 
-  /** The figures of the executors for a query, as of their last reports. */
-  public static List<String> figures(long query) {
-    List<String> figures = new ArrayList<>();
+  /**
+   * The figures of rows as a JSON array: those of this process and, as of their last reports, those of the executors that
+   * have worked for the query. Each note comes once.
+   */
+  public static String read() {
+    List<String> figures = new ArrayList<>(List.of(RowCounters.read()));
+    long query = RowCounters.query().number();
     KNOWN.values().forEach(executor -> {
       synchronized (executor) {
-        if (executor.last.query() == query) {
-          figures.add(executor.last.figures());
+        if (executor.hasWorkedFor(query)) {
+          figures.add(executor.last.rows().figures());
         }
       }
     });
-    return figures;
-  }
-
-  /** The figures of topologies in all executors, also in those that have ended. */
-  public static List<ShareFigures> shares() {
-    List<ShareFigures> shares = new ArrayList<>();
-    KNOWN.values().forEach(executor -> {
-      synchronized (executor) {
-        shares.addAll(executor.last.shares());
-      }
-    });
-    return shares;
+    return figures.toString();
   }
 
   /** Makes {@link #underWay} wait for reports that are made from now on. To be called when no task runs any more. */
@@ -109,11 +110,11 @@ public final class Executors implements DriverPlugin {
   }
 
   /**
-   * Number of records that producers of executors have neither confirmed nor given up. An executor that has not
-   * reported since {@link #refresh} counts as one, until its lease has ended.
+   * Number of records, of earlier queries too, that producers have neither confirmed nor given up. An executor that has
+   * not reported since {@link #refresh} counts as one, until its lease has ended.
    */
   public static long underWay() {
-    long sum = 0;
+    long sum = Sends.underWay();
     for (Executor executor : KNOWN.values()) {
       synchronized (executor) {
         if (executor.mayPublish()) {
@@ -130,20 +131,22 @@ public final class Executors implements DriverPlugin {
   }
 
   /** True if each executor that has worked for the query has reported since {@link #refresh}. */
-  public static boolean haveReported(long query) {
+  public static boolean haveReported() {
+    long query = RowCounters.query().number();
     return KNOWN.values().stream().allMatch(executor -> {
       synchronized (executor) {
-        return executor.last.query() != query || executor.reports >= FRESH;
+        return !executor.hasWorkedFor(query) || executor.reports >= FRESH;
       }
     });
   }
 
   /** Id of an executor that has worked for the query and may not publish any more; null if there is none. */
-  public static String silent(long query) {
+  public static String silent() {
+    long query = RowCounters.query().number();
     for (Map.Entry<String, Executor> each : KNOWN.entrySet()) {
       Executor executor = each.getValue();
       synchronized (executor) {
-        if (executor.last.query() == query && !executor.mayPublish()) {
+        if (executor.hasWorkedFor(query) && !executor.mayPublish()) {
           return each.getKey();
         }
       }

@@ -3,8 +3,9 @@ package jmsbridge.cluster;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import jmsbridge.RowCounters;
-import jmsbridge.Sends;
+import jmsbridge.figures.RowCounters;
+import jmsbridge.figures.Sends;
+import jmsbridge.figures.Vitals;
 import jmsbridge.streams.TopologyRun;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
@@ -55,7 +56,8 @@ final class Reporter implements ExecutorPlugin {
 
   @SuppressWarnings("unchecked")
   private Map.Entry<Long, Set<String>> ask() throws Exception {
-    return (Map.Entry<Long, Set<String>>) context.ask(RowCounters.report(context.executorID()));
+    return (Map.Entry<Long, Set<String>>) context.ask(new Report(
+        context.executorID(), RowCounters.report(), Sends.underWay(), TopologyRun.figures(), Vitals.now()));
   }
 
   private void reportAgain() {

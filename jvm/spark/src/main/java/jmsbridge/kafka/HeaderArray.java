@@ -1,5 +1,9 @@
 package jmsbridge.kafka;
 
+import static jmsbridge.kafka.ReadOnly.changed;
+import static jmsbridge.kafka.ReadOnly.kept;
+import static jmsbridge.kafka.ReadOnly.mistyped;
+
 import org.apache.kafka.common.header.Header;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -106,101 +110,101 @@ public final class HeaderArray extends ArrayData {
   /** Throws: only the record that was read last is there. */
   @Override
   public ArrayData copy() {
-    throw RecordRow.kept();
+    throw kept();
   }
 
   @Override
   public void setNullAt(int place) {
-    throw RecordRow.changed();
+    throw changed();
   }
 
   @Override
   public void update(int place, Object value) {
-    throw RecordRow.changed();
+    throw changed();
   }
 
   @Override
   public boolean getBoolean(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public byte getByte(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public short getShort(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public int getInt(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public long getLong(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public float getFloat(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public double getDouble(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public Decimal getDecimal(int place, int precision, int scale) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public UTF8String getUTF8String(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public byte[] getBinary(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public BinaryView getBinaryView(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public CalendarInterval getInterval(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public TimestampNanosVal getTimestampNTZNanos(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public TimestampNanosVal getTimestampLTZNanos(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public VariantVal getVariant(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public ArrayData getArray(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 
   @Override
   public MapData getMap(int place) {
-    throw RecordRow.mistyped(place);
+    throw mistyped(place);
   }
 }

@@ -1,5 +1,9 @@
 package jmsbridge.kafka;
 
+import static jmsbridge.kafka.ReadOnly.changed;
+import static jmsbridge.kafka.ReadOnly.kept;
+import static jmsbridge.kafka.ReadOnly.mistyped;
+
 import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -79,19 +83,6 @@ final class RecordRow extends InternalRow {
       value = Utils.toArray(record.value());
     }
     return value;
-  }
-
-  static RuntimeException kept() {
-    return new UnsupportedOperationException(
-        "a journal record cannot be kept: the plan collects rows, but each has to be written before the next is read");
-  }
-
-  static RuntimeException changed() {
-    return new UnsupportedOperationException("a journal record cannot be changed");
-  }
-
-  static RuntimeException mistyped(int field) {
-    return new UnsupportedOperationException("field " + field + " of a journal record has another type");
   }
 
   @Override

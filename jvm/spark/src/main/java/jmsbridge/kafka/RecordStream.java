@@ -3,6 +3,7 @@ package jmsbridge.kafka;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import jmsbridge.figures.Readiness;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;

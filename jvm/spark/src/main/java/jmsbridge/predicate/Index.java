@@ -7,5 +7,5 @@ package jmsbridge.predicate;
  */
 interface Index {
   /** The first rule before `before` that this index finds and that accepts the record; `before` if there is none. */
-  int first(Fields fields, int before, Rules rules);
+  int first(Fields fields, int before, RuleList rules);
 }

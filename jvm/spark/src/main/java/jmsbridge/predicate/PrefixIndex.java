@@ -30,7 +30,7 @@ final class PrefixIndex implements Index {
   }
 
   @Override
-  public int first(Fields fields, int before, Rules rules) {
+  public int first(Fields fields, int before, RuleList rules) {
     Value value = fields.value(field);
     UTF8String text = value == null ? null : value.text();
     int first = before;

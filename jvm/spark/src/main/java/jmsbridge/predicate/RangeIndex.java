@@ -42,7 +42,7 @@ final class RangeIndex implements Index {
         }
       }
     }
-    nodes = rules.stream().map(Rules::ints).toArray(int[][]::new);
+    nodes = rules.stream().map(RuleList::ints).toArray(int[][]::new);
   }
 
   /** The leaf of a number: 2n + 1 for bound n, 2n for the gap before it. */
@@ -61,7 +61,7 @@ final class RangeIndex implements Index {
   }
 
   @Override
-  public int first(Fields fields, int before, Rules rules) {
+  public int first(Fields fields, int before, RuleList rules) {
     Value value = fields.value(field);
     Value number = value == null ? null : value.number();
     if (number == null || Double.isNaN(number.asDouble())) {

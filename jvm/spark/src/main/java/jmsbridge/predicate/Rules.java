@@ -18,18 +18,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class Rules {
   final Fields.Names names;
-  private final List<Rule> rules = new ArrayList<>();
+  private final RuleList rules = new RuleList();
   private final List<Index> indexes = new ArrayList<>();
   /** Numbers of the rules that are in no index, in order. */
   private final int[] others;
-
-  /** Conditions of a rule. Include is null if its texts are its only requirement; exclude if it excludes nothing. */
-  private record Rule(Condition include, Condition exclude) {
-    boolean wants(Fields fields) {
-      return (include == null || include.of(fields) == Truth.TRUE)
-          && (exclude == null || exclude.of(fields) != Truth.TRUE);
-    }
-  }
 
   Rules(String json) {
     JsonNode table;
@@ -45,7 +37,7 @@ final class Rules {
     List<Integer> unfound = new ArrayList<>();
     for (JsonNode rule : table.get("rules")) {
       int number = rules.size();
-      rules.add(new Rule(condition(rule.get("include")), condition(rule.get("exclude"))));
+      rules.add(condition(rule.get("include")), condition(rule.get("exclude")));
       if (!rule.hasNonNull("requires")) {
         unfound.add(number);
         continue;
@@ -69,7 +61,7 @@ final class Rules {
     indexes.addAll(TextIndex.of(texts));
     indexes.addAll(prefixes.values());
     ranges.forEach((field, found) -> indexes.add(new RangeIndex(field, found)));
-    others = ints(unfound);
+    others = RuleList.ints(unfound);
   }
 
   private static void addTexts(
@@ -93,30 +85,13 @@ final class Rules {
     return node == null || node.isNull() ? null : Condition.read(node);
   }
 
-  static int[] ints(List<Integer> numbers) {
-    return numbers.stream().mapToInt(Integer::intValue).toArray();
-  }
-
   /** Number of the first rule whose include is true and whose exclude is not; null if there is none. */
   Integer first(Fields fields) {
     int first = rules.size();
     for (Index each : indexes) {
-      first = each.first(fields, first, this);
+      first = each.first(fields, first, rules);
     }
-    first = first(others, first, fields);
+    first = rules.first(others, first, fields);
     return first == rules.size() ? null : Integer.valueOf(first);
-  }
-
-  /** The first of these rules, which are in order, that is before `before` and accepts the record; else `before`. */
-  int first(int[] numbers, int before, Fields fields) {
-    for (int number : numbers) {
-      if (number >= before) {
-        break;
-      }
-      if (rules.get(number).wants(fields)) {
-        return number;
-      }
-    }
-    return before;
   }
 }

@@ -16,9 +16,9 @@ final class TextIndex implements Index {
   private record Entry(int hash, UTF8String[] texts, int[] rules) {}
 
   TextIndex(List<Integer> fields, Map<List<UTF8String>, List<Integer>> rules) {
-    this.fields = Rules.ints(fields);
+    this.fields = RuleList.ints(fields);
     entries = new Entry[Integer.highestOneBit(rules.size()) * 4];
-    rules.forEach((texts, numbers) -> add(texts.toArray(UTF8String[]::new), Rules.ints(numbers)));
+    rules.forEach((texts, numbers) -> add(texts.toArray(UTF8String[]::new), RuleList.ints(numbers)));
   }
 
   private void add(UTF8String[] texts, int[] rules) {
@@ -39,7 +39,7 @@ final class TextIndex implements Index {
   }
 
   @Override
-  public int first(Fields values, int before, Rules rules) {
+  public int first(Fields values, int before, RuleList rules) {
     UTF8String[] texts = new UTF8String[fields.length];
     for (int at = 0; at < fields.length; at++) {
       Value value = values.value(fields[at]);

@@ -17,10 +17,10 @@ public final class SchemaReader implements ValueReader {
   private static final int HEAD_BYTES = 1 + Integer.BYTES;
   private static final int MOST_DECODERS = 1_000;
 
-  private final Role role;
-  private final Format format;
-  private final SchemaRegistry registry;
-  private final SchemaText schema;
+  final Role role;
+  final Format format;
+  final SchemaRegistry registry;
+  final SchemaText schema;
   private final int version;
   private final StructType type;
   private transient Map<Integer, Format.Decoder> decoders;
@@ -95,11 +95,6 @@ public final class SchemaReader implements ValueReader {
   /** Whether what is read are records; if not, it is in one field, {@code value}. */
   public boolean isRecord() {
     return format.isRecord(schema);
-  }
-
-  /** A writer of the same schema, for tests. */
-  public SchemaWriter writer() {
-    return new SchemaWriter(role, format, registry, schema, null, true);
   }
 
   private static int id(ByteBuffer bytes) {

@@ -39,6 +39,11 @@ public final class SchemaWriter implements ValueWriter {
     format.encoder(schema);
   }
 
+  /** A writer of what a reader reads, for tests. */
+  public static SchemaWriter of(SchemaReader reader) {
+    return new SchemaWriter(reader.role, reader.format, reader.registry, reader.schema, null, true);
+  }
+
   /** Fields of the values. */
   public StructType type() {
     return format.fields(schema);

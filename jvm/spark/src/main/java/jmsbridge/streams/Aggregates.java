@@ -177,7 +177,7 @@ final class Aggregates {
 
     /** Rejects a record in one window alone, or a result of many records, which has no position. */
     final void reject(StreamRecord record, long start, long latest, EvaluationException failure) {
-      task.reject(name, record, new Task.Window(start, end(start, latest)), failure);
+      task.reject(name, record, new TaskContext.Window(start, end(start, latest)), failure);
     }
 
     final byte[] window(StreamRecord record, long start) {

@@ -187,7 +187,7 @@ final class BatchEnds implements AutoCloseable {
     if (!settings.program().isInternal(record.topic())) {
       return record.timestamp();
     }
-    long time = Task.time(record);
+    long time = TaskContext.time(record);
     return time < 0 ? Long.MAX_VALUE : time;
   }
 

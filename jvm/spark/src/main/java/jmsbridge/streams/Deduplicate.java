@@ -20,7 +20,7 @@ final class Deduplicate extends StatefulNode {
   }
 
   @Override
-  void open(Task owner) {
+  void open(TaskContext owner) {
     super.open(owner);
     nextPass = Long.MIN_VALUE;
     pass = new GradualPass(owner.store(), MOST_LOOKED_AT);

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -22,9 +23,6 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Analysis of Columns over the fields of records, by Spark. */
 final class Expressions {
-  /** Fields of a record beside those of its value, in this order behind them. */
-  static final List<String> ABOUT = List.of("key", "timestamp", "headers", "topic", "partition", "offset");
-
   private static final StructType HEADERS =
       new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
 
@@ -65,6 +63,11 @@ final class Expressions {
       CollectionConverters.asJava(plan.output()).forEach(expressions::add);
     }
     return new Projection(attributes(frame), key, seq(expressions), selected.schema());
+  }
+
+  /** The column of a field, whatever its name. */
+  static Column field(String name) {
+    return functions.col("`%s`".formatted(name.replace("`", "``")));
   }
 
   /** An empty frame with a record's columns; a field of the value hides one about the record. */

@@ -128,7 +128,7 @@ final class ForeignKeys {
     }
 
     @Override
-    void open(Task owner) {
+    void open(TaskContext owner) {
       super.open(owner);
       joiner = new Joins.Joiner(type, left.type.size());
     }

@@ -67,7 +67,7 @@ final class Joins {
     }
 
     @Override
-    void open(Task owner) {
+    void open(TaskContext owner) {
       super.open(owner);
       joiner = new Joiner(type, leftFields);
     }
@@ -107,7 +107,7 @@ final class Joins {
     }
 
     @Override
-    void open(Task owner) {
+    void open(TaskContext owner) {
       super.open(owner);
       joiner = new Joiner(type, left.type.size());
     }
@@ -166,7 +166,7 @@ final class Joins {
     }
 
     @Override
-    void open(Task owner) {
+    void open(TaskContext owner) {
       super.open(owner);
       joiner = new Joiner(type, leftFields);
       sides = new TimeBuckets[] {

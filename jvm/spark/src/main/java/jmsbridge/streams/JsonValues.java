@@ -42,7 +42,7 @@ final class JsonValues {
     if (reader instanceof SchemaReader schemas) {
       Column read = functions.from_json(functions.col("value").cast("string"), schemas.type().asNullable(), OPTIONS);
       Projection json = Expressions.projection(session, RAW, KeyKind.BYTES, List.of(read));
-      inputs.put(topic, new Input(ColumnReader.ofJson(json), schemas.writer()));
+      inputs.put(topic, new Input(ColumnReader.ofJson(json), SchemaWriter.of(schemas)));
     }
   }
 
@@ -50,7 +50,7 @@ final class JsonValues {
   void note(String topic, ValueWriter writer) {
     if (writer instanceof SchemaWriter schemas) {
       StructType type = schemas.type();
-      Column[] fields = List.of(type.fieldNames()).stream().map(Program::field).toArray(Column[]::new);
+      Column[] fields = List.of(type.fieldNames()).stream().map(Expressions::field).toArray(Column[]::new);
       Column json = functions.to_json(functions.struct(fields), OPTIONS).cast("binary");
       Projection made = Expressions.projection(session, type, KeyKind.BYTES, List.of(json));
       outputs.put(topic, new OutputValue(schemas.reader(), made));

@@ -16,7 +16,7 @@ abstract class Node implements Serializable {
   final StructType type;
   private final List<Node> consumers = new ArrayList<>();
   private final List<Integer> ports = new ArrayList<>();
-  protected transient Task task;
+  protected transient TaskContext task;
 
   Node(String name, StructType type) {
     this.name = name;
@@ -30,7 +30,7 @@ abstract class Node implements Serializable {
   }
 
   /** Begins work in a task, before the first record. */
-  void open(Task owner) {
+  void open(TaskContext owner) {
     task = owner;
   }
 

@@ -25,7 +25,7 @@ final class PythonBatch implements Serializable, AutoCloseable {
   /** A record that waits, and the record of a topic that the task was processing then. */
   record Cause(StreamRecord record, ConsumerRecord<byte[], byte[]> source) {
     /** Makes this record the one that the task processes. */
-    void resume(Task task) {
+    void resume(TaskContext task) {
       task.resume(source);
     }
   }

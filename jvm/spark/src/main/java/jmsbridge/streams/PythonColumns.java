@@ -25,7 +25,7 @@ final class PythonColumns extends Node {
   }
 
   @Override
-  void open(Task owner) {
+  void open(TaskContext owner) {
     super.open(owner);
     batch.clear();
   }

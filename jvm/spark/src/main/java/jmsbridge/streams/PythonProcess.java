@@ -60,7 +60,7 @@ final class PythonProcess extends StatefulNode {
   }
 
   @Override
-  void open(Task owner) {
+  void open(TaskContext owner) {
     super.open(owner);
     batch.clear();
     slots = new HashMap<>();

@@ -20,7 +20,10 @@ import scala.jdk.javaapi.CollectionConverters;
 final class RecordFields implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  private final boolean[] asked = new boolean[Expressions.ABOUT.size()];
+  /** Fields of a record beside those of its value, in this order behind them. */
+  private static final List<String> ABOUT = List.of("key", "timestamp", "headers", "topic", "partition", "offset");
+
+  private final boolean[] asked = new boolean[ABOUT.size()];
   private final int own;
   private final KeyKind key;
   private transient JoinedRow joined;

@@ -63,7 +63,7 @@ public record RunSettings(
   }
 
   boolean isSkipped(ConsumerRecord<byte[], byte[]> record) {
-    return !skipped.isEmpty() && skipped.contains(Task.position(record.topic(), record.partition(), record.offset()));
+    return !skipped.isEmpty() && skipped.contains(TaskContext.position(record.topic(), record.partition(), record.offset()));
   }
 
   String group() {

@@ -61,7 +61,7 @@ final class ShareConsumer implements AutoCloseable {
     }
 
     private long time(ConsumerRecord<byte[], byte[]> head) {
-      return isInternal ? Task.time(head) : head.timestamp();
+      return isInternal ? TaskContext.time(head) : head.timestamp();
     }
   }
 

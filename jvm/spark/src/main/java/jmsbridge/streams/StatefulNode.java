@@ -43,7 +43,7 @@ abstract class StatefulNode extends Node {
   }
 
   @Override
-  void open(Task owner) {
+  void open(TaskContext owner) {
     super.open(owner);
     byte[] kept = owner.store().get(keys(PROGRESS).done());
     if (kept != null) {

@@ -16,10 +16,11 @@ record StreamRecord(
     long offset) {
   /** In the place of the time of a record that has none, as in Kafka. All negative times are taken for it. */
   static final long NO_TIME = -1;
+  static final Header[] NO_HEADERS = {};
 
   /** A record that no single record of a topic has caused. */
   static StreamRecord of(byte[] key, InternalRow value, long time) {
-    return new StreamRecord(key, value, null, time, Task.NO_HEADERS, null, 0, 0);
+    return new StreamRecord(key, value, null, time, NO_HEADERS, null, 0, 0);
   }
 
   StreamRecord withKey(byte[] other) {

@@ -1,78 +1,24 @@
 package jmsbridge.streams;
 
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashMap;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Spliterators;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.StreamSupport;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.common.header.Header;
-import org.apache.kafka.common.header.internals.RecordHeader;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 
 /** Run of a program over the records of one share of the partitions, with its own state. */
 final class Task {
-  static final Header[] NO_HEADERS = {};
-  private static final int MOST_TEXT = 500;
-  /** Bytes kept of the key and of the value of a dead letter that is too large for its topic. */
-  private static final int KEPT_BYTES = 64 << 10;
-  /** Last header of a record without a time in an internal topic, whose records in Kafka have times. */
-  private static final String NO_TIME = "jmsbridge.no-time";
-
-  private record Event(String node, String name) {}
-
-  /** Window of a key, from a start to an end in milliseconds since 1970. */
-  record Window(long start, long end) {}
-
   private final Program program;
   private final Store store;
-  private final Output output;
-  private final Map<Event, LongAdder> counts = new ConcurrentHashMap<>();
-  private final PythonWorker python;
-  private ConsumerRecord<byte[], byte[]> latest;
-  private ConsumerRecord<byte[], byte[]> current;
+  private final TaskContext context;
 
   /** Opens the nodes of a program, which is this task's own copy; {@code python} is the task's as long as it works. */
   Task(Program program, Store store, Output output, PythonWorker python) {
     this.program = program;
     this.store = store;
-    this.output = output;
-    this.python = python;
-    program.nodes().forEach(each -> each.open(this));
-  }
-
-  Store store() {
-    return store;
-  }
-
-  PythonWorker python() {
-    return python;
-  }
-
-  /** The record of a topic that is processed. */
-  ConsumerRecord<byte[], byte[]> current() {
-    return current;
-  }
-
-  /** Goes on with a record of a topic that has waited in a node: what follows comes from it. */
-  void resume(ConsumerRecord<byte[], byte[]> record) {
-    current = record;
-    output.begin(record);
-  }
-
-  /** Goes on with the record that was read last. */
-  void resumeLatest() {
-    if (latest != null) {
-      resume(latest);
-    }
+    context = new TaskContext(program, store, output, python);
+    program.nodes().forEach(each -> each.open(context));
   }
 
   /** Moves the stream time of all nodes on to a time. */
@@ -84,26 +30,30 @@ final class Task {
     }
   }
 
-  /** The time of a record of an internal topic, below 0 if it has none: its time in Kafka is that of its publication. */
-  static long time(ConsumerRecord<byte[], byte[]> internal) {
-    return internal.headers().lastHeader(NO_TIME) == null ? internal.timestamp() : StreamRecord.NO_TIME;
+  void process(ConsumerRecord<byte[], byte[]> record) {
+    context.begin(record);
+    program.source(record.topic()).process(context.read(), 0);
   }
 
-  void process(ConsumerRecord<byte[], byte[]> record) {
-    latest = record;
-    resume(record);
-    GenericInternalRow value = record.value() == null ? null : new GenericInternalRow(new Object[] {record.value()});
-    Header[] headers = record.headers().toArray();
-    long time = Math.max(record.timestamp(), StreamRecord.NO_TIME);
-    int last = headers.length - 1;
-    if (last >= 0 && headers[last].key().equals(NO_TIME) && program.isInternal(record.topic())) {
-      headers = Arrays.copyOf(headers, last);
-      time = StreamRecord.NO_TIME;
-    }
-    program.source(record.topic()).process(
-        new StreamRecord(record.key(), value, null, time, headers, record.topic(), record.partition(),
-            record.offset()),
-        0);
+  /** Sends a record to the dead letters unprocessed, whatever the policy: somebody has told to set it aside. */
+  void setAside(ConsumerRecord<byte[], byte[]> record) {
+    context.begin(record);
+    context.setAside(program.source(record.topic()).name);
+  }
+
+  /** Counts an event of a node. */
+  void count(String node, String event) {
+    context.count(node, event);
+  }
+
+  /** Goes on with the numbers of events of an earlier task. */
+  void goOnCounting(Map<String, Long> before) {
+    context.goOnCounting(before);
+  }
+
+  /** Numbers of events so far, each under the name of its node, a tab and the event; from any thread. */
+  Map<String, Long> counts() {
+    return context.counts();
   }
 
   /** Rows of the state of a node as JSON objects, each with its key, read from the store as they are taken. */
@@ -129,138 +79,5 @@ final class Task {
   /** Writes what nodes keep in memory into the store. */
   void save() {
     program.nodes().forEach(Node::save);
-  }
-
-  void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
-    Header[] sent = headers;
-    if (time == StreamRecord.NO_TIME && program.isInternal(topic)) {
-      sent = Arrays.copyOf(headers, headers.length + 1);
-      sent[headers.length] = new RecordHeader(NO_TIME, new byte[0]);
-    }
-    output.send(topic, key, value, time, sent);
-  }
-
-  void count(String node, String event) {
-    counts.computeIfAbsent(new Event(node, event), any -> new LongAdder()).increment();
-  }
-
-  /** Goes on with the numbers of events of an earlier task. */
-  void goOnCounting(Map<String, Long> before) {
-    before.forEach((event, number) -> {
-      String[] parts = event.split("\t");
-      counts.computeIfAbsent(new Event(parts[0], parts[1]), any -> new LongAdder()).add(number);
-    });
-  }
-
-  /** Numbers of events so far, each under the name of its node, a tab and the event; from any thread. */
-  Map<String, Long> counts() {
-    Map<String, Long> found = new HashMap<>();
-    counts.forEach((event, number) -> found.put(event.node() + "\t" + event.name(), number.sum()));
-    return found;
-  }
-
-  /** Treats a record for which an expression of a node failed by the topology's policy. */
-  void reject(String node, StreamRecord record, EvaluationException failure) {
-    if (failure instanceof UnpublishableException unpublishable) {
-      // The result itself: what it was made of is still in the topics that the program reads.
-      var result = unpublishable.result;
-      reject(node, "publish", record, null, result.key(), result.value(), failure);
-      return;
-    }
-    reject(node, record, null, failure);
-  }
-
-  /** Treats a record, or a result of many records, for which an expression of a node failed in one window alone. */
-  void reject(String node, StreamRecord record, Window window, EvaluationException failure) {
-    boolean isOfTopic = current != null && record.topic() != null;
-    reject(node, failure.reason(), record, window, keyOf(record), isOfTopic ? current.value() : null, failure);
-  }
-
-  /**
-   * Treats a record that a node cannot process by the topology's policy.
-   *
-   * @param reason the part that cannot be read, {@code key} or {@code value}, or that of the failure
-   * @param value the value that a dead letter gets
-   */
-  void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
-    reject(node, reason, record, null, keyOf(record), value, failure);
-  }
-
-  /** The key in the topic that the record comes from; that of a result of many records is its own. */
-  private byte[] keyOf(StreamRecord record) {
-    return current == null || record.topic() == null ? record.key() : current.key();
-  }
-
-  private void reject(
-      String node, String reason, StreamRecord record, Window window, byte[] key, byte[] value,
-      EvaluationException failure) {
-    boolean isOfTopic = record.topic() != null;
-    String where = isOfTopic ? position(record.topic(), record.partition(), record.offset()) : null;
-    count(node, "rejected_records");
-    if (program.policy() == FailurePolicy.STOP) {
-      String what = isOfTopic ? "the record " + where : "a result of many records";
-      throw new IllegalStateException(
-          "node '%s' cannot process %s: %s".formatted(node, what, text(failure)), failure.getCause());
-    }
-    if (program.policy() == FailurePolicy.DEAD_LETTER) {
-      sendLetter(node, reason, where, window, text(failure), key, value, record.time(), record.headers());
-    }
-  }
-
-  /** Sends a record to the dead letters unprocessed, whatever the policy: somebody has told to set it aside. */
-  void setAside(ConsumerRecord<byte[], byte[]> record) {
-    latest = record;
-    resume(record);
-    String node = program.source(record.topic()).name;
-    count(node, "rejected_records");
-    sendLetter(node, "skipped", position(record.topic(), record.partition(), record.offset()), null,
-        "set aside by `jms-bridge topology skip`", record.key(), record.value(), record.timestamp(),
-        record.headers().toArray());
-  }
-
-  /** Publishes a dead letter; of one that its topic does not take, the beginning and the headers about it. */
-  private void sendLetter(
-      String node, String reason, String where, Window window, String error, byte[] key, byte[] value, long time,
-      Header[] own) {
-    Map<String, String> about = new LinkedHashMap<>();
-    about.put("jmsbridge.reason", reason);
-    about.put("jmsbridge.topology", program.name());
-    about.put("jmsbridge.node", node);
-    if (where != null) {
-      about.put("jmsbridge.position", where);
-    }
-    if (window != null) {
-      about.put("jmsbridge.window-start", Long.toString(window.start()));
-      about.put("jmsbridge.window-end", Long.toString(window.end()));
-    }
-    about.put("jmsbridge.error", error);
-    List<Header> headers = new ArrayList<>(List.of(own));
-    about.forEach((name, text) -> headers.add(header(name, text)));
-    try {
-      output.send(program.deadLetters(), key, value, time, headers.toArray(NO_HEADERS));
-    } catch (UnpublishableException tooLarge) {
-      List<Header> kept = new ArrayList<>(headers.subList(own.length, headers.size()));
-      int bytes = (key == null ? 0 : key.length) + (value == null ? 0 : value.length);
-      kept.add(header("jmsbridge.truncated", String.valueOf(bytes)));
-      output.send(program.deadLetters(), beginning(key), beginning(value), time, kept.toArray(NO_HEADERS));
-    }
-  }
-
-  private static byte[] beginning(byte[] part) {
-    return part == null || part.length <= KEPT_BYTES ? part : Arrays.copyOf(part, KEPT_BYTES);
-  }
-
-  private static Header header(String name, String text) {
-    return new RecordHeader(name, text.getBytes(StandardCharsets.UTF_8));
-  }
-
-  /** A record's place in Kafka, as users read and write it. */
-  static String position(String topic, int partition, long offset) {
-    return topic + ":" + partition + ":" + offset;
-  }
-
-  private static String text(EvaluationException failure) {
-    String text = failure.getMessage();
-    return text.length() > MOST_TEXT ? text.substring(0, MOST_TEXT) + "..." : text;
   }
 }

@@ -24,6 +24,7 @@ public final class TestRun {
   private final Program plan;
   private final CachedStore cache;
   private Program program;
+  private Store store;
   private PythonWorker python;
   private Task task;
   private long version;
@@ -45,7 +46,8 @@ public final class TestRun {
     open(cache);
   }
 
-  private void open(Store store) {
+  private void open(Store kept) {
+    store = kept;
     program = plan.copy();
     program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     python = new PythonWorker(program.python());
@@ -161,7 +163,7 @@ public final class TestRun {
   public int entries() {
     byte[] first = {};
     byte[] behind = {-1, -1, -1, -1, -1, -1};
-    return task.store().range(first, behind).size();
+    return store.range(first, behind).size();
   }
 
   /** Releases what the run holds besides memory. */

@@ -7,13 +7,14 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import jmsbridge.cluster.Executors;
 import org.apache.kafka.common.TopicPartition;
 
 /** Runs of topologies in this JVM, each under an id, which is the option {@code run} of its source and its sink. */
 public final class TopologyRun {
   private static final Map<String, RunSettings> ALL = new ConcurrentHashMap<>();
   private static final Map<String, Lag> LAGS = new ConcurrentHashMap<>();
+  /** Figures of topologies in executors, also in those that have ended, by Spark's id of the executor. */
+  private static final Map<String, List<ShareFigures>> REPORTED = new ConcurrentHashMap<>();
   /** Runs that have committed since they were told to finish. */
   private static final Set<String> FINISHED = ConcurrentHashMap.newKeySet();
   private static volatile Set<String> finishing = Set.of();
@@ -121,8 +122,13 @@ public final class TopologyRun {
     return RunningShare.figures();
   }
 
+  /** Takes over the figures of all shares in an executor, in the driver. */
+  public static void report(String executor, List<ShareFigures> shares) {
+    REPORTED.put(executor, shares);
+  }
+
   private static Stream<ShareFigures> shares(String run) {
-    return Stream.concat(RunningShare.figures().stream(), Executors.shares().stream())
+    return Stream.concat(RunningShare.figures().stream(), REPORTED.values().stream().flatMap(List::stream))
         .filter(share -> share.run().equals(run));
   }
 

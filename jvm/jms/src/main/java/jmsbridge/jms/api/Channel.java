@@ -32,7 +32,7 @@ final class Channel implements Runnable {
   private static final long CATCH_UP = 500;
   private static final long PATIENCE = 10_000;
 
-  private final Client client;
+  private final Provider provider;
   private final Session session;
   private final String address;
   private final Destination destination;
@@ -57,10 +57,10 @@ final class Channel implements Runnable {
   private long done;
   private boolean ending;
 
-  Channel(Client client, Session session, String address, int number, Pipe pipe)
+  Channel(Provider provider, Session session, String address, int number, Pipe pipe)
       throws JMSException, NamingException, RefusedException {
-    Settings settings = client.settings;
-    this.client = client;
+    Settings settings = provider.settings;
+    this.provider = provider;
     this.session = session;
     this.number = number;
     this.pipe = pipe;
@@ -69,7 +69,7 @@ final class Channel implements Runnable {
     mostBytes = settings.number("batch-bytes");
     codec = new Codec(settings.number("most-bytes"), (int) settings.number("kept-bytes"), address);
     this.address = address;
-    destination = found(client, address);
+    destination = found(provider, address);
     consumer = consumer(destination, address, settings);
     thread = new Thread(this, "receive " + address);
   }
@@ -100,9 +100,9 @@ final class Channel implements Runnable {
     }
   }
 
-  private Destination found(Client client, String address) throws JMSException, NamingException {
+  private Destination found(Provider provider, String address) throws JMSException, NamingException {
     try {
-      return client.destination(session, address);
+      return provider.destination(session, address);
     } catch (RefusedException missing) {
       // It may be added to JNDI later.
       throw new JMSException(missing.getMessage());
@@ -137,9 +137,9 @@ final class Channel implements Runnable {
     } catch (OutOfMemoryError error) {
       throw error;
     } catch (UnreadableException error) {
-      client.unreadable(address, error.getCause());
+      provider.unreadable(address, error.getCause());
     } catch (Exception | LinkageError error) {
-      client.failed(error);
+      provider.failed(error);
     }
   }
 
@@ -228,7 +228,7 @@ final class Channel implements Runnable {
    * given back, and what the worker has is received once more and acknowledged.
    */
   private void setAside(Throwable error) throws JMSException, IOException, InterruptedException, UnreadableException {
-    if (client.hasFailed()) {
+    if (provider.hasFailed()) {
       throw lost(error);
     }
     flush();

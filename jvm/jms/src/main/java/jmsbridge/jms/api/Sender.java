@@ -34,7 +34,7 @@ final class Sender {
   private static final String OWN = "jmsbridge.";
   private static final String OTHER = "jmsbridge_";
 
-  private final Client client;
+  private final Provider provider;
   private final Way batches;
   private final Way single;
   private final Pipe pipe;
@@ -78,14 +78,14 @@ final class Sender {
   }
 
   /** `transacted` is null without transactions. */
-  Sender(Client client, Session transacted, Session plain, Pipe pipe)
+  Sender(Provider provider, Session transacted, Session plain, Pipe pipe)
       throws JMSException, NamingException, RefusedException {
-    this.client = client;
+    this.provider = provider;
     batches = transacted == null ? null : new Way(transacted);
     single = new Way(plain);
     this.pipe = pipe;
-    duplicateId = client.settings.get("duplicate-id");
-    String queue = client.settings.get("position-queue");
+    duplicateId = provider.settings.get("duplicate-id");
+    String queue = provider.settings.get("position-queue");
     if (queue != null && transacted == null) {
       throw new RefusedException("the provider has no transactions, so it cannot keep positions: remove position-queue");
     }
@@ -94,9 +94,9 @@ final class Sender {
             ? null
             : new Positions(
                 transacted,
-                client.destination(transacted, "queue:" + queue),
-                client.settings.get("position-owner"),
-                new PositionSeals(client.settings.get("position-keys")));
+                provider.destination(transacted, "queue:" + queue),
+                provider.settings.get("position-owner"),
+                new PositionSeals(provider.settings.get("position-keys")));
   }
 
   void send(ByteBuffer content) throws JMSException, IOException, NamingException {
@@ -189,7 +189,7 @@ final class Sender {
         throw error;
       }
       giveUp(error);
-      refusal = isDuplicate(error) ? "" : client.why(error);
+      refusal = isDuplicate(error) ? "" : provider.why(error);
     }
     positions.know(each.place());
     if (refusal.isEmpty() || positions.has(each.place())) {
@@ -220,7 +220,7 @@ final class Sender {
         throw error;
       }
       giveUp(error);
-      return client.why(error);
+      return provider.why(error);
     }
     return "";
   }
@@ -230,7 +230,7 @@ final class Sender {
     if (positions != null) {
       positions.forget();
     }
-    if (client.hasFailed()) {
+    if (provider.hasFailed()) {
       throw error;
     }
     try {
@@ -270,7 +270,7 @@ final class Sender {
     } catch (IllegalStateException lost) {
       throw lost;
     } catch (JMSException | RuntimeException error) {
-      throw new RefusedException(client.why(error));
+      throw new RefusedException(provider.why(error));
     }
     boolean isPersistent = !"NON_PERSISTENT".equals(fields.get("JMSDeliveryMode"));
     int priority = (int) number(fields, "JMSPriority", Message.DEFAULT_PRIORITY);
@@ -291,7 +291,7 @@ final class Sender {
       if (destinations.size() >= MOST_DESTINATIONS) {
         destinations.clear();
       }
-      known = client.destination(single.session, address);
+      known = provider.destination(single.session, address);
       destinations.put(address, known);
     }
     return known;

@@ -1,4 +1,4 @@
-package jmsbridge;
+package jmsbridge.figures;
 
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
@@ -10,25 +10,20 @@ import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import jmsbridge.cluster.Executors;
-import jmsbridge.cluster.Report;
-import jmsbridge.kafka.Readiness;
-import jmsbridge.streams.TopologyRun;
+import java.util.stream.Stream;
 
 /**
  * Counts of routed rows, made inside the JVM, so that figures are at most seconds old in both modes.
  *
  * <p>Spark itself reports progress only once per interval. The sink calls {@link #count} for each row after routing.
- * Python calls {@link #begin}, and {@link #read} about every second. All state is static: it belongs to a JVM, and
- * survives the restart of a query in it. In a session with executors, each of them counts the rows of its tasks and
- * reports to the driver ({@link jmsbridge.cluster.Executors}). Rows of one journal partition come in the order of their
- * offsets and from one thread at a time; therefore a row that is routed again after a failure can be recognised, and is
- * not counted again.
+ * Python calls {@link #begin}. All state is static: it belongs to a JVM, and survives the restart of a query in it. In a
+ * session with executors, each of them counts the rows of its tasks, and reports them to the driver. Rows of one journal
+ * partition come in the order of their offsets and from one thread at a time; therefore a row that is routed again after
+ * a failure can be recognised, and is not counted again.
  */
 public final class RowCounters {
   /** Kind of outcomes that publish a record. */
@@ -40,18 +35,12 @@ public final class RowCounters {
   /** Kind of outcomes that get a note each, for the log. */
   public static final int NOTED = 4;
 
-  /** Upper bounds of the latency histogram's buckets; one more bucket is for longer times. */
-  private static final long[] BOUNDS_MS = {
-    1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000
-  };
-
   private static final int NOTES = 256;
   private static final int MOST_FAILED = 100_000;
   private static final int LONGEST_ID = 200;
-  private static final long EXAMPLE_MS = 1000;
 
-  private static volatile Query query = new Query(0, new byte[0], 0, new long[0]);
-  private static volatile Counts counts = new Counts(new byte[0], 0);
+  private static volatile Query query = new Query(0, new byte[0], 0, List.of(), new long[0]);
+  private static volatile Counts counts = new Counts(query);
   private static volatile Mark[] marks = new Mark[0];
 
   /**
@@ -60,9 +49,21 @@ public final class RowCounters {
    * @param number increases with each query of a session
    * @param kinds kinds of its outcomes by index
    * @param routes number of its routes
+   * @param boundsMs upper bounds of the buckets of its latencies
    * @param counted highest offset counted before it, by journal partition, -1 for none
    */
-  public record Query(long number, byte[] kinds, int routes, long[] counted) implements Serializable {}
+  public record Query(long number, byte[] kinds, int routes, List<Integer> boundsMs, long[] counted)
+      implements Serializable {}
+
+  /**
+   * What an executor reports of its rows.
+   *
+   * @param query number of the query that {@code figures} are of
+   * @param figures as JSON
+   * @param notes about failed messages since the report before
+   * @param counted highest counted offset by journal partition, -1 for none
+   */
+  public record Report(long query, String figures, List<Note> notes, long[] counted) implements Serializable {}
 
   /** Counts of one query, by outcome and route; the numbers of routes may differ in the next query. */
   private static final class Counts {
@@ -70,34 +71,22 @@ public final class RowCounters {
     final int width;
     final LongAdder[] cells;
     final LongAdder emitted = new LongAdder();
-    final LongAdder[] buckets = adders(BOUNDS_MS.length + 1);
-    final LongAdder latencyMs = new LongAdder();
-    final AtomicReferenceArray<long[]> examples = new AtomicReferenceArray<>(buckets.length);
+    final LatencyHistogram latencies;
     final ArrayBlockingQueue<Note> notes = new ArrayBlockingQueue<>(NOTES);
     final LongAdder unnoted = new LongAdder();
 
-    Counts(byte[] kinds, int routes) {
-      this.kinds = kinds;
-      this.width = routes + 1;
-      this.cells = adders(kinds.length * width);
+    Counts(Query query) {
+      kinds = query.kinds;
+      width = query.routes + 1;
+      cells = Stream.generate(LongAdder::new).limit((long) kinds.length * width).toArray(LongAdder[]::new);
+      latencies = new LatencyHistogram(query.boundsMs);
     }
 
     void add(int outcome, int route, int partition, long offset, long time, Supplier<String> message) {
       int kind = kinds[outcome];
       cells[outcome * width + route + 1].increment();
       if ((kind & TIMED) != 0) {
-        long now = System.currentTimeMillis();
-        long latency = Math.max(0, now - time / 1000);
-        int bucket = 0;
-        while (bucket < BOUNDS_MS.length && latency > BOUNDS_MS[bucket]) {
-          bucket++;
-        }
-        buckets[bucket].increment();
-        latencyMs.add(latency);
-        long[] example = examples.getPlain(bucket);
-        if (example == null || Math.abs(now - example[3]) >= EXAMPLE_MS) {
-          examples.set(bucket, new long[] {partition, offset, latency, now});
-        }
+        latencies.add(partition, offset, time / 1000);
       }
       if ((kind & NOTED) != 0) {
         add(new Note(outcome, route, partition, offset, time / 1000, message.get()));
@@ -133,11 +122,13 @@ public final class RowCounters {
   }
 
   /**
-   * Starts the counts of a query, with the kinds of its outcomes by index, and the number of its routes. The highest
-   * counted offsets stay, so that a journal record that is routed a second time in this JVM is not counted twice.
+   * Starts the counts of a query, with the kinds of its outcomes by index, the number of its routes, and the upper bounds
+   * of the buckets of its latencies in milliseconds. The highest counted offsets stay, so that a journal record that is
+   * routed a second time in this JVM is not counted twice.
    */
-  public static synchronized void begin(byte[] kinds, int routes) {
-    start(new Query(query.number + 1, kinds.clone(), routes, counted()));
+  public static synchronized void begin(byte[] kinds, int routes, List<Integer> boundsMs) {
+    // A list of Python's side lives as long as Python wants.
+    start(new Query(query.number + 1, kinds.clone(), routes, new ArrayList<>(boundsMs), counted()));
   }
 
   /** The query that began last. */
@@ -165,14 +156,18 @@ public final class RowCounters {
       mark.processed.set(-1);
       mark.time.set(-1);
     }
-    counts = new Counts(started.kinds, started.routes);
+    counts = new Counts(started);
     Sends.begin();
     Readiness.begin();
     query = started;
   }
 
   /** Adds what an executor reports: highest counted offsets by journal partition, and notes about failures. */
-  public static synchronized void merge(long[] counted, List<Note> notes) {
+  public static void merge(Report report) {
+    merge(report.counted, report.notes);
+  }
+
+  private static synchronized void merge(long[] counted, List<Note> notes) {
     for (int partition = 0; partition < counted.length; partition++) {
       if (counted[partition] >= 0) {
         Mark mark = partition < marks.length ? marks[partition] : grow(partition);
@@ -186,7 +181,7 @@ public final class RowCounters {
   /** Forgets all figures, and which rows were counted. For tests, whose journals share one JVM. */
   public static synchronized void reset() {
     marks = new Mark[0];
-    begin(new byte[0], 0);
+    begin(new byte[0], 0, List.of());
   }
 
   private RowCounters() {}
@@ -226,32 +221,14 @@ public final class RowCounters {
     }
   }
 
-  /** The figures of this process and of each executor since {@link #begin}, as a JSON array; each note comes once. */
+  /** The figures of this process since {@link #begin} as a JSON object; each note comes once. */
   public static String read() {
-    List<String> figures = new ArrayList<>(List.of(figures(takenNotes())));
-    figures.addAll(Executors.figures(query.number));
-    return figures.toString();
+    return figures(takenNotes());
   }
 
-  /** The report of an executor. */
-  public static synchronized Report report(String executor) {
-    return new Report(executor, query.number, figures(List.of()), takenNotes(), counted(), Sends.underWay(),
-        TopologyRun.figures(), Vitals.now());
-  }
-
-  /** Number of records, of earlier queries too, that producers have neither confirmed nor given up. */
-  public static long underWay() {
-    return Sends.underWay() + Executors.underWay();
-  }
-
-  /** True if each executor that has worked for the query has reported since {@link Executors#refresh}. */
-  public static boolean hasAllReports() {
-    return Executors.haveReported(query.number);
-  }
-
-  /** Id of an executor that has worked for the query and whose lease has ended; null if there is none. */
-  public static String silentExecutor() {
-    return Executors.silent(query.number);
+  /** The report of this process, which is an executor; each note comes once. */
+  public static synchronized Report report() {
+    return new Report(query.number, figures(List.of()), takenNotes(), counted());
   }
 
   private static List<Note> takenNotes() {
@@ -267,8 +244,7 @@ public final class RowCounters {
   /**
    * The figures of this process since {@link #begin} as JSON. `counts` has the cells that are not 0, each with its count;
    * cells are by outcome, then for no route and for each route, which are `width`. `marks` has each journal partition of
-   * which a row was counted, with the last offset and its epoch milliseconds. `examples` has a recent message for each
-   * bucket, or null: journal partition and offset, latency and time in milliseconds.
+   * which a row was counted, with the last offset and its epoch milliseconds.
    */
   private static String figures(List<Note> notes) {
     // Against the flow, `acknowledged` is read before `emitted`: a record under way is never missed, though one that
@@ -284,16 +260,11 @@ public final class RowCounters {
         .filter(partition -> at[partition].processed.get() >= 0)
         .mapToObj(partition -> partition + "," + at[partition].processed + "," + at[partition].time)
         .collect(Collectors.joining(",", "[", "]"));
-    String examples = IntStream.range(0, now.buckets.length)
-        .mapToObj(bucket -> Arrays.toString(now.examples.get(bucket)))
-        .collect(Collectors.joining(",", "[", "]"));
     return "{\"outcomes\":" + now.kinds.length
         + ",\"width\":" + now.width
         + ",\"counts\":" + cells
         + ",\"emitted\":" + now.emitted
-        + ",\"buckets\":" + Arrays.toString(now.buckets)
-        + ",\"latency_ms\":" + now.latencyMs
-        + ",\"examples\":" + examples
+        + "," + now.latencies.read()
         + ",\"marks\":" + places
         + ",\"notes\":" + notes.stream().map(Note::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
@@ -310,11 +281,5 @@ public final class RowCounters {
       marks = longer;
     }
     return marks[partition];
-  }
-
-  private static LongAdder[] adders(int size) {
-    LongAdder[] adders = new LongAdder[size];
-    Arrays.setAll(adders, index -> new LongAdder());
-    return adders;
   }
 }

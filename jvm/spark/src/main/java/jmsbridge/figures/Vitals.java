@@ -1,4 +1,4 @@
-package jmsbridge;
+package jmsbridge.figures;
 
 import java.io.Serializable;
 import java.lang.management.GarbageCollectorMXBean;

@@ -1,4 +1,4 @@
-package jmsbridge;
+package jmsbridge.figures;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
