@@ -18,8 +18,6 @@ import typer
 
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
-from routes.keys.addresses import REGISTRY_URLS
-from routes.keys.values import BadValueError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
@@ -97,6 +95,9 @@ def read_seconds(text: str | float) -> float:
 
 def read_registry_urls(text: str) -> str:
     """The text, if it is what `schema.registry.url` may be."""
+    from routes.keys.addresses import REGISTRY_URLS
+    from routes.keys.values import BadValueError
+
     try:
         REGISTRY_URLS.parse(text)
     except BadValueError as error:

@@ -11,7 +11,6 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load, read_seconds
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.printable import json_text, printable
-from engine.telemetry.client import base_url, find, order
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
     Raises:
         UnreachableError: the bridge has not answered the request in time.
     """
+    from engine.telemetry.client import base_url, find
+
     deadline = time.monotonic() + seconds
     answered: dict[str, Any] | None = None
     while time.monotonic() < deadline:
@@ -126,6 +127,8 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
         HardFailureError: the bridge does not take the login of the configuration, or another bridge answers.
         UnreachableError: no bridge answers.
     """
+    from engine.telemetry.client import base_url, find, order
+
     where = base_url(config.http)
     told = (find(config.http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
     bridge = told.get("bridge") if isinstance(told, dict) else None
