@@ -202,13 +202,18 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(line.replace("[", "\\[") for line in lines)])
 
 
-def load(path: Path) -> Config:
-    """The configuration in `path`; ConfigurationError with all its faults. The log of this process hides its secrets."""
-    from engine.telemetry import logging
+def load(path: Path, *, logs: bool = True) -> Config:
+    """The configuration in `path`; ConfigurationError with all its faults. The log of this process hides its secrets.
+
+    Without `logs`, for a process that logs nothing, there is no log.
+    """
     from routes import config
 
     loaded = config.load(path)
-    logging.setup(loaded)
+    if logs:
+        from engine.telemetry import light_structlog, logging  # noqa: F401
+
+        logging.setup(loaded)
     return loaded
 
 

@@ -51,7 +51,7 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     The exit code is 0 if the file is in force, 1 if changed parts are not ready in time, 2 if the bridge has refused or
     revoked the change, whose reason is printed, 6 if no bridge answers.
     """
-    settings = load(config)
+    settings = load(config, logs=False)
     number = int(_ordered(settings, "/reload").get("request", 0))
     outcome = _outcome(settings, number, timeout)
     _tell(outcome, json_output)
@@ -115,7 +115,7 @@ def restart(
     The part starts with the configuration, and a topology with the source files, that are in force. What has changed on
     disk since takes `jms-bridge reload`.
     """
-    parts = _ordered(load(config), f"/restart?{urlencode({'part': part})}").get("parts", [])
+    parts = _ordered(load(config, logs=False), f"/restart?{urlencode({'part': part})}").get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
 
 
