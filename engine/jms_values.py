@@ -18,8 +18,6 @@ from math import isfinite, isnan
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
-
 from routes.predicate.numbers import INTEGER_TEXT, NUMBER_TEXT, SPECIAL_TEXT
 from routes.properties import JmsType, Property, encode_type_name
 
@@ -138,6 +136,9 @@ def _plain(entry: MapEntry) -> bool | int | float | str | None:
 
 def single(value: float) -> float:
     """Rounds to single precision; returns the double with the shortest text for that: 0.1 for 0.10000000149."""
+    # Imported by those that have such a value: it takes a fifth of a second.
+    import numpy as np
+
     return float(str(np.float32(value)))
 
 

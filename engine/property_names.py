@@ -15,13 +15,9 @@ from functools import lru_cache
 from threading import Lock
 from unicodedata import category
 
-import structlog
-
 from routes.immutable import immutable
 
 __all__ = ["ANY", "JMS", "NATS", "SYMBOLS", "NameRules", "is_identifier", "not_kept", "take_not_kept"]
-
-_log = structlog.get_logger(__name__)
 
 _WORDS = {"-": "HYPHEN", ".": "DOT"}
 _CHARACTERS = {word: char for char, word in _WORDS.items()}
@@ -142,8 +138,11 @@ def not_kept(name: str, why: str, number: int = 1) -> None:
 
     `why` is a short reason for operators; the log limits lines of this kind.
     """
+    # Imported here, so that commands that only read the configuration do without.
+    import structlog
+
     _not_kept.add(number)
-    _log.warning("header not kept", name=name[:_LONGEST_SHOWN], why=why)
+    structlog.get_logger(__name__).warning("header not kept", name=name[:_LONGEST_SHOWN], why=why)
 
 
 def take_not_kept() -> int:

@@ -2,14 +2,14 @@
 
 `python -m tools.class_data FOLDER`: runs a bridge with brokers of its own on free ports and takes some messages through
 it, while each of its JVMs lists the classes that it loads. Then Java makes an archive of each list in FOLDER. Copies
-of some jars are made before (`tools.jar_copies`). Set-up calls it once for each version of the jars.
+of some jars are made before (`tools.jar_copies`). Called once for each version of the jars: by set-up for development,
+else after the first run. A bridge may run and start meanwhile: each archive and copy gets its name when it is whole.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,10 +27,11 @@ from engine.jars import RECORD, copies, jars
 from engine.spark.jvm import class_options as spark_class_options
 from engine.spark.jvm import spark_jars
 from tools.jar_copies import copy_jars
+from tools.run import ends_with_us
 
 __all__ = ["main"]
 
-_READY_SECONDS = 240.0
+_READY_SECONDS = 600.0
 _STOP_SECONDS = 60.0
 _CONFIGURATION = """
 bridge.id=class-data
@@ -83,8 +84,10 @@ def main() -> int:
 
 def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(copies(), ignore_errors=True)
-    copy_jars(spark_jars(), copies())
+    # What is no longer the copy of a jar would be found by no JVM.
+    kept = copy_jars(spark_jars(), copies())
+    for other in set(copies().iterdir()) - set(kept):
+        other.unlink()
     with tempfile.TemporaryDirectory() as temporary:
         _list_classes(Path(temporary))
         _dump(Path(temporary), folder)
@@ -97,7 +100,7 @@ def _list_classes(temporary: Path) -> None:
     configuration.write_text(_CONFIGURATION.format(data=temporary / "data", **ports))
     with log.open("w") as output:
         bridge = subprocess.Popen(
-            [sys.executable, "-m", "engine", "run", "--config", configuration],
+            [*ends_with_us(), sys.executable, "-m", "engine", "run", "--config", configuration],
             env={**os.environ, RECORD: str(temporary)},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -141,17 +144,18 @@ def _dump(lists: Path, folder: Path) -> None:
 def _archive(java: Path, name: str, options: list[str], lists: Path, folder: Path) -> int:
     """Makes one archive; returns its size in bytes."""
     archive, source, arguments = folder / f"{name}.jsa", lists / f"{name}.lst", lists / f"{name}.arguments"
-    archive.unlink(missing_ok=True)
+    fresh = archive.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
     lines = source.read_text().splitlines(keepends=True)
     source.write_text("".join(line for line in lines if not _SPECIES.match(line)))
     # In a file, since Spark's class path is longer than some systems take on a command line.
     arguments.write_text("".join(f'"{option}"\n' for option in options))
-    made = [f"-XX:SharedClassListFile={source}", f"-XX:SharedArchiveFile={archive}"]
+    made = [f"-XX:SharedClassListFile={source}", f"-XX:SharedArchiveFile={fresh}"]
     said = _run([java, "-Xshare:dump", "-Xlog:cds=off", *made, f"@{arguments}"])
-    if not archive.exists():
+    if not fresh.exists():
         message = f"no archive of {name}: {' '.join(said.split())}"
         raise _RecordingError(message)
-    return archive.stat().st_size
+    return fresh.replace(archive).stat().st_size
 
 
 def _run(command: list[str | Path]) -> str:

@@ -2,7 +2,7 @@
 
 `python -m tools.setup` for running, with `--dev` for the tests as well, with `--nats` only for a NATS server. Each part
 is redone only when what pins it has changed. Needs nothing installed beside Python, Java and Maven, and Go for the NATS
-server; `make` calls it.
+server; `make` calls it. For running, `tools.run` has the class data of the JVMs made after the first run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.file_lock import try_lock
 from engine.private import make_folder
 from tools import machine
 from tools.lock import LOCK, differences
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NATS_MISSING",
-    "class_data_fingerprint",
+    "class_data_are_current",
     "jars_fingerprint",
     "main",
     "make_log_folder",
@@ -44,6 +46,9 @@ NATS_MISSING = NATS / "missing"
 """File with the reason why there is no NATS server, for tests."""
 CLASS_DATA = JARS / "class-data"
 LOG = ROOT / "var" / "setup.log"
+_FRESH_JARS = JARS.with_name(".jars.new")
+_SPARK_MODULE = "jvm/spark"
+"""Module that is compiled against the jars inside the installed pyspark package."""
 
 DEBIAN_PACKAGES = {
     "openssl": "openssl",
@@ -73,8 +78,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dev", action="store_true", help="also what the tests need")
     parser.add_argument("--nats", action="store_true", help="nothing but a NATS server")
+    parser.add_argument("--class-data", action="store_true", help="nothing but the class data of the JVMs")
     wanted = parser.parse_args()
     try:
+        if wanted.class_data:
+            _try_class_data()
+            return 0
         return _set_up_nats() if wanted.nats else _set_up(dev=wanted.dev)
     except StepError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
@@ -101,13 +110,9 @@ def jars_fingerprint() -> str:
     return _fingerprint(files, "")
 
 
-def class_data_fingerprint() -> str:
-    """Changes with the jars, Spark's included, and with the Java that runs them."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    java = Path(found or "java").resolve()
-    version = java.stat().st_mtime_ns if java.exists() else 0
-    return _fingerprint([], f"{python_fingerprint(dev=False)} {jars_fingerprint()} {java} {version}")
+def class_data_are_current() -> bool:
+    """True if the class data belong to the jars, Spark's included, and to the Java that runs them."""
+    return _read(CLASS_DATA / ".ready") == _class_data_fingerprint()
 
 
 def nats_fingerprint() -> str:
@@ -127,15 +132,20 @@ def _set_up(*, dev: bool) -> int:
             return _EXIT_SETUP
         make_log_folder()
         LOG.write_text("")
-    if python_stale:
-        _make_environment()
-        _install_packages(dev=dev)
-        (VENV / ".ready").write_text(python_fingerprint(dev=False))
-        python_stamp.write_text(python_print)
+    both_stale = python_stale and jars_stale
+    with ThreadPoolExecutor() as beside:
+        early = beside.submit(_start_jars) if both_stale else None
+        if python_stale:
+            _make_environment()
+            _install_packages(dev=dev)
+            (VENV / ".ready").write_text(python_fingerprint(dev=False))
+            python_stamp.write_text(python_print)
+        if early:
+            early.result()
     if jars_stale:
-        _fetch_jars(jars_print)
-    _try_class_data()
+        _fetch_jars(jars_print, started=both_stale)
     if dev:
+        _try_class_data()
         _install_debian_packages()
         _try_nats()
         _try_witness()
@@ -165,26 +175,40 @@ def _install_packages(*, dev: bool) -> None:
     _pip_step("jms-bridge", pinned).run([*pip, *options, "--no-deps", "--editable", "."], ROOT)
 
 
-def _fetch_jars(fingerprint: str) -> None:
-    """Into a folder beside, so that no jar of an older version stays and a failure changes nothing."""
-    fresh, former = JARS.with_name(".jars.new"), JARS.with_name(".jars.old")
-    shutil.rmtree(fresh, ignore_errors=True)
+def _start_jars() -> None:
+    """Fetches the jars that take no Python package to make, in the time in which pip fetches the packages."""
+    shutil.rmtree(_FRESH_JARS, ignore_errors=True)
+    _run_maven("JVM jars", f"--projects=!{_SPARK_MODULE}")
+
+
+def _fetch_jars(fingerprint: str, *, started: bool = False) -> None:
+    """Into a folder beside, so that no jar of an older version stays and a failure changes nothing.
+
+    With `started`, `_start_jars` has put its jars there.
+    """
+    former = JARS.with_name(".jars.old")
     shutil.rmtree(former, ignore_errors=True)
-    quiet = ["--batch-mode", "-Dstyle.color=never"]
-    # A jar that its repository's checksum does not fit, or that has none, is not taken; Maven would only warn.
-    folders = [f"-Djars={fresh}", f"-Dpyspark.jars={_pyspark_jars()}"]
-    command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", *folders, "package"]
-    Step("JVM jars", LOG, maven_reader(), maven_cause).run(command, ROOT)
-    if wrong := differences(fresh):
+    modules = [f"--projects={_SPARK_MODULE}"] if started else []
+    if not started:
+        shutil.rmtree(_FRESH_JARS, ignore_errors=True)
+    _run_maven("JVM jars of Spark" if started else "JVM jars", *modules, f"-Dpyspark.jars={_pyspark_jars()}")
+    if wrong := differences(_FRESH_JARS):
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         msg = f"JVM jars: {wrong[0]}{more}; after a change of versions: make jars-lock"
         if LOCKED not in os.environ:
             raise StepError(msg)
-    (fresh / ".ready").write_text(fingerprint)
+    (_FRESH_JARS / ".ready").write_text(fingerprint)
     if JARS.exists():
         JARS.rename(former)
-    fresh.rename(JARS)
+    _FRESH_JARS.rename(JARS)
     shutil.rmtree(former, ignore_errors=True)
+
+
+def _run_maven(title: str, *options: str) -> None:
+    quiet = ["--batch-mode", "-Dstyle.color=never"]
+    # A jar that its repository's checksum does not fit, or that has none, is not taken; Maven would only warn.
+    command: list[str | Path] = ["mvn", *quiet, "--strict-checksums", f"-Djars={_FRESH_JARS}", *options, "package"]
+    Step(title, LOG, maven_reader(), maven_cause).run(command, ROOT)
 
 
 def _pyspark_jars() -> Path:
@@ -193,19 +217,28 @@ def _pyspark_jars() -> Path:
 
 
 def _try_class_data() -> None:
-    """Records the archives with which the JVMs start faster; without them they start as well, so nothing else fails."""
-    stamp, wanted = CLASS_DATA / ".ready", class_data_fingerprint()
-    if _read(stamp) == wanted:
-        return
-    make_log_folder()
+    """Makes the archives with which the JVMs start faster; without them they start as well, so nothing else fails."""
     CLASS_DATA.mkdir(exist_ok=True)
-    try:
-        step = Step("Class data of the JVMs, for starts in half the time", LOG, str.strip, last_line)
-        step.run([VENV / "bin" / "python", "-m", "tools.class_data", CLASS_DATA], ROOT)
-    except StepError as error:
-        print(f"the bridge will take longer to start: {error}", file=sys.stderr)
-    # Also where it failed: what failed now fails the next time.
-    stamp.write_text(wanted)
+    with (CLASS_DATA / ".lock").open("w") as file:
+        if class_data_are_current() or not try_lock(file.fileno()):
+            return
+        wanted = _class_data_fingerprint()
+        make_log_folder()
+        try:
+            step = Step("Class data of the JVMs, for starts in half the time", LOG, str.strip, last_line)
+            step.run([VENV / "bin" / "python", "-m", "tools.class_data", CLASS_DATA], ROOT)
+        except StepError as error:
+            print(f"the bridge will take longer to start: {error}", file=sys.stderr)
+        # Also where it failed: what failed now fails the next time.
+        (CLASS_DATA / ".ready").write_text(wanted)
+
+
+def _class_data_fingerprint() -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    java = Path(found or "java").resolve()
+    version = java.stat().st_mtime_ns if java.exists() else 0
+    return _fingerprint([], f"{python_fingerprint(dev=False)} {jars_fingerprint()} {java} {version}")
 
 
 def _install_debian_packages() -> None:

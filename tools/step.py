@@ -1,6 +1,7 @@
 """Runs one long command of the set-up: its output goes to a log, one readable line says how far it is.
 
-On a terminal that line is redrawn in place; elsewhere there is a line at the start, at the end, and now and then.
+On a terminal that line is redrawn in place; elsewhere there is a line at the start, at the end, and now and then. Of
+steps that run side by side, the one line shows all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import selectors
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, TextIO
 
@@ -25,6 +27,9 @@ __all__ = ["Step", "StepError"]
 _TICK_SECONDS = 0.5
 _QUIET_SECONDS = 15.0
 """Between two lines where lines cannot be redrawn."""
+_lock = threading.Lock()
+_running: dict[Step, str] = {}
+"""The running steps, each with its text for the line. Guarded by `_lock`, as is the terminal."""
 
 
 class StepError(Exception):
@@ -72,15 +77,19 @@ class Step:
         text = f"{self._title}: {self._activity or 'started'} ({self._seconds()} s)"
         if self._screen.isatty():
             width = shutil.get_terminal_size().columns - 1
-            self._screen.write(f"\r\033[K{text[:width]}")
-            self._screen.flush()
+            with _lock:
+                _running[self] = text
+                self._screen.write(f"\r\033[K{' | '.join(_running.values())[:width]}")
+                self._screen.flush()
         elif now - self._shown > _QUIET_SECONDS:
             self._shown = now
             self._say(text)
 
     def _clear(self) -> None:
-        if self._screen.isatty():
-            self._screen.write("\r\033[K")
+        with _lock:
+            _running.pop(self, None)
+            if self._screen.isatty():
+                self._screen.write("\r\033[K")
 
     def _say(self, text: str) -> None:
         print(text, file=self._screen, flush=True)

@@ -4,6 +4,11 @@ Commands read arguments, call the function of `engine` or `routes` that does the
 people is made in `output`, what they print for programs (`--json`) in `records` and beside each command.
 """
 
-from engine.cli.app import main
+import gc
+
+# Imports make many objects and no garbage; the search for garbage would take a tenth of a command's time.
+gc.set_threshold(100_000)
+
+from engine.cli.app import main  # noqa: E402
 
 __all__ = ["main"]

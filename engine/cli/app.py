@@ -1,19 +1,24 @@
 """The whole command line in one place: which commands there are, and how any error leaves the process.
 
-Libraries that take long to import (Spark, the Kafka client) are imported inside the commands that need them, so that
-`--help` and the source workers start at once.
+The module of a command is imported when the command runs or its help is shown. Libraries that take long to import
+(Spark, the Kafka client) are imported inside the commands that need them.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import MarkupMode, TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
 
-from engine.cli import config, dlt, doctor, explain, messages, reload, run, status, test, topology
-from engine.cli.options import examples
+from engine.cli.options import Command, examples
 from engine.cli.output import complain, version
 from engine.errors import ClientEndedError, ServerEndedError, UsageError
 from routes.errors import BridgeError, ConfigurationError
@@ -22,9 +27,66 @@ __all__ = ["app", "main"]
 
 _INTERRUPTED = 130
 _DEBUG = "JMS_BRIDGE_DEBUG"
+_MARKUP: MarkupMode = "markdown"
+
+_COMMANDS = {
+    "init": "config.init",
+    "run": "run.run",
+    "reload": "reload.reload",
+    "restart": "reload.restart",
+    "status": "status.status",
+    "lag": "status.lag",
+    "doctor": "doctor.doctor",
+    "validate": "config.validate",
+    "diff": "config.diff",
+    "test": "test.check_routes",
+    "explain": "explain.explain",
+    "send": "messages.send",
+    "receive": "messages.receive",
+    "request": "messages.request",
+    "journal": "messages.journal",
+    "dlt": "dlt.app",
+    "config": "config.config",
+    "topology": "topology.app",
+}
+"""Commands in the order of the help, each with its module in this package and the name of its `Command` or `Typer`."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands in the form of Typer, each made when it is first looked up."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+    def __getitem__(self, name: str) -> Any:
+        return _made(name)
+
+
+@functools.cache
+def _made(name: str) -> Any:
+    module, _, attribute = _COMMANDS[name].partition(".")
+    found = getattr(import_module(f"engine.cli.{module}"), attribute)
+    if isinstance(found, Command):
+        info = CommandInfo(name, callback=found.run, epilog=found.epilog)
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=_MARKUP)
+    group = TyperInfo(found)
+    return get_group_from_info(group, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=_MARKUP)
+
+
+class _Root(TyperGroup):
+    """The program as a group of `_Commands`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment] # Typer only reads it
+
 
 app = typer.Typer(
     name="jms-bridge",
+    cls=_Root,
     help="Carries messages between JMS brokers, NATS and Kafka, by the routes in a properties file.",
     epilog=examples(
         "jms-bridge run",
@@ -40,31 +102,10 @@ app = typer.Typer(
         "jms-bridge dlt list",
     ),
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=_MARKUP,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    config.init,
-    run.run,
-    reload.reload,
-    reload.restart,
-    status.status,
-    status.lag,
-    doctor.doctor,
-    config.validate,
-    config.diff,
-    test.check_routes,
-    explain.explain,
-    messages.send,
-    messages.receive,
-    messages.request,
-):
-    app.command(command.name, epilog=command.epilog)(command.run)
-app.add_typer(messages.journal)
-app.add_typer(dlt.app)
-app.add_typer(config.config)
-app.add_typer(topology.app)
 
 
 def main(arguments: list[str] | None = None) -> None:

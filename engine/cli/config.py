@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
-from rich.table import Table
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples
 from engine.cli.output import console, note, version
 from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
 from engine.private import create_file
-from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Fault, Level
 
 if TYPE_CHECKING:
@@ -190,6 +188,7 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
     if linted.config is None or not linted.config.topologies:
         return linted
     from engine.topologies.runtime.check import check_planned, fault_of
+    from routes.config.snapshot import Snapshot
 
     checked = check_planned(linted.config, Snapshot.take(file))
     faults = [fault_of(each, file) for each in checked if each.fault or each.unplanned]
@@ -353,6 +352,8 @@ def docs() -> None:
 )
 def show(config: ConfigFile = DEFAULT_CONFIG, json_output: Json = False) -> None:
     """Show the configuration in force: each key, its value (secrets masked) and where it comes from."""
+    from rich.table import Table
+
     from routes import config as configuration
 
     rows = configuration.show(config)

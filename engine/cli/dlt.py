@@ -31,7 +31,6 @@ from engine.errors import UsageError
 from engine.printable import json_text, printable
 from engine.times import read_moment
 from routes.errors import PredicateError
-from routes.predicate import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -433,6 +432,7 @@ def read_filters(
 ) -> Filters:
     """The filters that the options make; UsageError says which one makes none."""
     from engine.dead_letters.letter import Filters
+    from routes.predicate import parse
 
     now_ms = round(time.time() * 1000)
     values: dict[str, frozenset[str]] = {}

@@ -7,16 +7,14 @@ import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
 from engine.cli.output import show_bytes
 from engine.printable import LONGEST_REASON, json_text, printable, shortened
 from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from rich.table import Table
 
     from engine.dead_letters.audit import AuditEntry
     from engine.dead_letters.letter import DeadLetter
@@ -139,6 +137,8 @@ def entry_json(entry: AuditEntry) -> str:
 
 def counting() -> AbstractContextManager[object]:
     """A remark on stderr while dead letters are counted, if that is a terminal."""
+    from rich.console import Console
+
     terminal = Console(stderr=True)
     return terminal.status("counting dead letters") if terminal.is_terminal else nullcontext()
 
@@ -146,6 +146,9 @@ def counting() -> AbstractContextManager[object]:
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar on stderr, if that is a terminal, moved on by each call."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     bar = Progress(
@@ -162,4 +165,6 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
 
 
 def _table(*names: str) -> Table:
+    from rich.table import Table
+
     return Table(*names, box=None, pad_edge=False, header_style="bold")

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, read_seconds
 from engine.cli.output import console, quiet_log
@@ -69,6 +67,8 @@ def doctor(
 
 
 def _show(findings: Sequence[Finding]) -> None:
+    from rich.text import Text
+
     screen = console()
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
@@ -88,6 +88,9 @@ def _show(findings: Sequence[Finding]) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[Sequence[str]], None]]:
     """Yields a function that shows the checks still running, if stderr is a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
     screen = Console(stderr=True)
     if not screen.is_terminal:
         yield lambda names: None

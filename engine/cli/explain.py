@@ -24,8 +24,6 @@ from engine.cli.options import (
 )
 from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
-from engine.explain.explanation import result, rows
-from engine.jms_values import shown
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
 from engine.trace_context import traced
@@ -113,6 +111,8 @@ def _as_sent(message: Message) -> Record:
 
 def explanation_text(explanation: Explanation) -> list[str]:
     """Lines for people: the message, each route tried with the values in its predicate, the key, the result."""
+    from engine.explain.explanation import result
+
     message = explanation.message
     lines = [
         f"message  {message.headers.get('JMSDestination', 'no destination')}, "
@@ -164,6 +164,8 @@ def _step_lines(step: Step) -> list[str]:
 
 
 def _trace_lines(label: str, trace: Trace) -> list[str]:
+    from engine.explain.explanation import rows
+
     found = [("  " * depth + text, value) for depth, text, value in rows(trace)]
     width = max(len(text) for text, _ in found)
     return [
@@ -172,6 +174,8 @@ def _trace_lines(label: str, trace: Trace) -> list[str]:
 
 
 def _trace_json(trace: Trace) -> dict[str, Any]:
+    from engine.jms_values import shown
+
     return {
         "text": trace.text,
         # JSON has no number that is not finite, and null stands for an unknown value.

@@ -18,8 +18,6 @@ import typer
 
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
-from routes.keys.addresses import REGISTRY_URLS
-from routes.keys.values import BadValueError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
@@ -97,6 +95,9 @@ def read_seconds(text: str | float) -> float:
 
 def read_registry_urls(text: str) -> str:
     """The text, if it is what `schema.registry.url` may be."""
+    from routes.keys.addresses import REGISTRY_URLS
+    from routes.keys.values import BadValueError
+
     try:
         REGISTRY_URLS.parse(text)
     except BadValueError as error:
@@ -201,13 +202,18 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(line.replace("[", "\\[") for line in lines)])
 
 
-def load(path: Path) -> Config:
-    """The configuration in `path`; ConfigurationError with all its faults. The log of the process hides its secrets."""
-    from engine.telemetry import logging
+def load(path: Path, *, logs: bool = True) -> Config:
+    """The configuration in `path`; ConfigurationError with all its faults. The log of this process hides its secrets.
+
+    Without `logs`, for a process that logs nothing, there is no log.
+    """
     from routes import config
 
     loaded = config.load(path)
-    logging.setup(loaded)
+    if logs:
+        from engine.telemetry import light_structlog, logging  # noqa: F401
+
+        logging.setup(loaded)
     return loaded
 
 

@@ -9,17 +9,15 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
-
-import structlog
-from rich.console import Console
 
 from engine.printable import LONGEST_REASON, has_controls, json_text, printable, shortened
 from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
 
     from engine.kafka.reader import LocatedRecord
     from engine.message import Record
@@ -56,6 +54,8 @@ class BodyFormat(StrEnum):
 
 def console() -> Console:
     """Standard output; wide where it is no terminal, so that nothing is cut for a pipe."""
+    from rich.console import Console
+
     # Made for each use: it then writes to the sys.stdout of that moment.
     return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False, markup=False, emoji=False)
 
@@ -101,6 +101,8 @@ def json_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
 @contextmanager
 def quiet_log() -> Iterator[None]:
     """Keeps what connectors log for operators out of the output of a command, which says it itself."""
+    import structlog
+
     configured = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
@@ -111,6 +113,8 @@ def quiet_log() -> Iterator[None]:
 
 def version() -> str:
     """Version of the project."""
+    from importlib import metadata
+
     return metadata.version("jms-bridge")
 
 

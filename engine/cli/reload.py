@@ -11,7 +11,6 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load, read_seconds
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.printable import json_text, printable
-from engine.telemetry.client import base_url, find, order
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     The exit code is 0 if the file is in force, 1 if changed parts are not ready in time, 2 if the bridge has refused or
     revoked the change, whose reason is printed, 6 if no bridge answers.
     """
-    settings = load(config)
+    settings = load(config, logs=False)
     number = int(_ordered(settings, "/reload").get("request", 0))
     outcome = _outcome(settings, number, timeout)
     _tell(outcome, json_output)
@@ -64,6 +63,8 @@ def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
     Raises:
         UnreachableError: the bridge has not answered the request in time.
     """
+    from engine.telemetry.client import base_url, find
+
     deadline = time.monotonic() + seconds
     answered: dict[str, Any] | None = None
     while time.monotonic() < deadline:
@@ -114,7 +115,7 @@ def restart(
     The part starts with the configuration, and a topology with the source files, that are in force. What has changed on
     disk since takes `jms-bridge reload`.
     """
-    parts = _ordered(load(config), f"/restart?{urlencode({'part': part})}").get("parts", [])
+    parts = _ordered(load(config, logs=False), f"/restart?{urlencode({'part': part})}").get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
 
 
@@ -126,6 +127,8 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
         HardFailureError: the bridge does not take the login of the configuration, or another bridge answers.
         UnreachableError: no bridge answers.
     """
+    from engine.telemetry.client import base_url, find, order
+
     where = base_url(config.http)
     told = (find(config.http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
     bridge = told.get("bridge") if isinstance(told, dict) else None

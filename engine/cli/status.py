@@ -61,7 +61,7 @@ def status(
     """
     from engine.telemetry.report import look, read
 
-    settings = load(config)
+    settings = load(config, logs=False)
     if once or json_output or not sys.stdout.isatty():
         before = read(settings.http)
         time.sleep(_RATE_SECONDS)

@@ -26,7 +26,6 @@ from engine.cli.topology_test import check_topologies
 from engine.errors import UsageError
 from engine.printable import json_text
 from engine.times import read_time
-from routes.keys.addresses import REGISTRY_URLS
 from routes.sections import Policy, TopologyGuarantee, TopologyMode
 
 if TYPE_CHECKING:
@@ -138,6 +137,7 @@ def run(
     Its state is in the data folder, under topologies/NAME, or in topologies.state; a later run goes on from there.
     """
     from engine.topologies.runtime.run import TopologySettings, run_topology
+    from routes.keys.addresses import REGISTRY_URLS
 
     settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
     loaded = load(config)

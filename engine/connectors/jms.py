@@ -18,8 +18,8 @@ from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.keys.addresses import plainly
 from routes.keys.table import key
 from routes.keys.values import TEXT, BadValueError, ValueKind, choice
+from routes.predicate import parse
 from routes.predicate.doubts import unknown_fields
-from routes.predicate.parser import parse
 from routes.properties import SEED_NAMES
 from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, SourceConfig, subscription
 

@@ -19,18 +19,10 @@ def _main() -> int:
     parser.add_argument("--worker", type=int, required=True, metavar="NUMBER")
     parser.add_argument("--status-fd", type=int, required=True, metavar="DESCRIPTOR")
     given = parser.parse_args()
-    _import_structlog()
+    from engine.telemetry import light_structlog  # noqa: F401, I001 # before those that import structlog
     from engine.supervision.worker import run
 
     return run(given.only, given.worker, given.status_fd)
-
-
-def _import_structlog() -> None:
-    """Imports structlog without rich, which it would import, a third of all imports, for a style that no log has."""
-    sys.modules["rich"] = None  # type: ignore[assignment] # a module that is not there, see `sys.modules`
-    import structlog  # noqa: F401
-
-    del sys.modules["rich"]
 
 
 if __name__ == "__main__":

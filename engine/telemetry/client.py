@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import ssl
+from base64 import b64encode
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UnreachableError
-from engine.telemetry.http_login import credentials
 from routes.keys.addresses import Peer
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from routes.model import HttpConfig
 
-__all__ = ["ask", "base_url", "find", "order"]
+__all__ = ["ask", "base_url", "credentials", "find", "order"]
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 """Addresses that a server listens on to accept all, and the loopback address at which a client reaches it there."""
@@ -82,6 +82,16 @@ def find(config: HttpConfig, path: str, seconds: float, *, login: bool = False) 
     except (UnreachableError, ValueError):
         return None
     return body if isinstance(body, dict) else None
+
+
+def credentials(config: HttpConfig) -> Mapping[str, bytes]:
+    """The expected credentials by scheme of `Authorization`, in lower case: `bearer` (RFC 6750), `basic` (RFC 7617)."""
+    taken = {}
+    if config.token:
+        taken["bearer"] = config.token.encode()
+    if config.username is not None:
+        taken["basic"] = b64encode(f"{config.username}:{config.password or ''}".encode())
+    return taken
 
 
 def _host(config: HttpConfig) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import time
-from base64 import b64encode
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from typing import TYPE_CHECKING
@@ -17,16 +16,17 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
+from engine.telemetry.client import credentials
 from routes.keys.addresses import host_of, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from routes.model import HttpConfig
 
-__all__ = ["LOGIN", "HttpLogin", "WrongLogins", "credentials"]
+__all__ = ["LOGIN", "HttpLogin", "WrongLogins"]
 
 LOGIN = "jmsbridge.login"
 """Key in a request's scope: the user name; `http.token` for a token, empty if no login is needed."""
@@ -147,16 +147,6 @@ class WrongLogins:
     def forget(self, address: str) -> None:
         """Forgets the wrong logins of an address, after a right one."""
         self._counts.pop(address, None)
-
-
-def credentials(config: HttpConfig) -> Mapping[str, bytes]:
-    """The expected credentials by scheme of `Authorization`, in lower case: `bearer` (RFC 6750), `basic` (RFC 7617)."""
-    taken = {}
-    if config.token:
-        taken["bearer"] = config.token.encode()
-    if config.username is not None:
-        taken["basic"] = b64encode(f"{config.username}:{config.password or ''}".encode())
-    return taken
 
 
 def _address(scope: Scope) -> str:

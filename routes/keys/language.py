@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from routes.errors import PredicateError
 from routes.keys.values import BadValueError, ValueKind
+from routes.predicate import parse
 from routes.predicate.nodes import ADDRESS, Identifier, IsNull
-from routes.predicate.parser import parse
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate

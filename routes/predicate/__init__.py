@@ -6,6 +6,16 @@ which is imported by itself so that no other part needs Spark. docs/routing-lang
 
 from routes.predicate.evaluate import Lookup, Trace, evaluate, trace
 from routes.predicate.nodes import Predicate, identifiers
-from routes.predicate.parser import parse
 
 __all__ = ["Lookup", "Predicate", "Trace", "evaluate", "identifiers", "parse", "trace"]
+
+
+def parse(text: str) -> Predicate:
+    """Parses the text of a predicate, see `routes.predicate.parser`, which is imported by the first call.
+
+    Raises:
+        PredicateError: the text is no predicate; with the place and what was expected. No other error is raised.
+    """
+    from routes.predicate import parser
+
+    return parser.parse(text)

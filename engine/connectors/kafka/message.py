@@ -15,9 +15,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.connectors.kafka.settings import MessageType
+from engine.jms_values import single
 from engine.limits import MOST_HEADERS, too_many_headers
 from engine.message import TYPES, BodyType, Message, Record
 from engine.property_names import not_kept
@@ -344,4 +343,4 @@ def _shown(number: float, kind: JmsType) -> str:
     """Formats a number as `Property.text` does; a float as the shortest text that gives the same float."""
     if not isfinite(number):
         return Property.of(number).text
-    return repr(float(str(np.float32(number))) if kind is JmsType.FLOAT else number)
+    return repr(single(number) if kind is JmsType.FLOAT else number)

@@ -24,10 +24,8 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from engine.connectors.nats.header_frame import FIELDS, FIELDS_1_0, PART, FrameError, HeaderFrame, checksum
-from engine.jms_values import BOOLEANS, PARSERS, shown
+from engine.jms_values import BOOLEANS, PARSERS, shown, single
 from routes.properties import JmsType, Property
 
 __all__ = ["CODES_0_3", "CODES_1_0", "MARKER", "HeaderCodes", "decode", "encode"]
@@ -224,5 +222,5 @@ def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
 def _shown(kind: JmsType, number: float) -> str:
     if kind is _FLOAT:
         # Java shows a `float` as the shortest text that gives the same number in single precision.
-        return shown(float(str(np.float32(number))))
+        return shown(single(number))
     return shown(number) if kind is _DOUBLE else str(number)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.integration.bridge_process import wait
 from tools import machine, readers, setup
 from tools.step import Step, StepError
 
@@ -152,6 +156,30 @@ def fingerprints() -> dict[str, str]:
     }
 
 
+def test_packages_and_jars_are_fetched_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, commands = threading.Barrier(2, timeout=60), []
+
+    def fetch(step: Step, command: list[str | Path], folder: Path) -> None:
+        text = " ".join(map(str, command))
+        commands.append(text)
+        if text.endswith("requirements.txt") or "--projects=!jvm/spark" in text:
+            both.wait()
+
+    monkeypatch.setattr(Step, "run", fetch)
+    for name in ("VENV", "JARS", "_FRESH_JARS", "LOG"):
+        monkeypatch.setattr(setup, name, tmp_path / name / name)
+    (tmp_path / "VENV/VENV/lib/python3.11/site-packages/pyspark/jars").mkdir(parents=True)
+    setup._FRESH_JARS.mkdir(parents=True)
+    setup.JARS.parent.mkdir()
+    monkeypatch.setattr(machine, "faults", lambda *, maven: [])
+    monkeypatch.setattr(setup, "differences", lambda folder: [])
+    monkeypatch.setattr(setup.shutil, "rmtree", lambda folder, ignore_errors: None)
+
+    assert setup._set_up(dev=False) == 0
+    assert "--projects=jvm/spark" in commands[-1]
+    assert (setup.JARS / ".ready").read_text() == setup.jars_fingerprint()
+
+
 def test_pip_is_followed_package_by_package_and_megabyte_by_megabyte() -> None:
     read = readers.pip_reader(28)
 
@@ -202,6 +230,23 @@ def test_on_a_terminal_a_step_is_one_line_drawn_again(tmp_path: Path) -> None:
 
     drawn = screen.getvalue().split("\r\033[K")
     assert drawn == ["", "Counting: one (0 s)", "Counting: two (0 s)", "Counting: done in 0 s\n"]
+
+
+def test_on_a_terminal_steps_side_by_side_share_the_line(tmp_path: Path) -> None:
+    screen, command = Terminal(), ["sh", "-c", "until [ -e end ]; do sleep 0.05; done"]
+    steps = [Step(title, tmp_path / title, str.strip, str, screen) for title in ("One", "Two")]
+
+    with ThreadPoolExecutor() as pool:
+        done = [pool.submit(step.run, command, tmp_path) for step in steps]
+        try:
+            wait(lambda: bool(re.search(r"(One|Two): started \(\d+ s\) \| (One|Two): started", screen.getvalue())))
+        finally:
+            (tmp_path / "end").touch()
+        for each in done:
+            each.result()
+
+    assert "One: done in" in screen.getvalue()
+    assert "Two: done in" in screen.getvalue()
 
 
 NO_NETWORK = """\
