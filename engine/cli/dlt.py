@@ -129,7 +129,7 @@ _DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Change nothing; show how many there are of each reason and route, and what would happen to them.",
+        help="Show the number of dead letters by reason and route, and their treatment, and change nothing.",
     ),
 ]
 

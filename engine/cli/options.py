@@ -107,7 +107,7 @@ def read_registry_urls(text: str) -> str:
 Seconds = Annotated[
     float,
     typer.Option(
-        "--timeout", parser=read_seconds, metavar="SECONDS", help="How long to wait for a message when there is none."
+        "--timeout", parser=read_seconds, metavar="SECONDS", help="Time to wait for a message when there is none."
     ),
 ]
 

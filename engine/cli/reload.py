@@ -26,7 +26,7 @@ _ACCEPTED, _UNAUTHORISED, _TOO_MANY = 202, 401, 429
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout", parser=read_seconds, metavar="SECONDS", help="How long to wait until changed parts are ready."
+        "--timeout", parser=read_seconds, metavar="SECONDS", help="Time to wait until changed parts are ready."
     ),
 ]
 
@@ -111,8 +111,8 @@ def restart(
 ) -> None:
     """Have the running bridge end one of its parts in order and start it again; all others go on.
 
-    The part starts with the configuration, and a topology with the source files, that are in force. What has changed on
-    disk since takes `jms-bridge reload`.
+    The part starts with the configuration in force, and a topology with its source files in force. Later changes on
+    disk need `jms-bridge reload`.
     """
     parts = _ordered(load(config), f"/restart?{urlencode({'part': part})}").get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))

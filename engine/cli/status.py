@@ -1,4 +1,4 @@
-"""`jms-bridge status | lag`: the state of a running bridge, and what waits."""
+"""`jms-bridge status | lag`: the state of a running bridge, and its waiting records."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def status(
         float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="Time between two updates.")
     ] = 2.0,
 ) -> None:
-    """Show the state of the running bridge: its parts, their throughput, and what waits. Ctrl-C ends the command.
+    """Show the state of the running bridge: its parts, their throughput, and waiting records. Ctrl-C ends the command.
 
     The command asks the bridge at `http.address` of the properties file, with the login given there. It also shows the
     parts on the hosts in `http.peers`, which that bridge asks. On a terminal the table is kept up to date; elsewhere,

@@ -116,9 +116,9 @@ class JmsConfig(NetworkConfig):
     broker: Product | None = key(
         "broker",
         PRODUCT,
-        "The product of the broker, where it does not say so itself or stands behind a proxy that does not. What it "
-        "does differently from others follows from that.",
-        default_note="what the broker says of itself on connecting",
+        "Product of the broker, for a broker that does not name it, or behind a proxy that hides it. The bridge "
+        "adapts to the peculiarities of the product.",
+        default_note="the name that the broker gives on connecting",
         example="openmq",
     )
     """Product of the broker, whatever it says of itself; None: the one that it says."""
@@ -140,9 +140,10 @@ def identity() -> Any:
     return key(
         "identity",
         choice(Identity),
-        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
-        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
-        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
+        "Mark by which a message that the broker delivers again is recognised: its `message-id`, or the `content` "
+        "for messages without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). "
+        "Set `content` only if no two messages are equal in body and all headers: of two equal ones, one may be left "
+        "out.",
         default="message-id",
     )
 
@@ -165,8 +166,8 @@ class JmsSinkConfig(SinkConfig):
     position_queue: str | None = key(
         "position-queue",
         ValueKind("text", "the name of a queue", _parse_queue),
-        "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
-        "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
+        "Queue at the broker in which the sink keeps its position. Each transaction moves that position with its "
+        "messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
         default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",
         example="jms-bridge.positions",
     )
