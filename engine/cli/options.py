@@ -202,7 +202,7 @@ def examples(*lines: str) -> str:
 
 
 def load(path: Path) -> Config:
-    """The configuration in `path`; ConfigurationError with all its faults. The log of this process hides its secrets."""
+    """The configuration in `path`; ConfigurationError with all its faults. The log of the process hides its secrets."""
     from engine.telemetry import logging
     from routes import config
 

@@ -214,7 +214,7 @@ class TopologyBench:
         partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
         consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in partitions])
         while ended < len(partitions):
-            record = consumer.poll(10)
+            record = consumer.poll(30)
             assert record is not None, "no answer"
             if (error := record.error()) is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error

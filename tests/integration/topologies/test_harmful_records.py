@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from tests.integration.topologies.conftest import BEGIN_MS, TopologyBench
 from tests.waiting import until
@@ -25,7 +25,14 @@ def letters(bench: TopologyBench, name: str) -> list[tuple[bytes | None, dict[st
     consumer = Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     found = []
-    while (record := consumer.poll(10)) is not None and record.error() is None:
+    while True:
+        record = consumer.poll(30)
+        assert record is not None, "no answer"
+        if (error := record.error()) is not None:
+            if error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                break
+            assert error.retriable(), error
+            continue
         about = {header: str(value, "utf-8") for header, value in record.headers() or [] if isinstance(value, bytes)}
         found.append((record.value(), about))
     consumer.close()
