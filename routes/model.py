@@ -174,8 +174,8 @@ class Config:
         "bridge.secret",
         STRONG_SECRET,
         "Secret with which the router seals the records and notes that it writes, so that after a crash it believes no "
-        "record that others wrote to its topics. Bridges that stand by for each other need the same one; `jms-bridge doctor` "
-        "asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",
+        "record that others wrote to its topics. Bridges that stand by for each other need the same one; "
+        "`jms-bridge doctor` asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",
         default_note="a random one, made at the first start in `router.checkpoint`",
         example="${env:BRIDGE_SECRET}",
         secret=True,

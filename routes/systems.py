@@ -192,7 +192,7 @@ def _type() -> ValueKind:
         if text not in names:
             near = get_close_matches(text.lower(), names, n=1)
             raise BadValueError(
-                f"'{text}' is no known type", f"did you mean {near[0]}?" if near else f"write {one_of(names)}"
+                f"'{text}' is not a known type", f"did you mean {near[0]}?" if near else f"write {one_of(names)}"
             )
         return system_named(text)
 

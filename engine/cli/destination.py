@@ -102,10 +102,12 @@ def kafka_topic(destination: str) -> str | None:
     """The topic of `kafka:TOPIC`; None for any other destination. UsageError without a scheme or a name."""
     scheme, _, name = destination.partition(":")
     if re.search("://.*@", destination):
-        msg = f"a URL with a login is no destination: expected {_expected()}; --url names a broker, --username a user"
+        msg = (
+            f"a URL with a login is not a destination: expected {_expected()}; --url names a broker, --username a user"
+        )
         raise UsageError(msg)
     if not scheme or not name:
-        msg = f"{destination!r} is no destination: expected {_expected()}"
+        msg = f"{destination!r} is not a destination: expected {_expected()}"
         raise UsageError(msg)
     return name if scheme == _KAFKA else None
 
@@ -149,7 +151,7 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
     if scheme in SYSTEMS:
         return connector(system_named(scheme))
     names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
-    msg = f"{destination!r} is no destination: expected {_expected()} (NAME is a source or sink: {names})"
+    msg = f"{destination!r} is not a destination: expected {_expected()} (NAME is a source or sink: {names})"
     raise UsageError(msg)
 
 
@@ -187,7 +189,7 @@ def _address(system: Connector[Any, Any, Any], address: str, destination: str, *
     found = system.spelt(address, wildcards=wildcards)
     if found is None:
         expected = system.addresses.expected.replace(" without wildcards", "" if wildcards else " without wildcards")
-        msg = f"{destination!r} is no destination: expected {expected}"
+        msg = f"{destination!r} is not a destination: expected {expected}"
         raise UsageError(msg)
     return found
 

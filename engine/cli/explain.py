@@ -66,7 +66,7 @@ def explain(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Explain one message: each route that is tried with the values in its predicate, the key, and the published record.
+    """Explain one message: each route tried, the values in its predicate, the key, and the published record.
 
     Needs no server, except for --journal. A message without JMSMessageID gets one, as from a JMS provider. Sizes are
     not checked.

@@ -47,7 +47,7 @@ _Format = Annotated[
         "--format",
         metavar="headers|json|typed|typed-1.0|raw",
         help="NATS: form of the headers in the message, see sink.NAME.format; raw has none. Default: the format of "
-             "the configured sink, else headers.",
+        "the configured sink, else headers.",
     ),
 ]
 

@@ -55,7 +55,7 @@ class BodyFormat(StrEnum):
 
 
 def console() -> Console:
-    """Standard output; wide where it is no terminal, so that nothing is cut for a pipe."""
+    """Standard output; wide where it is not a terminal, so that nothing is cut for a pipe."""
     # Made for each use: it then writes to the sys.stdout of that moment.
     return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False, markup=False, emoji=False)
 

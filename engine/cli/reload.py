@@ -138,4 +138,4 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
     if status in (_UNAUTHORISED, _TOO_MANY):
         msg = f"{where} does not take the login of this file (status {status}); http.* changes with a restart alone"
         raise HardFailureError(msg)
-    raise UsageError(answer.get("error") or f"what answers at {where} takes no such request (HTTP status {status})")
+    raise UsageError(answer.get("error") or f"the server at {where} takes no such request (HTTP status {status})")

@@ -113,8 +113,8 @@ def run(
     guarantee: Annotated[
         TopologyGuarantee,
         typer.Option(
-            metavar=_words(TopologyGuarantee), help="Guarantee for outputs: exactly_once writes them in transactions "
-                                                    "with the positions."
+            metavar=_words(TopologyGuarantee),
+            help="Guarantee for outputs: exactly_once writes them in transactions with the positions.",
         ),
     ] = TopologyGuarantee.EXACTLY_ONCE,
     interval: Annotated[
@@ -123,9 +123,7 @@ def run(
     ] = None,
     on_failure: Annotated[
         TopologyFailures,
-        typer.Option(
-            metavar=_words(TopologyFailures), help="Treatment of a record that cannot be read or computed."
-        ),
+        typer.Option(metavar=_words(TopologyFailures), help="Treatment of a record that cannot be read or computed."),
     ] = TopologyFailures.DEAD_LETTER,
     schema_registry: Annotated[
         str | None,

@@ -81,7 +81,7 @@ class Outgoing:
     """Unique id of this message at this destination, unchanged when it is sent again: for systems that drop
     duplicates."""
     reply_to: str | None = None
-    """Address to which the receiver is to send its reply, in the spelling of `address`; None if the message is no
+    """Address to which the receiver is to send its reply, in the spelling of `address`; None if the message is not a
     request."""
     timestamp_ms: int = 0
     """Time at which the router wrote the message for the sink, in milliseconds since 1970; unchanged when it is sent

@@ -1,6 +1,6 @@
 """JMS brokers: the settings, checks and addresses that all systems have which are one.
 
-Selectors are parsed as predicates. A broker may accept texts that are no predicates: Artemis has `hyphenated_props:`,
+Selectors are parsed as predicates. A broker may accept texts that are not predicates: Artemis has `hyphenated_props:`,
 `XPATH` and comments, a name in double quotes, and calculates with texts.
 """
 
@@ -89,7 +89,7 @@ def _parse_selector(text: str) -> str:
 def _parse_queue(text: str) -> str:
     """Returns the name of a queue; raises BadValueError for a destination."""
     if plain := plainly(text):
-        raise BadValueError(f"'{text}' is no name of a queue", f"write {plain.partition(':')[2]}")
+        raise BadValueError(f"'{text}' is not the name of a queue", f"write {plain.partition(':')[2]}")
     return str(TEXT.parse(text))
 
 
@@ -202,7 +202,7 @@ def jms_addresses(scheme: str) -> Addresses:
 
 
 def _check_destinations(settings: Settings, name: str) -> None:
-    """Adds faults of destinations that are no queue and no topic."""
+    """Adds faults of destinations that are neither queues nor topics."""
     entry = settings.entry("source.NAME.destinations", name)
     for destination in settings.get("source.NAME.destinations", name) or ():
         is_any = destination == ANY and settings.is_set("source.NAME.listen", name)
@@ -231,7 +231,7 @@ def check_subscription(settings: Settings, name: str) -> None:
 
 
 def _check_selector(settings: Settings, name: str) -> None:
-    """Warns of a selector that is no JMS, and that the broker may refuse."""
+    """Warns of a selector that is not JMS, and that the broker may refuse."""
     entry, selector = settings.entry("source.NAME.selector", name), settings.get("source.NAME.selector", name)
     if entry is None or selector is None:
         return

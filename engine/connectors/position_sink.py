@@ -133,7 +133,7 @@ class _Position:
         """Text of the message in the queue."""
 
     def add(self, text: str, end: int) -> None:
-        """Takes over what a message says; ValueError if it is no position before `end`, the end of the partition."""
+        """Takes over what a message says; ValueError if it is not a position before `end`, the end of the partition."""
         if not _TEXT.fullmatch(text_of(text)):
             msg = "no position"
             raise ValueError(msg)
@@ -403,7 +403,7 @@ class PositionSink:
             self._sink.replace(self._awaited(transaction), tokens, self._name(partition), text)
 
     def _awaited(self, transaction: _Transaction) -> int:
-        """Returns a number for something in a transaction that is no message of the topic, and awaits its outcome."""
+        """Returns a number for a part of a transaction other than a message of the topic, and awaits its outcome."""
         number = next(self._own_numbers)
         transaction.awaited.add(number)
         return number

@@ -90,7 +90,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         return " or ".join(f"{scheme.name}://HOST:PORT" for scheme in self.schemes)
 
     def at(self, url: str) -> dict[str, Any] | None:
-        """Returns the settings of a connection that a URL of the command line stands for; None if it is no URL."""
+        """Returns the settings of a connection that a URL of the command line stands for; None if it is not a URL."""
         schemes = "|".join(re.escape(scheme.name) for scheme in self.schemes)
         return {"url": url} if re.fullmatch(rf"(?:{schemes})://[^\s/@]+:[0-9]{{1,5}}/?", url) else None
 

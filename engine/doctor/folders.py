@@ -74,7 +74,7 @@ def check_folder(setting: str, folder: Path) -> Finding:
     remedy = f"give the bridge's user (now {_user()}) the rights, or set {setting} to another folder"
     nearest = existing(folder)
     if not nearest.is_dir():
-        return failed(setting, f"{nearest} is no folder", remedy)
+        return failed(setting, f"{nearest} is not a folder", remedy)
     if not os.access(nearest, _ALL):
         return failed(setting, f"{nearest} cannot be written", remedy)
     if nearest != folder:

@@ -89,7 +89,7 @@ def _message(form: Form) -> Message:
     properties: dict[str, Property] = {}
     lines = form.text("properties").splitlines()
     if len(lines) > MOST_HEADERS:
-        msg = f"these are {len(lines):,} headers; at most {MOST_HEADERS:,} are taken here"
+        msg = f"there are {len(lines):,} headers; at most {MOST_HEADERS:,} are taken here"
         raise UsageError(msg)
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -37,7 +37,7 @@ _INTERCEPTORS = "kafka.interceptor.classes"
 RUN_CHARACTERS = 8
 """Number of characters of a run's id with which its seals begin."""
 _CONSUMER = {
-    # More is no faster: records that wait to be routed would survive garbage collections, which copy them each time.
+    # More is not faster: records that wait to be routed would survive garbage collections, which copy them each time.
     "kafka.max.partition.fetch.bytes": str(2 * 1024 * 1024),
     # So few records are still in the processor's cache when they are routed, which takes a tenth less CPU.
     "kafka.max.poll.records": "200",

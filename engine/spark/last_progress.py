@@ -132,8 +132,8 @@ def check_journal(config: Config, start: Start, journal_id: str) -> None:
     if start.journal != journal:
         msg = (
             f"journal.topic is {journal!r}, but the checkpoint {config.router.checkpoint} belongs to the "
-            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
-            "journal holds unrouted then stays there"
+            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: messages "
+            "of the old journal that are not routed yet then stay there"
         )
         raise HardFailureError(msg)
     if start.journal_id and journal_id and journal_id != start.journal_id:

@@ -122,7 +122,7 @@ class Run:
             _wait(self._write_note, _DRAIN_SECONDS)
             _log.info("router stopped", **offset_summary(positions))
         else:
-            _log.warning("router stopped with records under way; the next start finds out what has arrived")
+            _log.warning("router stopped with records under way; the next start finds out which have arrived")
 
     def _write_note(self) -> bool:
         """Sends pending notes; returns True if Kafka has all notes."""

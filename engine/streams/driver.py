@@ -88,7 +88,7 @@ class TopologyTestDriver:
             on_failure: one of `FailurePolicy`.
 
         Raises:
-            TypeError: this is no topology, and no function that returns one.
+            TypeError: the argument is neither a topology nor a function that returns one.
             SetupError: no session can be opened.
         """
         if not callable(topology):
@@ -148,7 +148,7 @@ class TopologyTestDriver:
         timestamp: int = 0,
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
     ) -> None:
-        """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
+        """Processes one record; a key or value that is not bytes is written in the form of the topic's.
 
         `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of
         a name and bytes or text, such as `[("region", b"emea")]`, or a mapping.
@@ -288,7 +288,7 @@ class TopologyTestDriver:
 def _check(topology: object) -> None:
     if not isinstance(topology, Topology):
         what = "None" if topology is None else f"a {type(topology).__name__}"
-        msg = f"the driver takes a topology, not {what}: what `builder.build()` returns"
+        msg = f"the driver takes a topology, not {what}; pass the result of `builder.build()`"
         raise TypeError(msg)
 
 

@@ -146,7 +146,7 @@ class SourceNode(Node):
     key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Raises TypeError for values in a form that is no serde."""
+        """Raises TypeError for values in a form that is not a serde."""
         check_serde(self.value)
 
 
@@ -350,7 +350,7 @@ class SinkNode(Node):
     """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
 
     def __post_init__(self) -> None:
-        """Raises TypeError for values in a form that is no serde."""
+        """Raises TypeError for values in a form that is not a serde."""
         check_serde(self.value)
 
 

@@ -393,7 +393,7 @@ def _listed(result: Iterable[Mapping[str, Any]] | Mapping[str, Any] | None) -> l
     outputs = [result] if isinstance(result, Mapping) else list(result)
     for each in outputs:
         if not isinstance(each, Mapping):
-            msg = f"it forwards a {type(each).__name__}; what it returns or yields are mappings from fields to values"
+            msg = f"it forwards a {type(each).__name__}; its results have to be mappings from fields to values"
             raise TypeError(msg)
     return outputs
 

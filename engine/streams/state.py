@@ -110,7 +110,7 @@ class NodeState:
             StateError: the node has no windows and times are given, or its keys cannot be what is given.
         """
         if key is not None and not (from_key is None and to_key is None and prefix is None):
-            msg = "one key does not go with a range or a prefix of keys: leave the one or the others out"
+            msg = "one key does not go with a range or a prefix of keys: leave out one or the others"
             raise StateError(msg)
         if not self._has_windows and not (since is None and until is None):
             msg = f"'{self._name}' has no windows: ask without times"
@@ -176,6 +176,6 @@ def _milliseconds(time: Time | None, default: int) -> int:
         return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
     number = default if time is None else time
     if not _LEAST <= number <= _MOST:
-        msg = f"{time} is no time: milliseconds since 1970 are a number of 64 bits"
+        msg = f"{time} is not a time: milliseconds since 1970 are a number of 64 bits"
         raise StateError(msg)
     return number

@@ -138,7 +138,7 @@ class OtherLeader:
         return self._clock() - self._heard_at < self._session_seconds
 
     def committed(self, offset: int, name: str) -> None:
-        """Takes note of the group's last offset and the name beside it; an offset seen before is no sign of life."""
+        """Takes note of the group's last offset and the name beside it; an offset seen before shows no life."""
         if (offset, name) == self._last:
             return
         self._last = offset, name

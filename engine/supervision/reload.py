@@ -114,7 +114,7 @@ class Reload:
         found = [part.name for part in able if name in (part.name, part.only)]
         if not found:
             known = ", ".join(dict.fromkeys(part.only for part in able))
-            msg = f"'{name}' is no part that can be restarted alone; there are {known}"
+            msg = f"'{name}' is not a part that can be restarted alone; there are {known}"
             raise UsageError(msg)
         for each in found:
             self._restarts.put(each)
@@ -152,7 +152,7 @@ class Reload:
         """Brings back the last proven revision if `part` ended because of the newest one; returns True if it does so.
 
         The end of a part that has not been ready since the change is blamed on the revision. A SoftFailureError is not:
-        a message that fails and stops the bridge is no fault of a configuration.
+        a message that fails and stops the bridge is not a fault of a configuration.
         """
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False

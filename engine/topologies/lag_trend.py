@@ -14,7 +14,7 @@ _FALLS = 2
 """Windows one after the other, each with less lag than the one before, until it counts as catching up."""
 _LEAST_RECORDS = 1_000
 _LEAST_SECONDS = 60.0
-"""A backlog that is processed in less time is no reason to worry."""
+"""A backlog that is processed in less time is not a reason to worry."""
 
 
 class LagTrend:

@@ -104,7 +104,7 @@ def _topic_faults(case: TopologyCase, topology: Topology) -> Iterator[Fault]:
     )
     for topic in case.output:
         if topic.topic == letters:
-            yield _fault(case, topic.place, f"{letters} is no output here", "expect its records in 'dead-letters'")
+            yield _fault(case, topic.place, f"{letters} is not an output here", "expect its records in 'dead-letters'")
         elif topic.topic not in topology.outputs and not chosen:
             hint = _near(topic.topic, topology.outputs)
             yield _fault(case, topic.place, f"the topology does not write {topic.topic}", hint)
@@ -179,7 +179,7 @@ def _members_compared(what: str, expected: ExpectedRecord, parts: dict[str, Any]
 
 
 def _same(member: Member, found: Any) -> bool:
-    """True if a part is as expected; keys and values that are no mappings are compared as they are written."""
+    """True if a part is as expected; keys and values that are not mappings are compared as they are written."""
     if member.name in _AS_WRITTEN and isinstance(member.value, str) and not isinstance(found, str):
         return bool(member.value == json.dumps(found) or _parsed(member.value) == found)
     return bool(_typed(member.value) == _typed(found))

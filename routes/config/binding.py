@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["bind"]
 
 _MOST_SUGGESTIONS = 100
-"""Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file that is no configuration
+"""Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file other than a configuration
 may have any number."""
 _BLANKS = re.compile(r"\s+")
 _NO_FILES: Mapping[str, str] = MappingProxyType({})

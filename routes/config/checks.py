@@ -111,7 +111,10 @@ def names_of_topics(settings: Settings) -> None:
     for section in ("sink", "topologies"):
         for name in settings.names(section):
             if not _TOPIC_NAME.fullmatch(name):
-                message, hint = f"'{name}' is no name of a {_what(section)}", "a-z, A-Z, 0-9, '_' and '-', 100 at most"
+                message, hint = (
+                    f"'{name}' is not a valid name of a {_what(section)}",
+                    "a-z, A-Z, 0-9, '_' and '-', 100 at most",
+                )
                 settings.faults.append(settings.first_entry(section, name).key_fault(message, hint))
 
 

@@ -285,7 +285,7 @@ def unknown_kafka_settings(settings: Settings) -> None:
             fault = setting.entry.key_fault(f"unknown key '{setting.entry.key}'", f"did you mean '{prefix}{near[0]}'?")
             settings.faults.append(fault)
         else:
-            message = f"'{setting.entry.key}' is no setting of Kafka's clients"
+            message = f"'{setting.entry.key}' is not a setting of Kafka's clients"
             hint = "it is passed to Spark's Kafka clients as it is, and to no other"
             settings.faults.append(setting.entry.key_fault(message, hint, Level.WARNING))
 

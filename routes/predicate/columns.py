@@ -161,7 +161,7 @@ class _Table:
             case Prefix(name=name, text=text):
                 return ["PREFIX", self._index(name), text]
             case Range(name=name):
-                # JSON has no infinite numbers; NULL is no bound.
+                # JSON has no infinite numbers; NULL is not a bound.
                 bounds = (requirement.low, requirement.high)
                 return ["RANGE", self._index(name), *(bound if math.isfinite(bound) else None for bound in bounds)]
         return ["TEXTS", sorted([self._index(name), text] for name, text in requirement.items())]

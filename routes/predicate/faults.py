@@ -109,7 +109,7 @@ def character(char: str) -> tuple[str, str]:
         return f"the quotation mark {char} is not one of the language", "text stands between ' and '"
     label = f"{char!r} ({unicodedata.name(char, 'no name')})" if not char.isascii() else f"{char!r}"
     if unicodedata.category(char)[0] in "ZC":
-        return f"the character {label} is no white space of the language", "use a plain blank"
+        return f"the character {label} is not white space in predicates", "use a plain blank"
     return f"the character {label} cannot stand here", "text goes in single quotes, a name in double quotes"
 
 

@@ -107,7 +107,7 @@ def _asked(node: PredicateNode) -> list[Key] | None:
 
 
 def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
-    # Spark compares bytes, and bytes that are no UTF-8 read as U+FFFD: equality of bytes would miss them.
+    # Spark compares bytes, and bytes that are not UTF-8 read as U+FFFD: equality of bytes would miss them.
     return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
 
 

@@ -84,7 +84,7 @@ class JmsMappingInbound:
         """Makes the canonical message of an encoded AMQP message.
 
         Raises:
-            TransformError: the bytes are no AMQP message, or the name translator fails on a name in it.
+            TransformError: the bytes are not an AMQP message, or the name translator fails on a name in it.
         """
         try:
             sections = decode(encoded)

@@ -325,12 +325,12 @@ def field(fields: Sequence[Any], index: int) -> Any:
 
 
 def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
-    """Returns a numeric field, or `otherwise` if it is absent; AmqpError if it is no number."""
+    """Returns a numeric field, or `otherwise` if it is absent; AmqpError if it is not a number."""
     value = field(fields, index)
     if value is None:
         return otherwise
     if not isinstance(value, int) or isinstance(value, bool):
-        raise AmqpError(f"field {index} of a performative is no number")
+        raise AmqpError(f"field {index} of a performative is not a number")
     return value
 
 

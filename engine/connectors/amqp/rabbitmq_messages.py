@@ -63,7 +63,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def unpacked(sections: Sections) -> Sections:
-    """Returns the sections that a JMS client for AMQP 1.0 would have sent; those given if the body is no such stream.
+    """Returns the sections that a JMS client for AMQP 1.0 would have sent; the given ones if the body has another form.
 
     A stream that cannot be read to its end, such as one with an array, is none.
     """

@@ -443,7 +443,7 @@ class AmqpSession:
             self.send(performatives.detach(link.handle, closed=bool(field(fields, 1))))
 
     def _senseless(self, error: Exception) -> NotConnectedError:
-        return self.fail(f"the broker sent what is no AMQP: {error}")
+        return self.fail(f"the broker sent bytes that are not AMQP: {error}")
 
     def _closed(self, fields: list[Any], back_off_seconds: float | None = None) -> NotConnectedError:
         condition = condition_of(field(fields, 0))

@@ -24,8 +24,8 @@ _NOT_OF_LISTENERS = {
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
     "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),
-    "virtual-host": ("it is no client of a broker", "remove the line"),
-    "broker": ("it is no client of a broker", "remove the line"),
+    "virtual-host": ("it is not a client of a broker", "remove the line"),
+    "broker": ("it is not a client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
     "position-queue": ("there is no broker beside it that could keep positions", "remove the line"),
@@ -134,13 +134,18 @@ def _check_listener(settings: Settings, section: str, name: str) -> None:
 def _check_reach(settings: Settings, section: str, name: str, where: str) -> None:
     """Warns of a listener that other machines can reach without login or TLS.
 
-    A user name without a password is a fault, since it would be no login at all.
+    A user name without a password is a fault: everybody who knows the name could connect.
     """
     own = f"{section}.NAME."
     has_login = settings.is_set(f"{own}username", name)
     if has_login and not settings.is_set(f"{own}password", name):
         hint = f"set {section}.{name}.password"
-        settings.fault(f"{own}username", name, "a listener with a user name and no password lets in who knows it", hint)
+        settings.fault(
+            f"{own}username",
+            name,
+            "a listener with a user name and no password lets in everybody who knows the name",
+            hint,
+        )
     entry = settings.entry(f"{own}listen", name)
     if entry is None or is_loopback(urlsplit(where).hostname or ""):
         return

@@ -46,7 +46,7 @@ class AmqpTraits:
     needs_priority: bool = False
     """Its own JMS client fails to read the priority of a message that was sent without one."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
-    """Kinds of destinations by the prefix that an address in a message has, and that is no part of the name."""
+    """Kinds of destinations by the prefix that an address in a message has, and that is not a part of the name."""
     spelt: re.Pattern[str] = _WITH_SCHEME
     """Beginning of names that are already an address in the broker's own spelling."""
     declares_queues: bool = False

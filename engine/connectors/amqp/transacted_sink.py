@@ -157,7 +157,7 @@ class TransactedAmqpSink(AmqpSink):
             sections = decode(incoming.encoded)
         except AmqpError as error:
             raise self._session.fail(
-                f"the position queue {self._queue} has a message that is no AMQP: {error}"
+                f"the position queue {self._queue} has a message that is not AMQP: {error}"
             ) from error
         properties = dict(sections.application_properties or ())
         name, text = properties.get(POSITION_PROPERTY), sections.content

@@ -64,7 +64,7 @@ def _parse_translator(text: str) -> str:
     parse_text(text)
     if text not in NAME_TRANSLATORS and not _FUNCTION.fullmatch(text):
         known = ", ".join(dict.fromkeys(NAME_TRANSLATORS.values()))
-        raise BadValueError(f"'{text}' is no name translator", f"write {known} or module:function")
+        raise BadValueError(f"'{text}' is not a name translator", f"write {known} or module:function")
     return text
 
 
@@ -293,7 +293,7 @@ def _check_destinations(settings: Settings) -> None:
         for each in settings.get("transformer.NAME.destinations", name) or ():
             if not _DESTINATION.fullmatch(each):
                 hint = "as in queue:orders, topic:prices"
-                settings.fault("transformer.NAME.destinations", name, f"'{each}' is no queue and no topic", hint)
+                settings.fault("transformer.NAME.destinations", name, f"'{each}' is neither a queue nor a topic", hint)
 
 
 def _check_name_translators(settings: Settings) -> None:

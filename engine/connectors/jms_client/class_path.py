@@ -183,7 +183,7 @@ def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holde
     found = classes.find(entry.value)
     above = [] if found is None else list(classes.above(found))
     missing = [each for each in above if isinstance(each, str) and not each.startswith(("java.", "javax."))]
-    message = f"{entry.value} of {holder.name} is no connection factory of javax.jms or jakarta.jms"
+    message = f"{entry.value} of {holder.name} is not a connection factory of javax.jms or jakarta.jms"
     hint = f"its {missing[0]} is in none of the jars" if missing else ""
     return entry.fault(message, hint)
 
@@ -214,7 +214,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _misfit(kind: str, text: str) -> str | None:
-    """Returns what a setter takes if a text is no such value; None if it is, or if only Java can tell."""
+    """Returns what a setter takes if a text is not such a value; None if it is, or if only Java can tell."""
     if kind == "Z":
         return None if text.lower() in ("true", "false") else "true or false"
     if (bits := _NUMBERS.get(kind)) is None:

@@ -295,7 +295,7 @@ class ClientProcess:
         while len(self._received) - at >= _HEAD.size:
             length, kind = _HEAD.unpack_from(self._received, at)
             if length > _MOST_FRAME_BYTES:
-                raise self._lost("the process of the client sends what is no frame")
+                raise self._lost("the process of the client sends bytes that are not a frame")
             if len(self._received) - at < _HEAD.size + length:
                 break
             begin = at + _HEAD.size

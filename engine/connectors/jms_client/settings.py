@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["JNDI_NAME", "JmsClientConfig", "JmsClientSinkConfig", "JmsClientSourceConfig"]
 
 JNDI_NAME = "connection-factory"
-"""The key behind `jndi.` that is no property of the context: the name of the connection factory."""
+"""The key behind `jndi.` that is not a property of the context: the name of the connection factory."""
 _LOGIN = re.compile("//[^/@]*@")
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._-]+")
 
@@ -35,7 +35,7 @@ def _parse_packages(text: str) -> tuple[str, ...]:
     for each in found:
         if not _COORDINATES.fullmatch(each):
             hint = "as in org.apache.activemq:activemq-client:5.18.3; commas separate several"
-            raise BadValueError(f"'{each}' is no Maven package", hint, text.find(each))
+            raise BadValueError(f"'{each}' is not a Maven package", hint, text.find(each))
     return found
 
 

@@ -280,7 +280,7 @@ def _body_type(plain: Message, wanted: MessageType) -> tuple[BodyType, str | Non
         return BodyType.BYTES, None
     if BodyType.of(plain.body) is BodyType.TEXT:
         return BodyType.TEXT, None
-    return BodyType.BYTES, "its value is no UTF-8, but message.type is TEXT"
+    return BodyType.BYTES, "its value is not UTF-8, but message.type is TEXT"
 
 
 def as_text(record: Record) -> Record:

@@ -115,16 +115,16 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     try:
         found = json.loads(answer)
     except (ValueError, RecursionError) as error:
-        raise connection.fail("JetStream answers with what is no JSON") from error
+        raise connection.fail("JetStream's answer is not JSON") from error
     if not isinstance(found, dict):
-        raise connection.fail("JetStream answers with what is no JSON object")
+        raise connection.fail("JetStream's answer is not a JSON object")
     if "error" in found:
         raise ApiError(found["error"])
     return found
 
 
 def _object(connection: Connection, found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns a member of a reply; NotConnectedError if it is no object."""
+    """Returns a member of a reply; NotConnectedError if it is not an object."""
     member = found.get(name)
     if not isinstance(member, dict):
         raise connection.fail(f"JetStream answers without an object '{name}'")

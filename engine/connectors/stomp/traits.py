@@ -105,7 +105,7 @@ class StompTraits:
     """Value of the header `transformation` of SUBSCRIBE which makes it convert map messages; empty: it cannot."""
 
     is_message_id: bool = True
-    """`message-id` identifies the message; else it only identifies the delivery, and is no JMSMessageID."""
+    """`message-id` identifies the message; else it only identifies the delivery, and is not a JMSMessageID."""
     native_id: str = ""
     """Header with the id that the sender gave the message; precedes `message-id`."""
     absent_delivery_mode: str = ""

@@ -94,7 +94,7 @@ def test_nested_values_are_checked(spark: SparkSession) -> None:
     driver = TopologyTestDriver(builder.build(), spark)
     head, region = 8 + 4 * 8, 24
     bad_parts = {
-        # An array of a string that lies behind it, a map with keys of another size, a struct that is no row.
+        # An array of a string that lies behind it, a map with keys of another size, a struct that is not a row.
         0: struct.pack("<QQQ", 1, 0, 4_000 << 32 | 8),
         1: struct.pack("<QQQ", 4_000, 0, 0),
         2: struct.pack("<QQQ", 0, 4_000 << 32 | 8, 0),

@@ -269,7 +269,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("send", "orders", "x"), "'orders' is no destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
+        (("send", "orders", "x"), "'orders' is not a destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
         (("receive", "jsm:orders"), "NAME:ADDRESS (NAME is a source or sink: s)"),
         (("send", "nats:orders.*", "x"), "expected a subject without wildcards"),
         (("send", "queue:a", "x", "--stream"), "--stream is for NATS; queue:a is sent to without"),
@@ -282,7 +282,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by the receiver"),
         (
             ("send", "queue:a", "x", "--reply-to", "replies"),
-            "'replies' is no destination: expected queue/NAME or topic/",
+            "'replies' is not a destination: expected queue/NAME or topic/",
         ),
         (("send", "nats:a", "x", "--stream", "--reply-to", "b"), "--stream and --reply-to do not go together"),
         (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
@@ -291,9 +291,9 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request uses a reply address of its own"),
         (
             ("topology", "state", "a:b", "n", "--since", str(2**63)),
-            f"'{2**63}' is no time: expected 2026-01-01T12:00:00Z",
+            f"'{2**63}' is not a time: expected 2026-01-01T12:00:00Z",
         ),
-        (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
+        (("request", "queue:a", "--timeout", "soon"), "'soon' is not a time: expected seconds, as 5 or 5s, or 500ms"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(call: Call, file: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -164,7 +164,7 @@ class TestJson:
             (b"[]", "not a JSON object"),
             (b"null", "not a JSON object"),
             (b'{"a":', "no JSON"),
-            (b'{"a":NaN}', "NaN is no number of JSON"),
+            (b'{"a":NaN}', "NaN is not a JSON number"),
             (b'{"a":[1,2]}', "header a is 2 values"),
             (b'{"a":{}}', "header a is 0 values"),
             (b'{"a":' + b"9" * 30 + b"}", "more than 64 bits"),

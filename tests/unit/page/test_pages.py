@@ -254,7 +254,7 @@ def test_a_message_that_fails_says_why(page: Page) -> None:
         ({"properties": "a=1\nb:integer=2"}, "line 2 of the headers: there is no type &#39;integer&#39;"),
         ({"kind": "nothing"}, "there is no kind of body &#39;nothing&#39;"),
         ({"body": "x" * 1024 * 1024}, "this form holds more than 1024 KiB"),
-        ({"properties": "a=1\n" * 1001}, "these are 1,001 headers; at most 1,000 are taken here"),
+        ({"properties": "a=1\n" * 1001}, "there are 1,001 headers; at most 1,000 are taken here"),
     ],
 )
 def test_a_form_that_makes_no_message_is_refused_in_words(page: Page, fields: dict[str, str], told: str) -> None:

@@ -188,8 +188,8 @@ def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
     ("query", "status", "told"),
     [
         ("topology=other&node=sums", 404, "has run on this machine"),
-        ("topology=totals&node=sums&since=yesterday", 400, "is no time"),
-        (f"topology=totals&node=sums&until={2**63}", 400, "is no time"),
+        ("topology=totals&node=sums&since=yesterday", 400, "is not a time"),
+        (f"topology=totals&node=sums&until={2**63}", 400, "is not a time"),
         ("topology=totals&node=sums&key=" + 2_000 * "k", 400, "longer than 1024 characters"),
         ("topology=totals&node=sums", 503, "gave no answer within"),
     ],
