@@ -302,7 +302,7 @@ def read_file(name: str) -> Record:
     try:
         return _from_json(data) if data.lstrip().startswith(b"{") else _from_text(data)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, RecursionError) as error:
-        msg = f"--file {name} is not a message: {error}"
+        msg = f"--file {name}: the file is not a message: {error}"
         raise UsageError(msg) from error
 
 

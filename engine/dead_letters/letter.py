@@ -58,7 +58,7 @@ class DeadLetter:
 
     @property
     def reason(self) -> str:
-        """Why the message is here: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
+        """Reason of the failure: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
         return self._header(REASON)
 
     @property

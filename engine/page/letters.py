@@ -184,7 +184,7 @@ class _Asked:
     def filters(self) -> Filters:
         """The query as filters for a search; UsageError names the one that is invalid."""
         if len(self.where) > _MOST_WHERE:
-            msg = f"where has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
+            msg = f"the field 'where' has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
             raise UsageError(msg)
         try:
             where = parse(self.where) if self.where else None

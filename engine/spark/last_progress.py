@@ -155,8 +155,8 @@ def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
 def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
     return HardFailureError(
         f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or as "
-        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes everything that the "
-        "journal holds now, also what it has published before"
+        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes all messages that "
+        "the journal holds now, also those that it has published before"
     )
 
 

@@ -144,7 +144,7 @@ class InputWatch:
         check_identity(self.name, self.folder, {topic: each.id for topic, each in self.topics.items()}, self._now)
 
     def restart(self) -> str:
-        """Why the query has to start again to read all that it can, in one line; empty if it reads all."""
+        """Reason for which the query has to start again to read all topics, in one line; empty if it reads all."""
         for topic, before in {**self.topics, **self.tables}.items():
             now = self._now.get(topic)
             if now is None or topic in self.fixed:

@@ -78,7 +78,7 @@ def test_records_that_are_no_rows_are_dead_letters(driver: TopologyTestDriver) -
     assert [each.value for each in driver.read_output("out")] == [{"page": "p1", "n": 5}, None]
     *values, key = letters(driver)
     assert [reason for reason, _ in values] == ["value"] * len(BAD_ROWS)
-    assert all("no row of this topology" in error for _, error in values)
+    assert all("not a row of this topology" in error for _, error in values)
     assert key == ("key", "each record of an internal topic has a key")
 
 

@@ -236,7 +236,11 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
             "there is no sink of type nats",
         ),
         ((Q, "routes.q.out.topic=nast:a", "sink.n.type=nats"), "7:20", "'nast' is neither kafka nor a sink"),
-        ((Q, "routes.q.out.topic=n:a", "sink.n.type=nats", "sink.n.url=stomp://h:1"), "9:12", "no URL for type nats"),
+        (
+            (Q, "routes.q.out.topic=n:a", "sink.n.type=nats", "sink.n.url=stomp://h:1"),
+            "9:12",
+            "is not a URL for type nats",
+        ),
         ((Q, "routes.q.out.topic=n:a..b", "sink.n.type=nats"), "7:20", "'a..b' is not a destination of type nats"),
         ((Q, "routes.q.out.topic=n:a.*", "sink.n.type=nats"), "7:20", "'a.*' is not a destination of type nats"),
         (

@@ -320,7 +320,7 @@ def test_with_kafka_down_dead_letters_say_so_within_three_seconds(page: Page) ->
         ("since=yesterday", "expected a time"),
         ("where=a+%3D%3D+%26", "where:6: error:"),
         ("until=-1h", "expected a time"),
-        ("where=" + "a" * 4097, "where has 4,097 characters; at most 4,096 are taken here"),
+        ("where=" + "a" * 4097, "the field &#39;where&#39; has 4,097 characters; at most 4,096 are taken here"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_named(page: Page, query: str, told: str) -> None:

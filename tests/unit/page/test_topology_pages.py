@@ -178,7 +178,7 @@ def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
     assert asked.questions == [("totals", StateQuestion("sums", None, "a", 1_767_268_800_000, 99))]
     assert re.findall(r"<th scope[^>]*>([^<]*)<", shown) == ["key", "window_start", "total", "who"]
     assert ">5.5<" in shown
-    assert "There are more rows than these 2" in shown
+    assert "There are more than these 2 rows" in shown
     assert "<script>alert" not in shown
     asked.answer = StateAnswer()
     assert "No row." in asked.text("/topologies/state?topology=totals&node=sums&key=nobody")
