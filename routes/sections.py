@@ -338,7 +338,7 @@ class KafkaConfig:
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """`http.*`: the address at which metrics and health are served, and who may read them."""
+    """`http.*`: the address at which metrics and health are served, and the login for them."""
 
     host: str = table.key(
         "http.address",

@@ -1,4 +1,4 @@
-"""The systems that sources and sinks connect to: what a configuration has to know of each, and where each is found.
+"""The systems that sources and sinks connect to: the facts that a configuration needs of each, and where each is found.
 
 All that one system needs stands in its own folder: the settings of its sources and sinks, each field with the key that
 sets it, and a `System` that describes it. `SYSTEMS` has one line for each system, with the name

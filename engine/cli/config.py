@@ -197,7 +197,7 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
 
 
 def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
-    """The results with what the servers lack as further faults, and the exit code of the first failure."""
+    """The results with the faults found at the servers, and the exit code of the first failure."""
     from engine.doctor import Severity, examine_connections, exit_code
 
     looked: dict[Path, Linted] = {}

@@ -160,7 +160,7 @@ def _outgoing(target: BrokerDestination, own: SinkConfig, message: Message) -> t
 def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
     if form is not None or stream:
         option = "--stream" if form is None else "--format"
-        msg = f"{option} is for NATS; {destination} is sent to without"
+        msg = f"{option} is for NATS; leave it out for {destination}"
         raise UsageError(msg)
 
 

@@ -329,7 +329,7 @@ class _Progress:
 
 
 def _sinks_text(config: Config) -> str:
-    """Each sink with its topic and what its routes send it, below a topology in the form of Kafka Streams."""
+    """Each sink with its topic and the destinations of its routes, below a topology in the form of Kafka Streams."""
     lines = ["Sinks:"]
     for sink in config.sinks:
         lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
@@ -366,7 +366,7 @@ def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
     for route in config.routes:
         if route.target.sink == sink.name:
-            yield route.name, f"{sink.name}: who asked" if route.added else str(route.target)
+            yield route.name, f"{sink.name}: requesters" if route.added else str(route.target)
 
 
 def _quoted(text: str) -> str:

@@ -135,7 +135,7 @@ class NotConnectedError(Exception):
 
 
 class MissingError(NotConnectedError):
-    """The system answers, and lacks what a source or sink needs of it, so far."""
+    """The system answers, but so far lacks a resource that a source or sink needs."""
 
 
 class RefusedError(Exception):
@@ -160,7 +160,7 @@ class Source(Protocol):
 
     @property
     def address(self) -> str:
-        """Server that the source connects to, and what it reads, as text without secrets for logs and states."""
+        """Server and destinations of the source, as text without secrets for logs and states."""
 
     @property
     def redelivery(self) -> Redelivery | None:

@@ -133,7 +133,7 @@ class _Position:
         """Text of the message in the queue."""
 
     def add(self, text: str, end: int) -> None:
-        """Takes over what a message says; ValueError if it is not a position before `end`, the end of the partition."""
+        """Takes over the position in a message; ValueError unless it is one before `end`, the end of the partition."""
         if not _TEXT.fullmatch(text_of(text)):
             msg = "no position"
             raise ValueError(msg)
@@ -188,7 +188,7 @@ class _Transaction:
 
 
 class PositionSink:
-    """Sink of one worker, which sends by another one in transactions, and leaves out what the broker has."""
+    """Sink of one worker, which sends by another one in transactions, and leaves out messages that the broker has."""
 
     most_under_way = 2 * _BATCH
     settle_seconds = 0.0

@@ -73,7 +73,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         raise NotImplementedError
 
     def doubts(self, config: Config, broker: BrokerT) -> Iterator[tuple[str, str]]:
-        """Yields what at the system of a source or sink may lose messages, with the remedy, for `jms-bridge doctor`.
+        """Yields risks of losing messages at the system of a source or sink, with remedies, for `jms-bridge doctor`.
 
         Connects as `check_connection` does, and raises as it does.
         """

@@ -43,7 +43,7 @@ def folders_of(config: Config) -> Mapping[str, Path]:
 
 
 def check_folders(config: Config) -> Iterator[Finding]:
-    """Checks the folders for data, logs and checkpoint, and whether other users can read what is in them."""
+    """Checks the folders for data, logs and checkpoint, and whether other users can read their files."""
     for setting, folder in folders_of(config).items():
         yield check_folder(setting, folder)
         yield from check_privacy(setting, folder)

@@ -35,7 +35,7 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
     found = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
     missing = [f"'{topic}'" for topic, each in found.items() if is_missing(each)]
     if missing:
-        msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or mend the name"
+        msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
         raise UnusableTopicError(msg)
     counts = {}
     for topic, each in found.items():

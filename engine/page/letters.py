@@ -1,8 +1,8 @@
 """The pages of dead letters: the list with its filters, one letter, the audit, and replaying or discarding chosen ones.
 
 Replay and discard go through `engine.dead_letters.replay`, as on the command line: each dead letter is settled once,
-with an entry in the audit that names the login used here. The page first shows what would happen, then, once
-confirmed, what has happened.
+with an entry in the audit that names the login used here. The page first shows the planned changes, then, once
+confirmed, the result.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ _log = structlog.get_logger(__name__)
 
 
 def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the page, which asks for confirmation or does what was confirmed."""
+    """Makes the handler of the page, which asks for confirmation or carries out the confirmed action."""
 
     async def page(request: Request) -> Response:
         config = view.config()

@@ -44,7 +44,7 @@ _TONES = {
 
 
 def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the page: a form, and what would happen to the message in it."""
+    """Makes the handler of the page: a form, and the routing of the message in it."""
     threads = Threads()
 
     async def page(request: Request) -> Response:

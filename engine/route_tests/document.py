@@ -1,7 +1,7 @@
 """A YAML file as nodes with positions, and the faults found in it.
 
-Values follow YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. This module does not know what the file
-describes: see `cases`.
+Values follow YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. The meaning of the file is
+in `cases`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class TopologyTestDriver:
         *,
         on_failure: str = "dead-letter",
     ) -> None:
-        """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`.
+        """Creates the driver; `plan` describes `on_failure` and the errors at the first input.
 
         Args:
             topology: the topology, or the function that builds it, which is called when the session is open, as one
@@ -244,7 +244,7 @@ class TopologyTestDriver:
         return _parsed(value if is_letter else bytes(self._program.java.decoded(topic, value)))
 
     def close(self) -> None:
-        """Ends what the driver has opened: the process of Python functions, and its share in the session.
+        """Ends the driver's resources: the process of Python functions, and its share in the session.
 
         The session ends with the last driver that shares it; one that was given stays. A driver that is not closed
         leaves its process to a later driver, and the session to the end of this process.

@@ -68,9 +68,9 @@ Expression: TypeAlias = str | Column | RowFunction | PythonFunction
 
 
 def column_of(expression: Expression, row: Row) -> Column:
-    """The expression as a Column of the row; ValueError for what is none, or a Python function where none can be."""
+    """The expression as a Column of the row; ValueError for another value, or a misplaced Python function."""
     if isinstance(expression, PythonFunction):
-        msg = "a Python function cannot stand here: compute a field first, with map_values(f=python(…))"
+        msg = "a Python function is not allowed here: compute a field with it first, by map_values(f=python(…))"
         raise ValueError(msg)
     if isinstance(expression, str):
         return parsed(expression)
@@ -321,16 +321,16 @@ class DropField(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process(Node):
-    """Passes what a Python function returns for each record."""
+    """Passes the results of a Python function for each record."""
 
     function: ProcessFunction = field(kw_only=True)
     fields: str = field(kw_only=True)
-    """Fields of what it returns as text of Spark SQL."""
+    """Fields of its results as text of Spark SQL."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedProcess(Process):
-    """Passes what a Python function returns for each record, with a state and timers for each key."""
+    """Passes the results of a Python function for each record, with a state and timers for each key."""
 
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["JVM_ERRORS", "FailurePolicy", "Program", "check_classes", "is_outage", "java_serde", "plan", "reason_of"]
 
 FailurePolicy = ("dead-letter", "skip", "stop")
-"""What can happen with a record that cannot be read, or for which an expression fails."""
+"""Treatments of a record that cannot be read, or for which an expression fails."""
 
 
 JVM_ERRORS = (PySparkException, Py4JJavaError)

@@ -1,10 +1,10 @@
 """Process that runs the Python functions of a topology for one task: `python -m engine.streams.python_worker`.
 
-Requests come at the standard input, answers go to the standard output; what functions print goes to the standard error.
+Requests come at the standard input, answers go to the standard output; output of functions goes to the standard error.
 A message is the number of its parts and each part behind its length. The first message has the pickled functions; its
 answer, without parts, says that they could be loaded. The first part of a request is the number of a function, further
 parts are batches of Arrow. `PythonWorker` in `jvm/spark` is the other side, `PythonColumns` and `PythonProcess` there
-say what the batches have.
+describe the batches.
 
 An answer has the numbers of pieces with outputs and with states, the failures, the changed timers, and pieces up to
 `RESULT_BYTES`: the JVM holds no more at once. A request without batches asks for the next piece.
@@ -407,7 +407,7 @@ def _records(batch: pa.RecordBatch) -> Iterable[InputRecord]:
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with the fields of the values, and what is known about the records where no field has its name."""
+    """A batch with the fields of the values, and the attributes of the records where no field has their names."""
     value = batch["value"]
     columns = dict(zip((each.name for each in value.type), value.flatten(), strict=True))
     for name in _ABOUT:

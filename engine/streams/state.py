@@ -107,7 +107,7 @@ class NodeState:
         """The rows that fit all that is given, `limit` of them at most.
 
         Raises:
-            StateError: the node has no windows and times are given, or its keys cannot be what is given.
+            StateError: the node has no windows and times are given, or a key is given that cannot be one of its keys.
         """
         if key is not None and not (from_key is None and to_key is None and prefix is None):
             msg = "one key does not go with a range or a prefix of keys: leave out one or the others"

@@ -63,7 +63,7 @@ class Reload:
     ) -> None:
         """Creates it with the revision in force.
 
-        `make` makes the child of a part. `prepare` makes ready what a revision needs, such as topics, or raises a
+        `make` makes the child of a part. `prepare` makes ready the resources of a revision, such as topics, or raises a
         BridgeError; it is called in a thread.
         """
         self._only = only
@@ -101,7 +101,7 @@ class Reload:
             return self._requested
 
     def restart(self, name: str) -> list[str]:
-        """Asks for a part to be started anew on what is in force; returns the parts that it names. From any thread.
+        """Asks to start a part anew with the configuration in force; returns the parts named so. From any thread.
 
         Raises:
             UsageError: there is no such part, or it is an embedded broker, or a reload is not over yet.
@@ -131,7 +131,7 @@ class Reload:
         return self._report | {"proven": self._steps is None and not self._unproven}
 
     def step(self) -> None:
-        """Does what is due now; never waits."""
+        """Takes the steps that are due now; never waits."""
         if self._current.config.reload.watch and self._file.has_changed():
             self._asked.set()
         if self._steps is not None:

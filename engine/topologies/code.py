@@ -84,7 +84,7 @@ def load_codes(dumped: bytes) -> dict[str, TopologyCode]:
 def read_code(build: str, folder: Path) -> TopologyCode:
     """The source files on disk of the topology that `build` names, as `module:function`.
 
-    Never raises for what files contain: a file that is not Python is taken as it is, and so is one that is missing.
+    Never raises for the content of files: a file that is not Python is taken as it is, and so is one that is missing.
 
     Args:
         build: name of the function.
@@ -97,7 +97,7 @@ def read_code(build: str, folder: Path) -> TopologyCode:
 
 
 class _Reader:
-    """Collects a module and what it imports."""
+    """Collects a module and its imports."""
 
     def __init__(self, path: Sequence[Path], own: str) -> None:
         """Modules are looked for in `path`; those of the package `own` are taken wherever they are."""

@@ -156,7 +156,7 @@ class InputWatch:
         return ""
 
     def trouble(self) -> str:
-        """Faults of topics that the run cannot mend, in one line; empty if there is none. Each is logged once."""
+        """Faults of topics that the run cannot repair, in one line; empty if there is none. Each is logged once."""
         faults = [f"topic '{topic}' is missing" for topic in sorted(self._missing)]
         for topic, nodes in self.fixed.items():
             before, now = self.topics.get(topic), self._now.get(topic)

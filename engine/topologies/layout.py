@@ -1,4 +1,4 @@
-"""Layout of a topology: the parts that it is cut into, the partitions of its topics, and what identifies its state.
+"""Layout of a topology: the parts that it is cut into, the partitions of its topics, and digests of its state.
 
 A part is a set of nodes that are joined without an internal topic between them. A task has all records of a key in a
 part only if the topics of the part are partitioned alike.
@@ -79,7 +79,7 @@ class Layout:
     python: tuple[str, ...]
     """Nodes that call Python functions, which get many records at once."""
     order: ReadOrder
-    """What the nodes behind internal topics need of the order in which topics are read."""
+    """Requirements of the nodes behind internal topics on the order in which topics are read."""
 
     @property
     def shares(self) -> int:
@@ -185,7 +185,7 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
 
 
 def fingerprints(program: Program) -> dict[str, str]:
-    """Digest for each node with state of what must stay the same: its inputs' fields, keys, windows and results."""
+    """Digest, for each node with state, of its fixed properties: its inputs' fields, keys, windows and results."""
     topology = program.topology
     found = {}
     for node in topology.nodes:

@@ -129,7 +129,7 @@ def _differences(case: TopologyCase, driver: TopologyTestDriver) -> Iterator[Dif
 
 
 def _process(case: TopologyCase, step: InputStep, driver: TopologyTestDriver) -> None:
-    """Processes a step; ConfigurationError at the place of what prevents it: the step, or the topology."""
+    """Processes a step; ConfigurationError at the place of the obstacle: the step, or the topology."""
     try:
         driver.counts()
     except TopologyError as error:
@@ -209,7 +209,7 @@ def _text(value: bytes | None) -> str | bytes | None:
 
 
 def _shown(parts: dict[str, Any]) -> str:
-    """A record in one line: its key, value and reasons, or what is expected of it."""
+    """A record in one line: its key, value and reasons, or the expectations of it."""
     return ", ".join(
         f"{name} {_line(value)}"
         for name, value in parts.items()

@@ -91,7 +91,7 @@ def tls(settings: Settings) -> None:
 
 
 def own_checks(settings: Settings) -> None:
-    """Checks what each system asks of its sources and sinks, and of its own sections."""
+    """Checks the rules of each system for its sources and sinks, and its own sections."""
     for section, name, system in _brokers(settings):
         system.check(settings, section, name)
     for system in all_systems():

@@ -349,7 +349,7 @@ def driver_memory(settings: Settings) -> None:
 
 
 def spark_master(settings: Settings) -> None:
-    """Checks that the master, or what the settings ask of a cluster, has a task slot for each journal partition."""
+    """Checks that the master, or the cluster by its settings, has a task slot for each journal partition."""
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
     # The number of processors depends on the machine, which need not be the one that checks.

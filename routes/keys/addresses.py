@@ -250,7 +250,7 @@ def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
-    """Parses parts between commas. The type of the source decides what each part has to be (`checks`)."""
+    """Parses parts between commas. The type of the source decides on the form of each part (`checks`)."""
     parse_text(text)
     found: list[str] = []
     offset = 0

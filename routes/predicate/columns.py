@@ -44,7 +44,7 @@ from routes.properties import HEADER_FIELDS, encode_type_name
 __all__ = ["Rule", "compile_predicate", "first_match"]
 
 Rule = tuple[Predicate, Predicate | None]
-"""A rule: what to include, and what of that to exclude."""
+"""A rule: messages to include, and exceptions among them."""
 
 _ALWAYS = Predicate("TRUE", Literal(True))
 _CATALOG = "jmsbridge"

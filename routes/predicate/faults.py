@@ -1,6 +1,6 @@
-"""Texts of the faults of predicates: what was found, and what was expected.
+"""Texts of the faults of predicates: the text found, and the text expected.
 
-Guesses at what the user meant are in `slips`.
+Guesses at the user's intention are in `slips`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def character(char: str) -> tuple[str, str]:
     label = f"{char!r} ({unicodedata.name(char, 'no name')})" if not char.isascii() else f"{char!r}"
     if unicodedata.category(char)[0] in "ZC":
         return f"the character {label} is not white space in predicates", "use a plain blank"
-    return f"the character {label} cannot stand here", "text goes in single quotes, a name in double quotes"
+    return f"the character {label} is not allowed here", "text goes in single quotes, a name in double quotes"
 
 
 def name(node: PredicateNode) -> str:

@@ -52,7 +52,7 @@ def _tables_file(text: str) -> Path | None:
 def _read(file: Path) -> bytes | None:
     """The tables in a file; None if there are none, the file is damaged, or another user could have written it.
 
-    Lark reads tables with `pickle`, which runs what a hostile file says.
+    Lark reads tables with `pickle`, which runs code in a hostile file.
     """
     try:
         if not (_is_private(file.parent) and _is_private(file)):

@@ -48,7 +48,7 @@ class Range:
 
 
 Requirement = Key | Prefix | Range
-"""What a message must have for a predicate to be true."""
+"""Requirement on a message for a predicate to be true."""
 
 MAX_KEYS = 20_000
 """Greatest number of requirements computed for a predicate; beyond it, they are not used."""

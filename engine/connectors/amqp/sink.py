@@ -231,7 +231,7 @@ class AmqpSink:
             self._session.write(b"".join(frames))
 
     def _listen(self, timeout_seconds: float) -> None:
-        """Handles what has arrived, waiting for it at most `timeout_seconds`."""
+        """Handles frames that have arrived, waiting for them at most `timeout_seconds`."""
         try:
             while self._session.pump(timeout_seconds) and self._failure is None:
                 self._check_links()

@@ -103,7 +103,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
 
 def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
-    """Returns what an operator has to know of the broker of a sink, which the broker does not tell; mostly empty."""
+    """Returns a warning about the broker of a sink that the broker itself does not give; mostly empty."""
     if not traits.raw_for_others or not isinstance(broker, AmqpSinkConfig):
         return ""
     return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"

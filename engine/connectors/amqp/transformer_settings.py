@@ -2,7 +2,7 @@
 
 A transformer turns the bytes of an AMQP message into a JMS message (inbound) or back (outbound). It is declared once,
 `transformer.NAME.*`, and sources and sinks name the ones that they use. Names, properties and defaults are those of
-SwiftMQ; `docs/connectors/amqp.md` says what each does.
+SwiftMQ; `docs/connectors/amqp.md` describes each.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class AmqpListenerSource:
             return self._commits.stalled_seconds
 
     def close(self) -> None:
-        """Ends commits and connections, and tells every client; clients send again what was not accepted."""
+        """Ends commits and connections, and tells every client; clients send unaccepted messages again."""
         self._pump.stop()
         with self._pump:
             self._commits.close()

@@ -63,7 +63,7 @@ _CLOSED = (
     "-Djdk.jndi.rmi.object.factoriesFilter=java.naming/com.sun.jndi.rmi.**;!*",
     "-Djdk.jndi.ldap.object.factoriesFilter=java.naming/com.sun.jndi.ldap.**;!*",
 )
-"""Options that close what JNDI could be made to load from elsewhere."""
+"""Options that keep JNDI from loading classes from elsewhere."""
 _log = structlog.get_logger(__name__)
 _java = cache(find_java)
 
@@ -338,7 +338,7 @@ class ClientProcess:
         return text
 
     def _follow(self, output: IO[bytes], kept: list[str]) -> None:
-        """Takes what the client prints into the log; `kept` gets the last line."""
+        """Takes the client's output into the log; `kept` gets the last line."""
         count, minute = 0, 0
         with output:
             for raw in output:

@@ -180,7 +180,7 @@ def check_stream(connection: Connection, source: NatsSourceConfig) -> None:
 
 @contextmanager
 def _refusals(connection: Connection, source: NatsSourceConfig) -> Iterator[str]:
-    """Translates what JetStream answers about the stream of a source; yields the stream's name in words."""
+    """Translates JetStream's answers about the stream of a source; yields the stream's name in words."""
     key = f"source.{source.name}.stream"
     where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
     try:

@@ -134,9 +134,9 @@ def _plain(value: Property) -> bool | int | float | str:
 
 
 def _readable(value: Property) -> bool:
-    """Returns True if the Java program can read a time: it takes a number that fits 32 bits for an `int`, and fails.
+    """Returns True if the Java program can read a time: a number that does not fit 32 bits.
 
-    It also fails for anything but a number.
+    It reads a shorter number as an `int` and fails, as it does for anything but a number.
     """
     try:
         return PARSERS[_LONG](value.text) not in _INTS

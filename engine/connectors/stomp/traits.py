@@ -81,7 +81,7 @@ class StompTraits:
     """Behaviour of a broker over STOMP; the default of each trait is the specification, or else the usual way."""
 
     lacks: Mapping[Feature, str] = field(default_factory=lambda: _NO_LACKS)
-    """Features that the broker does not honour, each with what it does instead."""
+    """Features that the broker does not honour, each with its behaviour instead."""
 
     spelled: Callable[[str, str], str] = _path
     """Makes the header `destination` of kind (`queue` or `topic`) and name."""
@@ -165,7 +165,7 @@ class StompTraits:
 SPECIFICATION = StompTraits(
     lacks={Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN, Feature.POSITIONS: NOT_KNOWN}
 )
-"""Traits of a broker that the bridge does not know: only what STOMP specifies is assumed."""
+"""Traits of a broker that the bridge does not know: it is assumed to follow STOMP and no more."""
 
 TRAITS: Mapping[Product, StompTraits] = {
     ARTEMIS: StompTraits(
@@ -263,7 +263,7 @@ _VERSION = re.compile(r"/([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 def traits_of(product: Product, server: str = "") -> StompTraits:
-    """Returns the traits of a broker; `server` is what it says of itself, with its version."""
+    """Returns the traits of a broker; `server` is the name that it gives, with its version."""
     if product is CLASSIC and (found := _VERSION.search(server)) is not None:
         version = tuple(int(number or 0) for number in found.groups())
         if version < (5, 18, 6) or (6, 0, 0) <= version < (6, 1, 4):

@@ -233,8 +233,8 @@ def test_the_topology_is_printed_for_programs(call: Call, tmp_path: Path) -> Non
     assert all({*node.get("after", ()), *node.get("before", ())} <= known for node in nodes)
     connectors = {node["name"]: node["routes"] for node in nodes if node["kind"] == "sink connector"}
     assert connectors == {
-        "nats": {"orders": "nats:orders.${msg.header.region}", "replies to nats": "nats: who asked"},
-        "jms": {"rest": "jms:queue/rest", "replies to jms": "jms: who asked"},
+        "nats": {"orders": "nats:orders.${msg.header.region}", "replies to nats": "nats: requesters"},
+        "jms": {"rest": "jms:queue/rest", "replies to jms": "jms: requesters"},
     }
     assert call("topology", "--json", "--mermaid", "-c", str(path))[0] == 64
 
@@ -244,10 +244,10 @@ def test_the_topology_shows_where_sinks_send_what_they_read(call: Call, file: Pa
     text = call("topology", "-c", str(file))[1]
     assert text.partition("Sinks:\n")[2].splitlines() == [
         "   Sink: nats (topic: jms-bridge.sink.nats, broker: nats://127.0.0.1:4222)",
-        "    replies to nats --> nats: who asked",
+        "    replies to nats --> nats: requesters",
         "    orders --> nats:orders.${msg.header.region}",
         "   Sink: jms (topic: jms-bridge.sink.jms, broker: stomp://127.0.0.1:1)",
-        "    replies to jms --> jms: who asked",
+        "    replies to jms --> jms: requesters",
         "    rest --> jms:queue/rest",
     ]
     picture = call("topology", "--mermaid", "-c", str(file))[1].splitlines()
@@ -272,8 +272,8 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("send", "orders", "x"), "'orders' is not a destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
         (("receive", "jsm:orders"), "NAME:ADDRESS (NAME is a source or sink: s)"),
         (("send", "nats:orders.*", "x"), "expected a subject without wildcards"),
-        (("send", "queue:a", "x", "--stream"), "--stream is for NATS; queue:a is sent to without"),
-        (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; kafka:a is sent to without"),
+        (("send", "queue:a", "x", "--stream"), "--stream is for NATS; leave it out for queue:a"),
+        (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; leave it out for kafka:a"),
         (("send", "nats:a", "x", "--format", "auto"), "--format auto: expected headers, json, typed, typed-1.0 or raw"),
         (
             ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),

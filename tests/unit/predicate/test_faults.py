@@ -92,10 +92,10 @@ SLIPS = [
     (
         "a\u00b2 = 1",
         2,
-        "the character '\u00b2' (SUPERSCRIPT TWO) cannot stand here",
+        "the character '\u00b2' (SUPERSCRIPT TWO) is not allowed here",
         "text goes in single quotes, a name in double quotes",
     ),
-    ("a = 1;", 6, "the character ';' cannot stand here", "text goes in single quotes, a name in double quotes"),
+    ("a = 1;", 6, "the character ';' is not allowed here", "text goes in single quotes, a name in double quotes"),
     ("a = '\ud800'", 6, "the character '\\ud800' (no name) is not white space in predicates", "use a plain blank"),
     ('"" = 5', 1, 'there is no name between "..."', "an empty text is ''"),
 ]

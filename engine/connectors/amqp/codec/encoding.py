@@ -175,7 +175,7 @@ def _packed(layout: str) -> Callable[[Any], bytes]:
 
 
 def _sized(size: int, encoded: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Makes a writer of array elements of variable size: a size field of `size` bytes, then what `encoded` returns."""
+    """Makes a writer of array elements of variable size: a size field of `size` bytes, then the result of `encoded`."""
 
     def write(value: Any) -> bytes:
         raw = encoded(value)
