@@ -154,7 +154,7 @@ class Route:
         value=Policy.STOP,
     )
     added: bool = False
-    """Whether the bridge added the route, for replies to requests."""
+    """True if the bridge added the route, for replies to requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,7 +192,7 @@ class RoutingConfig:
         "embedded Kafka.",
         default="auto",
     )
-    """Whether missing destination topics are created; None: only on the embedded Kafka."""
+    """True if missing destination topics are created; None: only on the embedded Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,7 @@ class ReloadConfig:
         "`true`: a running bridge reads this file again when it has changed.",
         default="false",
     )
-    """Whether it does so when the file changes."""
+    """True if the bridge does so when the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +458,7 @@ class TracingConfig:
         "NATS take precedence over other properties of these names.",
         default="true",
     )
-    """Whether a valid trace context of a message is published in headers of its own, beside the properties."""
+    """True if a valid trace context of a message is published in headers of its own, beside the properties."""
     endpoint: str | None = key(
         "tracing.endpoint",
         ENDPOINT,

@@ -131,19 +131,19 @@ class System(str):
     addresses: Addresses = Addresses("(?!)", "no address")
     """Addresses of sinks, and of replies."""
     is_jms: bool = False
-    """Whether the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
+    """True if the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
     own_cluster: bool = False
-    """Whether the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
+    """True if the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
     any_body: bool = False
-    """Whether messages of every kind of body go to it as they are, whatever a route converts."""
+    """True if messages of every kind of body go to it as they are, whatever a route converts."""
     place: tuple[str, str] = ("broker", "url")
     """The word for the place of its messages, and the key that sets it; empty: no key does."""
     in_folders: bool = False
-    """Whether messages are files in folders of this machine."""
+    """True if messages are files in folders of this machine."""
     reply_example: str = "queue:bridge.replies"
     """Example of a place for replies."""
     token_in_address: bool = False
-    """Whether a reply brings its token as the last word of its address, not as the correlation id."""
+    """True if a reply brings its token as the last word of its address, not as the correlation id."""
     reply_wildcard: str = ""
     """End of the address at which replies with tokens are received."""
     sections: tuple[SystemSection, ...] = ()

@@ -52,13 +52,13 @@ class BrokerDestination:
     """Destination at a broker, with the connection settings."""
 
     text: str
-    """As the user spelt it."""
+    """Text of the destination as the user spelt it."""
     address: str
     """`queue:NAME` or `topic:NAME` at a JMS broker and in folders, a subject at a NATS server."""
     broker: BrokerConfig
     url: str
     configured: bool
-    """Whether a source, a sink or the command line names the broker; else it is where an embedded one would be."""
+    """True if a source, a sink or the command line names the broker; else it is where an embedded one would be."""
 
     @property
     def system(self) -> Connector[Any, Any, Any]:

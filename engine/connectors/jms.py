@@ -47,7 +47,7 @@ __all__ = [
 MOST_IN_FLIGHT = 4_000
 """Messages that a sink sends ahead of their confirmations to a broker that drops duplicates."""
 MOST_IN_DOUBT = 1_000
-"""The same for a broker that drops none: so many may be there twice after a crash."""
+"""`MOST_IN_FLIGHT` for a broker that drops no duplicates: so many may be there twice after a crash."""
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
 _PATTERN = r"/?(?:queue|topic)[/:](?!//)[^\x00-\x1f\x7f]{1,500}"

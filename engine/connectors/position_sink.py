@@ -44,11 +44,11 @@ POSITION_PROPERTY = "jmsbridge_position"
 """Property of a position message that says of which sink and partition it is."""
 _NO_PARTITION = -1
 _HELD_SECONDS = 45.0
-"""How long another connection may hold a position, since its end is not noticed or its commit is in doubt."""
+"""Time that another connection may hold a position, since its end is not noticed or its commit is in doubt."""
 _OTHERS_SECONDS = 0.5
-"""How long a position may take that no other connection holds."""
+"""Time that a position may take which no other connection holds."""
 _FIRST_SECONDS = 2.0
-"""How long a connection that ends may hold the position of a partition whose first record was never confirmed."""
+"""Time that a connection which ends may hold the position of a partition whose first record was never confirmed."""
 _ANSWER_SECONDS = 60.0
 _MOST_REFUSED = 2_000
 _BATCH = 500

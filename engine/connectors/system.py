@@ -36,7 +36,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     sink_class: str = ""
     """Module and class for `make_sink`, as `source_class`."""
     has_login: bool = True
-    """Whether its servers know users."""
+    """True if its servers know users."""
     port_name: str = ""
     """Words for the port of its servers, for hints; empty: it has none."""
     not_sent: frozenset[str] = frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"})

@@ -41,7 +41,7 @@ class Action(StrEnum):
     QUARANTINED = "quarantined"
     """Replayed too often: a copy stands in the quarantine now, open again."""
     DISCARDED = "discarded"
-    """Its message is no longer needed."""
+    """Settled without a replay: the message is no longer needed."""
 
 
 _SEAL, _POSITION, _PURPOSE = "seal", "position", "audit"

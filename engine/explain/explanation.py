@@ -71,7 +71,7 @@ class Failure:
     """A reason why a message cannot be published by the route that takes it."""
 
     reason: str
-    """One of the reasons in dead letters and metrics."""
+    """Reason as in dead letters and metrics."""
     detail: str
 
 

@@ -149,7 +149,7 @@ class Stream(Guided):
         self._keyed_by = keyed_by
         """Text of the expression that gave the records their key."""
         self._is_moved = is_moved
-        """Whether the key was changed since the records were read, so that those of a key are in several partitions."""
+        """True if the key was changed since the records were read, so that those of a key are in several partitions."""
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
@@ -464,7 +464,7 @@ class Table(Guided):
         self.name = name
         self._windows = windows
         self._is_kept = is_kept
-        """Whether the node itself keeps the values, so that they can be looked up."""
+        """True if the node itself keeps the values, so that they can be looked up."""
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Table:
         """The rows for which the condition is true; a row that it takes no longer is removed."""

@@ -56,7 +56,7 @@ _WAYS: Mapping[tuple[str, str], str] = {
     ("GroupedTable", "Table"): "aggregate the rows first, with count() or aggregate(…)",
     ("StreamsBuilder", "Stream"): "read a topic first, with stream(topic)",
 }
-"""How to get from one class to one that has the name."""
+"""Call that leads from one class to one that has the name."""
 
 
 class Guided:

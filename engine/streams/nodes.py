@@ -170,7 +170,7 @@ class Map(Node):
 
     change: Callable[[Row], Row] = field(kw_only=True)
     apart: bool = field(default=False, kw_only=True)
-    """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
+    """True if Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +230,7 @@ class ToStream(Node):
     """Passes the changes of a table as records."""
 
     keeps_removals: bool = field(default=True, kw_only=True)
-    """Whether a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
+    """True if a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,7 +240,7 @@ class Aggregate(Node):
     columns: Mapping[str, str | Column] = field(kw_only=True)
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
-    """Whether a window's result is forwarded once, when the window is closed."""
+    """True if a window's result is forwarded once, when the window is closed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,7 +256,7 @@ class Join(Node):
     """Joins the records of two parents with equal keys, of streams or tables."""
 
     keeps_left: bool = field(default=False, kw_only=True)
-    """Whether a left record without a partner is forwarded as well."""
+    """True if a left record without a partner is forwarded as well."""
     keeps_right: bool = field(default=False, kw_only=True)
     prefix: str = field(default="", kw_only=True)
     """Text before the names of the right side's fields."""
@@ -292,7 +292,7 @@ class JoinStreams(Join):
     """Joins the records of two streams whose times are near."""
 
     before_ms: int = field(kw_only=True)
-    """How much earlier than the left record the right one may be."""
+    """Time by which the right record may be earlier than the left one."""
     after_ms: int = field(kw_only=True)
     grace_ms: int = field(kw_only=True)
 
@@ -347,7 +347,7 @@ class SinkNode(Node):
     key: Key | None = field(default=None, kw_only=True)
     """Form of the keys; None: as they are, structs as JSON."""
     is_compacted: bool = field(default=False, kw_only=True)
-    """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
+    """True if Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
 
     def __post_init__(self) -> None:
         """Raises TypeError for values in a form that is not a serde."""

@@ -77,7 +77,7 @@ class InputRecord(NamedTuple):
     """Milliseconds since 1970; -1: the record has no time."""
     headers: tuple[tuple[str, bytes | None], ...]
     topic: str | None
-    """Where it was read, with `partition` and `offset`; None if it comes of several records."""
+    """Topic that the record was read from, with `partition` and `offset`; None if it comes of several records."""
     partition: int
     offset: int
 

@@ -171,7 +171,7 @@ class Election:
         self._is_broken = False
         self._refusal: HardFailureError | None = None
         self.why_not = ""
-        """One line why the bridge does not lead; empty while it is about to lead."""
+        """Reason, in one line, for which the bridge does not lead; empty while it is about to lead."""
         self.failure: BridgeError | None = None
         """The error that ended the election; None while the bridge can still lead."""
 

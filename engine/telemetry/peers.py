@@ -90,7 +90,7 @@ class _Seen:
     """Time of its last answer, or of the first question."""
     answer: Report | None = None
     trouble: str = ""
-    """Why the last question had no answer; empty if it had one."""
+    """Reason for which the last question had no answer; empty if it had one."""
 
 
 class _WatchedPeer:

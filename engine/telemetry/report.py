@@ -154,7 +154,7 @@ class PeerReport:
 
     address: str
     reachable: bool
-    """Whether it has answered within the last seconds."""
+    """True if it has answered within the last seconds."""
     silent_seconds: float
     """Time since its last answer, or since it was first asked."""
     trouble: str

@@ -106,7 +106,7 @@ class InputWatch:
     topics: Mapping[str, TopicFacts]
     """Topics with positions as they were when the run began."""
     tables: Mapping[str, TopicFacts]
-    """Those of global tables."""
+    """Topics of global tables."""
     fixed: Mapping[str, Sequence[str]]
     """Nodes by topic whose number of partitions they depend on."""
     _kafka: KafkaOffsets | None = None

@@ -32,7 +32,7 @@ class LagTrend:
         self._window: int | None = None
         """Least lag of the present window."""
         self.reason = ""
-        """Why the topology falls behind, in one line; empty if it does not."""
+        """Reason for which the topology falls behind, in one line; empty if it does not."""
 
     def update(self, now: float, records: int, lag: int) -> str:
         """Takes the figures of a moment; returns why the topology falls behind, in one line, or an empty text.

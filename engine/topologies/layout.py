@@ -71,7 +71,7 @@ class Layout:
     partitions: Mapping[str, int]
     """Number of partitions of each topic that is read, internal topics included."""
     internal: Mapping[str, int]
-    """Those of the internal topics alone."""
+    """Partitions of the internal topics alone."""
     compacted: Mapping[str, int]
     """Number of partitions for each compacted topic that is written, if it has to be created."""
     mixes_inputs: tuple[str, ...]

@@ -53,7 +53,7 @@ class BadValueError(ValueError):
         self.hint = hint
         self.offset = offset
         self.secret = secret
-        """Whether the text holds a secret; the message does not quote it then."""
+        """True if the text holds a secret; the message does not quote it then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class AmqpTraits:
     """Beginning of the names of temporary destinations, and of no others, whose prefix has `temp-` before it; empty:
     they are spelt as all others."""
     needs_priority: bool = False
-    """Its own JMS client fails to read the priority of a message that was sent without one."""
+    """True if its own JMS client fails to read the priority of a message that was sent without one."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
     """Kinds of destinations by the prefix that an address in a message has, and that is not a part of the name."""
     spelt: re.Pattern[str] = _WITH_SCHEME

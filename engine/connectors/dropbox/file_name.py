@@ -64,7 +64,7 @@ class DropboxName:
     """The JMSMessageID without its `ID:`."""
     priority: int = _PRIORITY
     message_class: str = _CLASS
-    """One letter of `CLASSES`."""
+    """A letter of `CLASSES`."""
     expiration: int = 0
     """Milliseconds since 1970; 0 if the message never expires."""
     correlation_id: str | None = None

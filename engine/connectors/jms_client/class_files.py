@@ -35,7 +35,7 @@ class ClassFile(NamedTuple):
     setters: tuple[tuple[str, str], ...]
     """Public methods `setX` of one argument: the name of the property, and the descriptor of its type (`I`)."""
     takes_names: bool = False
-    """Whether there is a public method `setProperty` of two texts, a name and its value."""
+    """True if there is a public method `setProperty` of two texts, a name and its value."""
 
 
 def parse(data: bytes) -> ClassFile:

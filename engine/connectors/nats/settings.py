@@ -88,7 +88,7 @@ class NatsSinkConfig(NatsConfig, SinkConfig):
         "`true`: a JetStream stream has to take each message, and to leave out those that it has already.",
         default="false",
     )
-    """Whether each published message has to be stored, and confirmed, by a JetStream stream."""
+    """True if each published message has to be stored, and confirmed, by a JetStream stream."""
 
 
 # Subjects may be written like the topics that messages from there come from. Buckets of values and objects, `$KV`

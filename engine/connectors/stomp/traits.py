@@ -113,9 +113,9 @@ class StompTraits:
     plain_body: PlainBody = PlainBody.LENGTH
     """Sign of a bytes message."""
     sends_modified_utf8: bool = False
-    """Its texts may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
+    """True if texts of the broker may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
     takes_modified_utf8: bool = False
-    """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
+    """True if the broker passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
     hides_bodies: bool = False
     """Map, stream and object messages come without a body and without a sign of their kind."""
     hidden_sender: str = ""
@@ -133,7 +133,7 @@ class StompTraits:
     sent_id: str = ""
     """Header of SEND for the id of a message, which stays the same when it is sent again; empty: none."""
     drops_duplicates: bool = False
-    """It drops a message that comes again with the same `sent_id`."""
+    """True if the broker drops a message that comes again with the same `sent_id`."""
     scheduled: str = ""
     """Header of SEND for a JMSDeliveryTime in the future; empty: none."""
     group_sequence: str = "JMSXGroupSeq"
@@ -145,7 +145,7 @@ class StompTraits:
     with_non_persistent: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Further headers of SEND for a message that is not persistent."""
     needs_priority: bool = False
-    """Its JMS client fails to read the priority of a message that was sent without one."""
+    """True if its JMS client fails to read the priority of a message that was sent without one."""
     marks_bytes: bool = False
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
