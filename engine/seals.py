@@ -74,7 +74,7 @@ def configured_keys(config: Config) -> SealKeys | None:
 
 
 def stored_secret(text: str) -> bytes | None:
-    """The secret in the content of a checkpoint's file `secret`; None if the content is none."""
+    """The secret in the content of a checkpoint's file `secret`; None if the content has another form."""
     return bytes.fromhex(text.strip()) if _STORED.fullmatch(text.strip()) else None
 
 

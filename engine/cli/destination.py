@@ -70,7 +70,7 @@ class BrokerDestination:
         return self.system.sink is not None and any(each.name == setting for each in fields(self.system.sink))
 
     def reply_address(self, text: str) -> str:
-        """Reply address in the spelling of `address`; raises UsageError if the text is none."""
+        """Reply address in the spelling of `address`; raises UsageError if the text is not an address."""
         scheme, _, rest = text.partition(":")
         own = (self.system.name, self.broker.name)
         return _address(self.system, rest if scheme in own else text, text, wildcards=False)

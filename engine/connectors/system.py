@@ -95,7 +95,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         return {"url": url} if re.fullmatch(rf"(?:{schemes})://[^\s/@]+:[0-9]{{1,5}}/?", url) else None
 
     def spelt(self, address: str, *, wildcards: bool) -> str | None:
-        """Returns an address as its sources and sinks take it; None if it is none of this system."""
+        """Returns an address as its sources and sinks take it; None for the address of another system."""
         if not re.fullmatch(self.addresses.pattern, address):
             return None
         found = _JMS_ADDRESS.fullmatch(address)

@@ -98,7 +98,7 @@ def _message(form: Form) -> Message:
         name, _, kind = name.strip().partition(":")
         full = SEED_NAMES.get(name, name)
         if not found or not name:
-            msg = f"line {number} of the headers: {line!r} is none; expected NAME=VALUE or NAME:TYPE=VALUE"
+            msg = f"line {number} of the headers: {line!r} is not a header; expected NAME=VALUE or NAME:TYPE=VALUE"
             raise UsageError(msg)
         if kind and kind not in JmsType.__members__.values():
             msg = f"line {number} of the headers: there is no type '{kind}'; expected one of {', '.join(JmsType)}"

@@ -177,7 +177,7 @@ class TestDocument:
         return self.from_base64(members["base64"], self.text(members["base64"], "'base64'") or "")
 
     def from_base64(self, node: Node, text: str) -> bytes:
-        """The bytes that a text in base64 stands for; adds a fault if it is none."""
+        """The bytes that a text in base64 stands for; adds a fault for any other text."""
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except (binascii.Error, ValueError):

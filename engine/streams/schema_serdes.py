@@ -114,7 +114,7 @@ def _serde(
         msg = f"{form.lower()} has either a schema or a version of its subject"
         raise ValueError(msg)
     if version is not None and version < 1:
-        msg = f"versions of a subject begin with 1, {version} is none"
+        msg = f"versions of a subject begin with 1, not {version}"
         raise ValueError(msg)
     return SchemaSerde(form, schema, message, subject, version or 0, registry, register)
 

@@ -102,7 +102,7 @@ def json(schema: str = "") -> ColumnSerde:
 
 
 def key_form(given: Key) -> KeyForm:
-    """The form of keys that is given as a name or a serde; ValueError for a name that is none."""
+    """The form of keys that is given as a name or a serde; ValueError for any other name."""
     if isinstance(given, SchemaSerde):
         return given
     if isinstance(given, ColumnSerde):

@@ -146,7 +146,7 @@ class NodeState:
         try:
             return _long(int(str(key)))
         except (ValueError, OverflowError) as error:
-            msg = f"the keys of '{self._name}' are whole numbers of 64 bits, and {key!r} is none"
+            msg = f"the keys of '{self._name}' are whole numbers of 64 bits, not {key!r}"
             raise StateError(msg) from error
 
     def _typed(self, key: Key) -> bytes:
@@ -154,7 +154,7 @@ class NodeState:
         try:
             return bytes(self._program.java.keyBytes(self._name, text.encode()))
         except JVM_ERRORS as error:
-            msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, and {text} as JSON is none"
+            msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, not {text} as JSON"
             raise StateError(msg) from error
 
     def _read(self, ranges: list[tuple[Any, ...]], limit: int | None) -> Iterator[dict[str, Any]]:

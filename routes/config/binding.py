@@ -79,7 +79,7 @@ def _unknown(entry: Entry, *, suggest: bool) -> Fault:
 
 
 def _with_blank(entry: Entry) -> str:
-    """Returns the key that an entry would have if a blank could stand in its NAME; empty if it is none even then."""
+    """Returns the key that an entry would have if a blank could stand in its NAME; empty if it is unknown even then."""
     if re.search(r"\s", entry.key):
         meant = entry.key
     else:

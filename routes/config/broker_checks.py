@@ -127,7 +127,7 @@ def targets(settings: Settings) -> None:
                 settings.fault("routes.NAME.out.topic", route, message, "name another topic")
             elif target.address.references and not TOPIC.fullmatch(_sample(target)):
                 message, hint = (
-                    f"'{target.address}' is not a valid name of a Kafka topic",
+                    f"'{target.address}' is not a valid Kafka topic name",
                     "letters, digits, '.', '_' and '-' beside headers",
                 )
                 settings.fault("routes.NAME.out.topic", route, message, hint)

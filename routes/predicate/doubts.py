@@ -69,7 +69,7 @@ def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
 
 
 def unknown_field(name: str) -> tuple[str, str] | None:
-    """Returns message and hint for a name that JMS keeps for its fields, and that is none of them; else None.
+    """Returns message and hint for a name that JMS keeps for its fields without using it; else None.
 
     `JMSX…` and `JMS_vendor…` are properties of providers. A name such as `body.price` is hardly that of a property.
     """

@@ -159,7 +159,7 @@ def numbers_text(text: str) -> bool:
 
 
 def number_hint(token: str) -> str:
-    """Returns the hint for a word that starts like a number and is none."""
+    """Returns the hint for a word that starts like a number but is not one."""
     if re.fullmatch("0[0-9]+[lL]?", token):
         return f"a leading 0 makes it octal; write {token.lstrip('0')}, or '{token}' for the text"
     if re.fullmatch("[0-9._]+([eE][+-]?[0-9_]+)?[fFdD]?", token) and token.count(".") < 2:

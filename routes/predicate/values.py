@@ -58,21 +58,21 @@ class Value:
 
     @property
     def number(self) -> Value | None:
-        """The number that the value is or reads as; None if it is none."""
+        """The number that the value is or reads as; None for other values."""
         if self.kind is ComparisonKind.UNTYPED:
             return _number(str(self.value))
         return self if self.kind in (ComparisonKind.EXACT, ComparisonKind.SINGLE, ComparisonKind.DOUBLE) else None
 
     @property
     def truth(self) -> bool | None:
-        """The boolean that the value is or reads as, `true` and `false` in any case; None if it is none."""
+        """The boolean that the value is or reads as, `true` and `false` in any case; None for other values."""
         if self.kind is ComparisonKind.UNTYPED:
             return _truth(str(self.value))
         return bool(self.value) if self.kind is ComparisonKind.BOOLEAN else None
 
     @property
     def text(self) -> str | None:
-        """The text that the value is or reads as; None if it is none."""
+        """The text that the value is or reads as; None for other values."""
         return str(self.value) if self.kind in (ComparisonKind.TEXT, ComparisonKind.UNTYPED) else None
 
 

@@ -312,7 +312,7 @@ def is_transfer(body: bytes) -> bool:
 
 
 def read(body: bytes) -> tuple[int, list[Any]]:
-    """Decodes a performative to its descriptor and fields; AmqpError if the body of a frame is none."""
+    """Decodes a performative to its descriptor and fields; AmqpError if the body of a frame is not a performative."""
     value, _ = decode_at(body, 0)
     if not isinstance(value, Described) or type(value.value) is not list:
         raise AmqpError("a frame without a performative")

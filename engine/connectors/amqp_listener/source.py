@@ -304,4 +304,6 @@ class Arrivals:
 
 
 def _not_found(destination: str) -> Condition:
-    return Condition(server_performatives.NOT_FOUND, f"{destination} is not among what this bridge takes")
+    return Condition(
+        server_performatives.NOT_FOUND, f"{destination} is not among the destinations that this bridge takes"
+    )

@@ -39,7 +39,7 @@ class ClassFile(NamedTuple):
 
 
 def parse(data: bytes) -> ClassFile:
-    """Reads a class file; ValueError if the bytes are none."""
+    """Reads a class file; ValueError if the bytes have another form."""
     try:
         return _parsed(data)
     except (struct.error, IndexError, KeyError) as error:

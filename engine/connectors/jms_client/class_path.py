@@ -170,7 +170,7 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
 
 
 def _api(classes: Classes, name: str, holder: Path | None = None) -> str | None:
-    """Returns the API of a connection factory; None if the class is none."""
+    """Returns the API of a connection factory; None for any other class."""
     if (found := classes.find(name, holder)) is None:
         return None
     names = [each if isinstance(each, str) else each.name for each in classes.above(found)]

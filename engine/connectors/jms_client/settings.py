@@ -118,7 +118,7 @@ class JmsClientConfig(BrokerConfig):
         TEXT,
         "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at "
         "RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
-        default_note="`!*`, which is none; for RabbitMQ's client its class of destinations",
+        default_note="`!*`, which allows none; for RabbitMQ's client its class of destinations",
         example="weblogic.**;java.**;!*",
     )
 

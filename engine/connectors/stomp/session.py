@@ -394,8 +394,8 @@ def said(frame: StompFrame) -> str:
 def _heart_beats(connected: StompFrame) -> tuple[int, int] | None:
     """Returns the intervals at which the broker can send heart-beats and wants to get them, in milliseconds.
 
-    0 is none, and no interval is longer than `_LONGEST_BEAT`; None if the header is not a pair of numbers (STOMP 1.2,
-    Heart-beating).
+    0 stands for no heart-beats, and no interval is longer than `_LONGEST_BEAT`; None if the header is not a pair of
+    numbers (STOMP 1.2, Heart-beating).
     """
     sends, _, wants = connected.headers.get("heart-beat", "0,0").partition(",")
     first, second = whole(sends.strip()), whole(wants.strip())

@@ -544,7 +544,7 @@ def test_serdes_of_tables_and_streams_join(spark: SparkSession) -> None:
         (lambda: avro(registry=False), "avro without a registry needs a schema"),
         (lambda: avro(ORDER, registry=False, subject="x"), "no subject and no version"),
         (lambda: avro(ORDER, version=1), "either a schema or a version"),
-        (lambda: protobuf(version=0), "begin with 1, 0 is none"),
+        (lambda: protobuf(version=0), "begin with 1, not 0"),
     ],
 )
 def test_a_serde_that_cannot_be_is_refused_at_once(make: Callable[[], SchemaSerde], fault: str) -> None:

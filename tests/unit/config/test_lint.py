@@ -246,7 +246,7 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (
             (Q, "routes.q.out.topic=a b.${msg.header.x}"),
             "7:20",
-            "'a b.${msg.header.x}' is not a valid name of a Kafka topic",
+            "'a b.${msg.header.x}' is not a valid Kafka topic name",
         ),
         ((Q, "routes.q.out.topic=s:a", "sink.s.type=stomp"), "7:20", "'a' is not a destination of type stomp"),
         (

@@ -250,7 +250,7 @@ def test_a_message_that_fails_says_why(page: Page) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"properties": "region"}, "line 1 of the headers: &#39;region&#39; is none"),
+        ({"properties": "region"}, "line 1 of the headers: &#39;region&#39; is not a header"),
         ({"properties": "a=1\nb:integer=2"}, "line 2 of the headers: there is no type &#39;integer&#39;"),
         ({"kind": "nothing"}, "there is no kind of body &#39;nothing&#39;"),
         ({"body": "x" * 1024 * 1024}, "this form holds more than 1024 KiB"),
