@@ -40,7 +40,7 @@ CLAUSE = re.compile(
 )
 """Texts that begin with a question, or have a clause where the name of a thing belongs: "what is there"."""
 IS_NO = re.compile(
-    r"(?<!\bthere )(?<!\bthere (?:can|may) )(?<!\bthere could )\b(?:is|are|was|were|be)\s+no(?:ne)?\b"
+    r"(?<!\b[Tt]here )(?<!\bthere (?:can|may) )(?<!\bthere could )\b(?:is|are|was|were|be)\s+no(?:ne)?\b"
     r"(?!\s+(?:longer|more|larger|faster)\b|\s*%})"
 )
 """Negation of a noun: "is no number" should be "is not a number"; "there is no number" is plain English."""
