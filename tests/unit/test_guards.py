@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "routes")
 CODE = (*PACKAGES, "tests", "bench", "tools", "grafana")
+TEMPLATES = ROOT / "engine/page/templates"
 MAX_LINES = 600
 """From here on a module most likely has a second public noun; below, its length is its own affair."""
 ASKING = r"what|whatever|who|whose|whoever|whether|how|where|which|when|why"
@@ -409,13 +410,14 @@ def _help(path: str, command: Any) -> Iterator[tuple[str, str]]:
         yield from _help(f"{path} {name}", child)
 
 
-def test_an_error_message_names_what_is_wrong() -> None:
+def test_error_messages_and_pages_name_their_subjects() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {text}"
         for path in modules().values()
         for line, text in _messages(tree(path))
         if CLAUSE.match(text)
     ]
+    wrong += [path.name for path in TEMPLATES.glob("*.html") if CLAUSE.match(path.read_text(encoding="utf-8"))]
     assert not wrong, "\n".join(wrong)
 
 
@@ -434,7 +436,7 @@ def _messages(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_no_text_negates_a_noun() -> None:
-    paths = [*modules().values(), *(ROOT / "engine/page/templates").glob("*.html"), *(ROOT / "jvm").rglob("*.java")]
+    paths = [*modules().values(), *TEMPLATES.glob("*.html"), *(ROOT / "jvm").rglob("*.java")]
     wrong = [
         f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
         for path in paths
