@@ -200,7 +200,7 @@ def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
     """The results with the faults found at the servers, and the exit code of the first failure."""
     from engine.doctor import Severity, examine_connections, exit_code
 
-    looked: dict[Path, Linted] = {}
+    results: dict[Path, Linted] = {}
     findings: list[Finding] = []
     for file, found in linted.items():
         here = [] if found.config is None else examine_connections(found.config, _CONNECT_SECONDS)
@@ -215,8 +215,8 @@ def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
             for each in here
             if each.state is not Severity.OK
         )
-        looked[file] = dataclasses.replace(found, faults=(*found.faults, *faults))
-    return looked, exit_code(findings)
+        results[file] = dataclasses.replace(found, faults=(*found.faults, *faults))
+    return results, exit_code(findings)
 
 
 def _summary(config: Config | None, faults: Sequence[Fault]) -> str:

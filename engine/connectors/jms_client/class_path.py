@@ -150,10 +150,10 @@ def _check_factory(settings: Settings, own: str, name: str, classes: Classes, ja
 def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
     """Returns the jars that are there already; None without any, for a fault, or if packages are to be fetched yet."""
     paths, packages = settings.get(f"{own}class-path", name), settings.get(f"{own}packages", name)
-    found: list[Path] = []
+    jars: list[Path] = []
     for path in paths or ():
         try:
-            found += files([str(settings.base / path)])
+            jars += files([str(settings.base / path)])
         except SetupError:
             entry = settings.entry(f"{own}class-path", name)
             assert entry is not None
@@ -165,8 +165,8 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
         folder = package_folder(data, packages)
         if not folder.is_dir():
             return None
-        found += sorted(folder.glob("*.jar"))
-    return found or None
+        jars += sorted(folder.glob("*.jar"))
+    return jars or None
 
 
 def _api(classes: Classes, name: str, holder: Path | None = None) -> str | None:

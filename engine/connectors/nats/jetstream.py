@@ -113,14 +113,14 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     """
     answer = connection.request(f"{API}.{subject}", json.dumps(body).encode() if body else b"")
     try:
-        found = json.loads(answer)
+        reply = json.loads(answer)
     except (ValueError, RecursionError) as error:
         raise connection.fail("JetStream's answer is not JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(reply, dict):
         raise connection.fail("JetStream's answer is not a JSON object")
-    if "error" in found:
-        raise ApiError(found["error"])
-    return found
+    if "error" in reply:
+        raise ApiError(reply["error"])
+    return reply
 
 
 def _object(connection: Connection, found: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -157,14 +157,14 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
     name = _consumer_name(source, bridge_id)
     with _refusals(connection, source) as where:
         _check_subjects(connection, source, where)
-        found = _find(connection, source, name) or _make(connection, source, name)
-    config = _object(connection, found, "config")
+        description = _find(connection, source, name) or _make(connection, source, name)
+    config = _object(connection, description, "config")
     _check_consumer(config, source, name, where)
     if limit := _limited(config, source, name):
         _log.warning(limit.found, source=source.name, consumer=name, remedy=limit.remedy)
     return Consumer(
         name,
-        str(found.get("created", "")),
+        str(description.get("created", "")),
         _number(config, "ack_wait") / _NANOSECONDS or _ACK_WAIT_SECONDS,
         _number(config, "max_batch") or None,
         _number(config, "max_bytes") or None,
