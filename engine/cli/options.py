@@ -96,7 +96,7 @@ def read_seconds(text: str | float) -> float:
 
 
 def read_registry_urls(text: str) -> str:
-    """The text, if it is a valid value of `schema.registry.url`."""
+    """The text, if it is what `schema.registry.url` may be."""
     try:
         REGISTRY_URLS.parse(text)
     except BadValueError as error:

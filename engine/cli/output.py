@@ -100,7 +100,7 @@ def json_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
 
 @contextmanager
 def quiet_log() -> Iterator[None]:
-    """Keeps log lines of connectors for operators out of the output of a command, which says it itself."""
+    """Keeps what connectors log for operators out of the output of a command, which says it itself."""
     configured = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

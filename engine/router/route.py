@@ -40,7 +40,7 @@ class Routed:
     """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
     (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
     `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
-    which tell the parts that are published as they were read (`engine.streams.compile.Compiled`)."""
+    which tell what is published as it was read (`engine.streams.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
     limit: int | None = None
     """Smallest of the limits that `route` was given, in bytes; None without any."""
@@ -61,7 +61,7 @@ def route(
         config: configuration with the routes and their policies.
         limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.
         now: milliseconds since 1970; see `engine.router.plan.topology`.
-        refusals: records that Kafka does not take.
+        refusals: what Kafka does not take.
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """

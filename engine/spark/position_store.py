@@ -2,7 +2,7 @@
 
 The bridge's state topic holds two kinds of records for each router, and compaction keeps the last of each: the start of
 its newest generation, and the progress of that generation, a few seconds old or from its stop. The notes are older than
-the checkpoint but suffice: `engine.spark.recovery` finds in the outputs the records published since.
+the checkpoint but suffice: `engine.spark.recovery` finds in the outputs what was published since.
 
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}

@@ -88,7 +88,7 @@ class RefusedMessage:
 
     @classmethod
     def of(cls, encoded: str) -> RefusedMessage:
-        """Reads the figures of `jmsbridge.Sends`."""
+        """Reads what `jmsbridge.Sends` tells."""
         partition, offset, *failure = base64.b64decode(encoded).decode().split("\n", 4)
         return cls(int(partition), int(offset), SendFailure(*failure))
 
@@ -128,7 +128,7 @@ class RowCounts:
 
     @classmethod
     def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
-        """Adds up the figures of `jmsbridge.RowCounters` of each process; they share the partitions of the journal."""
+        """Adds up what `jmsbridge.RowCounters` tells of each process; they share the partitions of the journal."""
         cells = [0] * (processes[0]["outcomes"] * processes[0]["width"])
         marks: dict[int, tuple[int, int]] = {}
         for figures in processes:

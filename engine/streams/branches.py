@@ -24,7 +24,7 @@ class Branches(Generic[S]):
 
         Args:
             split: name of its node.
-            read: gives the condition of the branch of a name, for the user's argument.
+            read: gives the condition of the branch of a name, for what the user gave.
             add: adds the node of a branch, and gives its stream.
         """
         self._split = split

@@ -75,7 +75,7 @@ class HeaderView:
 def interpreted(column: Column) -> Column:
     """The column, computed without generated code; for one whose code would be larger than Java compiles.
 
-    Spark then also compiles the earlier steps, in the order of the plan, separately.
+    Spark then also compiles what comes before it, in the order of the plan, separately.
     """
     # Spark has no generated code for functions over the values of a map, unlike those over arrays.
     return F.transform_values(F.create_map(F.lit(0), column), lambda _, value: value)[0]
@@ -138,7 +138,7 @@ class Row:
     def replace(self, **changes: Column) -> Row:
         """A copy of the row with another key, value, headers or trail; TypeError for other names.
 
-        Parts that are not replaced are published from the record as it was read, without a copy.
+        What is not replaced is published from the record as it was read, without a copy.
         """
         unknown = changes.keys() - {"key", "value", "headers", "trail"}
         if unknown:
