@@ -13,5 +13,5 @@
     requests      request and reply through a whole bridge; asking asks and answers
     report        tables, targets, JSON
 
-`python -m bench --help` describes the options; docs/benchmarks.md says what is compared and how. This is no test.
+`python -m bench --help` describes the options; docs/benchmarks.md says what is compared and how. This is not a test.
 """

@@ -128,5 +128,5 @@ def broker(folder: Path, jars: Path) -> Iterator[Broker]:
 
 
 def _client(bootstrap: str) -> AdminClient:
-    # `log_level` 0: that the broker has gone at the end of a run is no news.
+    # `log_level` 0: that the broker has gone at the end of a run is not news.
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -89,7 +89,7 @@ def decode_map(body: bytes, types: str) -> dict[str, MapEntry]:
     """Returns the entries of a map message by name.
 
     Raises:
-        StructureError: the body is no JSON object, or holds a value that has no JMS type.
+        StructureError: the body is not a JSON object, or holds a value that has no JMS type.
     """
     found = _json(body)
     if not isinstance(found, dict):
@@ -102,7 +102,7 @@ def decode_stream(body: bytes, types: str) -> list[MapEntry]:
     """Returns the entries of a stream message.
 
     Raises:
-        StructureError: the body is no JSON array, or holds a value that has no JMS type.
+        StructureError: the body is not a JSON array, or holds a value that has no JMS type.
     """
     found = _json(body)
     if not isinstance(found, list):
@@ -116,7 +116,7 @@ def decode_object(body: bytes, types: str) -> MapEntry:
     """Returns the single value of an object message.
 
     Raises:
-        StructureError: the body is no JSON, or its value has no JMS type.
+        StructureError: the body is not JSON, or its value has no JMS type.
     """
     return _entry(_json(body), types, "of the object")
 
@@ -147,7 +147,7 @@ def _text(value: object) -> bytes:
 
 
 def _constant(name: str) -> object:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_constant)
@@ -157,9 +157,9 @@ def _json(body: bytes) -> Any:
     try:
         return _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
-        raise StructureError("the body is no JSON: it is no UTF-8") from error
+        raise StructureError("the body is not JSON: it is not UTF-8") from error
     except (ValueError, RecursionError) as error:
-        raise StructureError(f"the body is no JSON: {str(error)[:200]}") from error
+        raise StructureError(f"the body is not JSON: {str(error)[:200]}") from error
 
 
 def _entry(value: Any, declared: str, name: str) -> MapEntry:
@@ -264,7 +264,7 @@ PARSERS: Mapping[JmsType | None, Callable[[str], int | float]] = {
     JmsType.FLOAT: _real_number,
     JmsType.DOUBLE: _real_number,
 }
-"""Parsers of number texts by JMS type, with the syntax of predicates. ValueError if a text is no number of the type."""
+"""Parsers of number texts by JMS type, with the syntax of predicates; ValueError for other texts."""
 BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 """Boolean values by their lower-case text, as in predicates."""
 

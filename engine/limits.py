@@ -1,4 +1,4 @@
-"""Limits that hold for all parts: of open files, with the operating system's, and of what one message may take."""
+"""Limits that hold for all parts: of open files, with the operating system's, and of the memory for one message."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Message:
 
     @property
     def expiration_ms(self) -> int:
-        """JMSExpiration in milliseconds since 1970; 0 if the message never expires or the field is no such number."""
+        """JMSExpiration in milliseconds since 1970; 0 if the message never expires or the field has another form."""
         text = self.headers.get("JMSExpiration", "0")
         return int(text) if text != "0" and _MILLISECONDS.fullmatch(text) else 0
 

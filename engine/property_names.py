@@ -102,7 +102,7 @@ def _character(found: re.Match[str]) -> str:
 
 _SELECTOR_WORDS = frozenset(("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"))
 JMS = NameRules(is_identifier, lambda name: name.upper() in _SELECTOR_WORDS)
-"""JMS: identifiers of Java that are no words of selectors in any case (Jakarta Messaging 3.1, 3.5.1 and 3.8.1.1)."""
+"""JMS: identifiers of Java that are not words of selectors in any case (Jakarta Messaging 3.1, 3.5.1 and 3.8.1.1)."""
 
 NATS = NameRules(lambda char, _: "!" <= char <= "~" and char != ":")
 """NATS: printable ASCII without a colon (ADR-4 of nats-architecture-and-design)."""

@@ -58,7 +58,7 @@ class SealKeys:
         return hmac.digest(self._derived("fields", purpose), text.encode(), "sha256").hex()
 
     def holds(self, seal: object, purpose: str, fields: Mapping[str, Any]) -> bool:
-        """Returns True if `seal` is the seal of the fields; False for anything else, also for what is no text."""
+        """Returns True if `seal` is the seal of the fields; False for any other text or value."""
         return isinstance(seal, str) and hmac.compare_digest(seal.encode(), self.seal(purpose, fields).encode())
 
     def _derived(self, *what: str) -> bytes:
@@ -74,7 +74,7 @@ def configured_keys(config: Config) -> SealKeys | None:
 
 
 def stored_secret(text: str) -> bytes | None:
-    """The secret in the content of a checkpoint's file `secret`; None if the content is none."""
+    """The secret in the content of a checkpoint's file `secret`; None if the content has another form."""
     return bytes.fromhex(text.strip()) if _STORED.fullmatch(text.strip()) else None
 
 

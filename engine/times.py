@@ -15,7 +15,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 def milliseconds(text: str) -> int | None:
-    """Converts an ISO 8601 time to milliseconds since 1970, UTC if it names no zone; None if the text is no time."""
+    """Converts an ISO 8601 time to milliseconds since 1970, UTC if it names no zone; None if the text is not a time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -36,7 +36,9 @@ def read_time(text: str) -> int:
     """Milliseconds since 1970: a whole number is that, other text is a time of ISO 8601; UsageError for no time."""
     number = int(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else milliseconds(text)
     if number is None or not _LEAST <= number <= _MOST:
-        msg = f"{text!r} is no time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970 as a number of 64 bits"
+        msg = (
+            f"{text!r} is not a time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970 as a number of 64 bits"
+        )
         raise UsageError(msg)
     return number
 

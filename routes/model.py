@@ -107,17 +107,20 @@ class Route:
         value=MISSING,
     )
     include: Predicate = table.key(
-        "in.include", PREDICATE, "Which messages the route takes.", example="msg.address==orders", required=True
+        "in.include", PREDICATE, "Messages that the route takes.", example="msg.address==orders", required=True
     )
     exclude: Predicate | None = table.key(
-        "in.exclude", PREDICATE, "Which of these it leaves to the routes after it.", example="JMSType = 'test'"
+        "in.exclude",
+        PREDICATE,
+        "Exceptions from `in.include`: messages that the route leaves to the routes after it.",
+        example="JMSType = 'test'",
     )
     target: Target = table.key(
         "out.topic",
         TARGET,
-        "Where they go: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the same), or a "
-        "destination of a sink, `SINK:ADDRESS`. In both `${msg.header.NAME}` is the text of a header and "
-        "`${msg.address}` the name of the queue or topic; a message without it fails softly.",
+        "Destination of the route's messages: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the "
+        "same), or a destination of a sink, `SINK:ADDRESS`. In both, `${msg.header.NAME}` is the text of a header "
+        "and `${msg.address}` the name of the queue or topic; a message without it fails softly.",
         example="nats:orders.${msg.header.region}",
         required=True,
         template=True,
@@ -144,14 +147,14 @@ class Route:
     on_soft_failure: Policy = table.key(
         "on-soft-failure",
         choice(Policy),
-        "The policy of this route alone.",
+        "Policy of this route alone for soft failures.",
         default_note="`routing.on-soft-failure`",
         example="skip",
         inherited=lambda settings, _: settings.get("routing.on-soft-failure"),
         value=Policy.STOP,
     )
     added: bool = False
-    """Whether the bridge added the route, for replies to requests."""
+    """True if the bridge added the route, for replies to requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +173,9 @@ class Config:
     secret: str | None = key(
         "bridge.secret",
         STRONG_SECRET,
-        "Secret with which the router seals what it publishes and notes, so that after a crash it believes no record "
-        "that others wrote to its topics. Bridges that stand by for each other need the same one; `jms-bridge doctor` "
-        "asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",
+        "Secret with which the router seals the records and notes that it writes, so that after a crash it believes no "
+        "record that others wrote to its topics. Bridges that stand by for each other need the same one; "
+        "`jms-bridge doctor` asks for it. At least 32 characters, as from `openssl rand -hex 32`. See security.md.",
         default_note="a random one, made at the first start in `router.checkpoint`",
         example="${env:BRIDGE_SECRET}",
         secret=True,

@@ -125,7 +125,7 @@ def encode_types(types: Iterable[tuple[str, JmsType]]) -> str:
 def decode_types(text: str) -> Mapping[str, JmsType]:
     """Returns the declared types in a `jmsbridge.types` header; of several for a name, the first wins.
 
-    A pair that `encode_types` would not write so is left out: Spark looks for exactly what it writes.
+    A pair that `encode_types` would not write so is left out: Spark looks for exactly its own spelling.
     """
     if not text:
         return _NO_TYPES

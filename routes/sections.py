@@ -134,8 +134,8 @@ class RoutingConfig:
     dead_letter_topic: str | None = key(
         "routing.dead-letter-topic",
         TOPIC,
-        "Topic for what the policy `dead-letter` sets aside, and for messages that a source or a sink cannot pass "
-        "on, unless their policy is `skip`. The bridge stops when it cannot write there.",
+        "Topic for messages that the policy `dead-letter` sets aside, and for those that a source or a sink cannot "
+        "pass on, unless their policy is `skip`. The bridge stops when it cannot write to it.",
         default_note="`<journal.topic>.set-aside`, created when missing; the policy `dead-letter` needs a name",
         example="jms-bridge.dead-letter",
         aliases=("routing.dead-letter.topic",),
@@ -143,21 +143,21 @@ class RoutingConfig:
     on_soft_failure: Policy = key(
         "routing.on-soft-failure",
         choice(Policy),
-        "What happens to a message whose key or body cannot be used: stop the bridge, log and skip the message, or "
-        "log and dead-letter it. With `stop`, one message of one sender can stop the bridge. A message that its source "
+        "Treatment of a message whose key or body cannot be used: stop the bridge, log and skip the message, or log "
+        "and dead-letter it. With `stop`, one message of one sender can stop the bridge. A message that its source "
         "cannot read, or that the system behind a sink refuses, never does: with `stop` it becomes a dead letter.",
         default="stop",
     )
     on_unmatched: Unmatched = key(
         "routing.on-unmatched",
         choice(Unmatched),
-        "What happens to a message that no route takes. It is counted either way.",
+        "Treatment of a message that no route takes. It is counted either way.",
         default="skip",
     )
     max_replays: int = key(
         "routing.max-replays",
         whole(1, 1000),
-        "How often a dead letter is replayed: a message that fails again after so many replays goes into "
+        "Greatest number of replays of a dead letter: a message that fails again after the last one goes into "
         "`<dead-letter topic>.quarantine` instead.",
         default="3",
     )
@@ -165,20 +165,20 @@ class RoutingConfig:
     headers: HeaderStyle = key(
         "routing.headers",
         choice(HeaderStyle),
-        "How JMS headers are spelt on records: `jms.JMSCorrelationID` in text, `jms.<type>.<name>` in binary, or "
+        "Spelling of JMS headers on records: `jms.JMSCorrelationID` in text, `jms.<type>.<name>` in binary, or "
         "`jms.CorrelationId` in text.",
         default="text",
     )
     non_durable: NonDurable = key(
         "routing.non-durable",
         choice(NonDurable),
-        "Whether messages sent as NON_PERSISTENT are routed; dropped ones are counted.",
+        "Treatment of messages sent as NON_PERSISTENT: routed like all others, or dropped and counted.",
         default="propagate",
     )
     key_pattern: str = key(
         "routing.key-pattern",
         KEY_PATTERN,
-        "What the whole of a key taken from a header has to match.",
+        "Pattern that a key taken from a header has to match as a whole.",
         default=DEFAULT_KEY_PATTERN,
         default_note="[see below](#keys-of-records)",
         example="[A-Z]+-[0-9]+",
@@ -187,11 +187,11 @@ class RoutingConfig:
     create_topics: bool | None = key(
         "routing.create-topics",
         CREATE_TOPICS,
-        "Whether missing destination topics, and those that a Kafka source names in full, "
-        "are created; `auto`: only on the embedded Kafka.",
+        "Creation of missing destination topics, and of those that a Kafka source names in full; `auto`: only on the "
+        "embedded Kafka.",
         default="auto",
     )
-    """Whether missing destination topics are created; None: only on the embedded Kafka."""
+    """True if missing destination topics are created; None: only on the embedded Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class RepliesConfig:
     on_soft_failure: Unmatched = key(
         "replies.on-soft-failure",
         choice(Unmatched),
-        "What happens to a reply that cannot be routed to its requester: log and skip it, or log and dead-letter it.",
+        "Treatment of a reply that cannot be routed to its requester: log and skip it, or log and dead-letter it.",
         default="dead-letter",
     )
 
@@ -217,12 +217,14 @@ class RepliesConfig:
 class JournalConfig:
     """`journal.*`: the durable topic between the sources and the router."""
 
-    topic: str = key("journal.topic", TOPIC, "Its name. Created when missing.", default="jms-bridge.journal")
+    topic: str = key(
+        "journal.topic", TOPIC, "Name of the journal's topic. Created when missing.", default="jms-bridge.journal"
+    )
     state_topic: str = key(
         "journal.state-topic",
         TOPIC,
-        "The topic beside it in which bridges of one `bridge.id` agree on who leads, and the router notes its "
-        "place. It has one partition and is compacted. Created when missing.",
+        "Topic beside the journal in which bridges of one `bridge.id` elect their leader and the router notes its "
+        "position. It has one partition and is compacted. Created when missing.",
         default_note="`<journal.topic>.state`",
         inherited=lambda settings, _: state_topic(settings.get("journal.topic")),
         example="jms-bridge.state",
@@ -231,20 +233,20 @@ class JournalConfig:
     partitions: int = key(
         "journal.partitions",
         whole(1, 1000),
-        "Partitions at creation: how many messages are routed side by side.",
+        "Number of partitions at creation; as many messages are routed side by side.",
         default="4",
     )
     replication: int = key(
         "journal.replication",
         REPLICATION,
-        "Copies of each message at creation; `broker`: as the cluster has it.",
+        "Replication factor at creation; `broker`: the default of the cluster.",
         default="broker",
     )
     """Replication factor; -1: the cluster's default."""
     retention_ms: int = key(
         "journal.retention",
         RETENTION,
-        "How long messages are kept, routed or not; at creation.",
+        "Time for which messages are kept, routed or not; set at creation.",
         default="7d",
         made=lambda seconds, *_: round(seconds * 1000),
     )
@@ -252,7 +254,7 @@ class JournalConfig:
     max_message_bytes: int = key(
         "journal.max-message-bytes",
         size("64KiB", "512MiB"),
-        "The largest message that is taken in, with its headers.",
+        "Size of the largest message that is taken in, with its headers.",
         default="8MiB",
     )
 
@@ -264,14 +266,15 @@ class RouterConfig:
     mode: RouterMode = key(
         "router.mode",
         choice(RouterMode),
-        "Each message as it comes, or in batches, `router.interval` apart.",
+        "Mode of routing: each message as it comes, or batches `router.interval` apart.",
         default="realtime",
     )
     interval_seconds: float = key(
         "router.interval",
         duration("0s", "1h"),
-        "In real-time mode, the time between two commits: what is compared with the outputs after a crash; "
-        "each commit holds messages up for a tenth of a second. In batch mode, the time between two batches.",
+        "Real-time mode: time between two commits, each of which holds messages up for a tenth of a second; after a "
+        "crash, the messages since the last commit are compared with the outputs. Batch mode: time between two "
+        "batches.",
         default_note="2m; 1s in batch mode",
         inherited=_interval,
         example="30s",
@@ -289,8 +292,8 @@ class RouterConfig:
     outage_timeout_seconds: float = key(
         "router.outage-timeout",
         duration("1s", "7d"),
-        "How long Kafka may be gone before the bridge stops. An outage of any other system stops only its own "
-        "source or sink, which tries again until it is back.",
+        "Time for which Kafka may be out of reach before the bridge stops. An outage of any other system stops only "
+        "its own source or sink, which tries again until the system is back.",
         default="5m",
     )
     """Time for which brokers may be out of reach before the bridge stops."""
@@ -303,7 +306,7 @@ class KafkaConfig:
     bootstrap_servers: str | None = key(
         "kafka.bootstrap.servers",
         HOST_PORTS,
-        "Where the brokers are.",
+        "Addresses of the brokers.",
         default_note="the embedded Kafka",
         example="127.0.0.1:9092",
     )
@@ -334,13 +337,13 @@ class KafkaConfig:
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """`http.*`: the address at which metrics and health are served, and who may read them."""
+    """`http.*`: the address at which metrics and health are served, and the login for them."""
 
     host: str = table.key(
         "http.address",
         HOST_PORT,
-        "Where the status page, `/metrics`, `/health` and `/ready` are served. Where other machines can reach it, "
-        "a login and TLS are demanded.",
+        "Address of the status page, `/metrics`, `/health` and `/ready`. If other machines can reach it, a login and "
+        "TLS are required.",
         default="127.0.0.1:8480",
         made=lambda address, *_: address[0],
         value=MISSING,
@@ -350,8 +353,8 @@ class HttpConfig:
     metrics_host: str | None = table.key(
         "http.metrics-address",
         HOST_PORT,
-        "Where `/metrics`, `/health` and `/ready` are served as well, alone, without a login and TLS: for probes "
-        "and Prometheus. Where other machines can reach it, `http.insecure=true` is demanded.",
+        "Second address for `/metrics`, `/health` and `/ready` alone, without a login and TLS: for probes and "
+        "Prometheus. If other machines can reach it, `http.insecure=true` is required.",
         example="0.0.0.0:8481",
         made=lambda address, *_: address and address[0],
     )
@@ -361,8 +364,8 @@ class HttpConfig:
         "http.peers",
         PEERS,
         "The `http.address` of the other hosts on which parts of this bridge run (`run --only`): the status page and "
-        "`jms-bridge status` show their parts too. The own host may be in the list, so that all hosts can have the "
-        "same. Peers are asked with the login and the TLS of this file.",
+        "`jms-bridge status` show their parts too. This host may be in the list as well, so that all hosts can have "
+        "the same list. Peers are asked with the login and the TLS of this file.",
         example="edge-1.example:8480, edge-2.example:8480",
         made=lambda peers, *_: peers or (),
         value=(),
@@ -371,19 +374,27 @@ class HttpConfig:
         "http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"
     )
     username: str | None = table.key(
-        "http.username", TEXT, "Login by a name and a password, as browsers ask for.", example="prometheus"
+        "http.username",
+        TEXT,
+        "User name of a login by name and password, for which browsers ask.",
+        example="prometheus",
     )
-    password: str | None = table.key("http.password", TEXT, "Its password.", example="${env:METRICS_PASSWORD}")
+    password: str | None = table.key("http.password", TEXT, "Password of the login.", example="${env:METRICS_PASSWORD}")
     certificate: Path | None = table.key(
-        "http.tls.certificate", PATH, "Certificate (PEM) to show; served over TLS then.", example="tls/http.pem"
+        "http.tls.certificate",
+        PATH,
+        "Certificate (PEM) of this server; with it, all pages are served over TLS.",
+        example="tls/http.pem",
     )
     """Certificate for TLS; None: without TLS."""
-    key: Path | None = table.key("http.tls.key", PATH, "Its private key (PEM, not encrypted).", example="tls/http.key")
+    key: Path | None = table.key(
+        "http.tls.key", PATH, "Private key of the certificate (PEM, not encrypted).", example="tls/http.key"
+    )
     insecure: bool = table.key(
         "http.insecure",
         FLAG,
-        "`true` allows `http.address` without TLS, never without a login, and `http.metrics-address` where other "
-        "machines can reach them: in a container whose network is closed, or behind a proxy that has TLS.",
+        "`true` allows other machines to reach `http.address` without TLS, though never without a login, and "
+        "`http.metrics-address`: in a container whose network is closed, or behind a proxy that has TLS.",
         default="false",
     )
 
@@ -409,7 +420,8 @@ class EmbeddedConfig:
     data: Path = key(
         "embedded.data",
         PATH,
-        "Directory of what they store, and of every bridge's logs and locks. A relative path begins at this file.",
+        "Directory for the data of the embedded brokers, and for every bridge's logs and locks. A relative path "
+        "begins at this file.",
         default="var",
     )
 
@@ -430,7 +442,7 @@ class ReloadConfig:
         "`true`: a running bridge reads this file again when it has changed.",
         default="false",
     )
-    """Whether it does so when the file changes."""
+    """True if the bridge does so when the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,25 +452,25 @@ class TracingConfig:
     propagate: bool = key(
         "tracing.propagate",
         FLAG,
-        "Whether a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
-        "these names, where Kafka's clients look for it, beside the JMS properties; and whether such headers of "
-        "Kafka and NATS stand before other properties of these names.",
+        "`true`: a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
+        "these names, where Kafka's clients look for it, beside the JMS properties; and such headers of Kafka and "
+        "NATS take precedence over other properties of these names.",
         default="true",
     )
-    """Whether a valid trace context of a message is published in headers of its own, beside the properties."""
+    """True if a valid trace context of a message is published in headers of its own, beside the properties."""
     endpoint: str | None = key(
         "tracing.endpoint",
         ENDPOINT,
-        "Where spans of sources and sinks are sent, OTLP over HTTP; without a path it is `/v1/traces`. Needs the "
-        "packages of the [extra `tracing`](tracing.md#spans).",
+        "URL to which spans of sources and sinks are sent, by OTLP over HTTP; its path is `/v1/traces` if left out. "
+        "Needs the packages of the [extra `tracing`](tracing.md#spans).",
         example="http://127.0.0.1:4318",
     )
     """URL to which spans are sent, path included; None: there are none."""
     sample_ratio: float = key(
         "tracing.sample-ratio",
         RATIO,
-        "How many of the traces that begin in this bridge are recorded, from 0 to 1. A message that belongs to one "
-        "is recorded if that is.",
+        "Share of the traces beginning in this bridge that are recorded, from 0 to 1. A message that already belongs "
+        "to a trace is recorded if that trace is.",
         default="1",
         example="0.01",
     )
@@ -497,28 +509,30 @@ class TopologyConfig:
     mode: TopologyMode = key(
         "mode",
         choice(TopologyMode),
-        "Each record as it comes, or in batches, `interval` apart. `auto`: in real time where that is exact.",
+        "Mode of processing: each record as it comes, or batches `interval` apart. `auto`: in real time where that "
+        "is exact.",
         default="auto",
     )
     guarantee: TopologyGuarantee = key(
         "guarantee",
         choice(TopologyGuarantee),
-        "Whether results are written in transactions with the positions behind their records.",
+        "Guarantee for results: with `exactly_once` they are written in transactions with the positions behind their "
+        "records.",
         default="exactly_once",
     )
     interval_seconds: float | None = key(
         "interval",
         duration("100ms", "1h"),
-        "Time between two commits of the state: what a restart computes again. In batches, the time between two of "
-        "them; in real-time mode at least 5s.",
+        "Time between two commits of the state; a restart computes again the records since the last one. In batches, "
+        "the time between two batches; in real-time mode at least 5s.",
         default_note="30s; 1s in batches",
         example="10s",
     )
     on_failure: Policy = key(
         "on-failure",
         choice(Policy),
-        "What happens with a record that cannot be read or computed: it goes to the topic of the topology's dead "
-        "letters, is dropped, or ends the topology.",
+        "Treatment of a record that cannot be read or computed: it goes to the topic of the topology's dead letters, "
+        "is dropped, or ends the topology.",
         default="dead-letter",
     )
 
@@ -530,15 +544,15 @@ class SchemaConfig:
     urls: tuple[str, ...] | None = table.key(
         "schema.registry.url",
         REGISTRY_URLS,
-        "Where a registry with the HTTP interface of Confluent's Schema Registry is; several are tried in turn.",
+        "URL of a registry with the HTTP interface of Confluent's Schema Registry; several URLs are tried in turn.",
         example="http://127.0.0.1:8081",
     )
     """None: there is no registry."""
     username: str | None = table.key(
-        "schema.registry.username", TEXT, "Login by a name and a password.", example="jms-bridge"
+        "schema.registry.username", TEXT, "User name of a login by name and password.", example="jms-bridge"
     )
     password: str | None = table.key(
-        "schema.registry.password", TEXT, "Its password.", example="${env:REGISTRY_PASSWORD}"
+        "schema.registry.password", TEXT, "Password of the login.", example="${env:REGISTRY_PASSWORD}"
     )
     token: str | None = table.key(
         "schema.registry.token", TOKEN, "Login by a bearer token.", example="${file:registry.token}"
@@ -554,7 +568,10 @@ class SchemaConfig:
         "schema.registry.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
     )
     key: Path | None = table.key(
-        "schema.registry.tls.key", PATH, "Its private key (PEM, PKCS#8, not encrypted).", example="tls/bridge.key"
+        "schema.registry.tls.key",
+        PATH,
+        "Private key of the certificate (PEM, PKCS#8, not encrypted).",
+        example="tls/bridge.key",
     )
     timeout_seconds: float = table.key(
         "schema.registry.timeout", duration("100ms", "10m"), "Time for a connection and for a request.", default="10s"
@@ -562,6 +579,7 @@ class SchemaConfig:
     outage_timeout_seconds: float = table.key(
         "schema.registry.outage-timeout",
         duration("1s", "7d"),
-        "How long the registry may be away before a running topology that needs it ends. Until then its records wait.",
+        "Time for which the registry may be out of reach before a running topology that needs it ends. Until then "
+        "the topology's records wait.",
         default="5m",
     )

@@ -67,7 +67,7 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
     if found is None:
         if master == _YARN or _STANDALONE.fullmatch(master) or _KUBERNETES.fullmatch(master):
             return None
-        return f"spark.master is {master!r}, which is no master of Spark", f"{hint}, {_HINT}"
+        return f"spark.master is {master!r}, which is not a master of Spark", f"{hint}, {_HINT}"
     slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
     if slots < least:
         return f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal", hint
@@ -77,7 +77,7 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
 def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[str, str, str] | None:
     """Returns setting, message and hint if the settings ask a cluster for fewer task slots than needed, else None.
 
-    Settings that are no numbers are left to Spark.
+    Settings that are not numbers are left to Spark.
     """
     try:
         cores, executors = max(int(spark.get(EXECUTOR_CORES, 1)), 1), int(spark.get(*_EXECUTORS))
@@ -99,6 +99,6 @@ def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[s
 
 
 def kibibytes(size: str) -> int | None:
-    """Number of KiB of a size in Spark's notation, in which a bare number means MiB; None if it is no size."""
+    """Number of KiB of a size in Spark's notation, in which a bare number means MiB; None if it is not a size."""
     found = _SIZE.fullmatch(size.strip().lower())
     return int(found[1]) * _KIB[found[2] or "m"] if found else None

@@ -1,4 +1,4 @@
-"""The systems that sources and sinks connect to: what a configuration has to know of each, and where each is found.
+"""The systems that sources and sinks connect to: the facts that a configuration needs of each, and where each is found.
 
 All that one system needs stands in its own folder: the settings of its sources and sinks, each field with the key that
 sets it, and a `System` that describes it. `SYSTEMS` has one line for each system, with the name
@@ -131,19 +131,19 @@ class System(str):
     addresses: Addresses = Addresses("(?!)", "no address")
     """Addresses of sinks, and of replies."""
     is_jms: bool = False
-    """Whether the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
+    """True if the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
     own_cluster: bool = False
-    """Whether the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
+    """True if the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
     any_body: bool = False
-    """Whether messages of every kind of body go to it as they are, whatever a route converts."""
+    """True if messages of every kind of body go to it as they are, whatever a route converts."""
     place: tuple[str, str] = ("broker", "url")
     """The word for the place of its messages, and the key that sets it; empty: no key does."""
     in_folders: bool = False
-    """Whether messages are files in folders of this machine."""
+    """True if messages are files in folders of this machine."""
     reply_example: str = "queue:bridge.replies"
     """Example of a place for replies."""
     token_in_address: bool = False
-    """Whether a reply brings its token as the last word of its address, not as the correlation id."""
+    """True if a reply brings its token as the last word of its address, not as the correlation id."""
     reply_wildcard: str = ""
     """End of the address at which replies with tokens are received."""
     sections: tuple[SystemSection, ...] = ()
@@ -192,7 +192,7 @@ def _type() -> ValueKind:
         if text not in names:
             near = get_close_matches(text.lower(), names, n=1)
             raise BadValueError(
-                f"'{text}' is no known type", f"did you mean {near[0]}?" if near else f"write {one_of(names)}"
+                f"'{text}' is not a known type", f"did you mean {near[0]}?" if near else f"write {one_of(names)}"
             )
         return system_named(text)
 
@@ -264,9 +264,9 @@ class SourceConfig(BrokerConfig):
     destinations: tuple[str, ...] = key(
         "destinations",
         DESTINATIONS,
-        "What to take messages from. STOMP, AMQP and dropbox: queues and topics. NATS: subjects, with the wildcards "
-        "`*` and `>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of Kafka "
-        "itself are left out.",
+        "Destinations to take messages from. STOMP, AMQP and dropbox: queues and topics. NATS: subjects, with the "
+        "wildcards `*` and `>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of "
+        "Kafka itself are left out.",
         example="queue:orders, topic:prices",
         required=True,
     )
@@ -289,8 +289,8 @@ class SinkConfig(BrokerConfig):
     reply_to: str | None = key(
         "reply-to",
         REPLY_TO,
-        "Turns request/reply on: where the other side sends replies, `queue:NAME` for STOMP, AMQP and dropbox, a "
-        "subject for NATS. The bridge takes them from there to the requester.",
+        "Address to which the other side sends replies, which turns request/reply on: `queue:NAME` for STOMP, AMQP "
+        "and dropbox, a subject for NATS. The bridge takes the replies from there to the requester.",
         default_note="requests go out without a reply address",
         example="queue:bridge-1.replies",
     )
@@ -299,7 +299,7 @@ class SinkConfig(BrokerConfig):
     reply_timeout_seconds: float = key(
         "reply-timeout",
         duration("10ms", "1d"),
-        "After how long a request without a reply is counted as timed out. A later reply is dropped, as expired.",
+        "Time after which a request without a reply is counted as timed out. A later reply is dropped, as expired.",
         default="30s",
     )
 
@@ -314,7 +314,8 @@ def subscription(**row: Any) -> Any:
     return key(
         "subscription",
         NAME,
-        "Name of a durable subscription: the broker keeps what is published to topics while the bridge is down.",
+        "Name of a durable subscription: the broker keeps messages that are published to topics while the bridge is "
+        "down.",
         default_note="STOMP: not durable; dropbox: NAME",
         example="prices-to-kafka",
         **row,
@@ -340,16 +341,19 @@ class NetworkConfig(BrokerConfig):
     url: str | None = key(
         "url",
         _url,
-        "Where it listens; `stomp+ssl` is STOMP over TLS, `amqps` is AMQP over TLS, `tls` is NATS over TLS.",
+        "URL of the broker or server; `stomp+ssl` is STOMP over TLS, `amqps` is AMQP over TLS, `tls` is NATS over TLS.",
         default_note="the embedded Artemis, or NATS server",
         example="stomp://127.0.0.1:61613",
     )
     """URL of the broker; None: the embedded broker of that type."""
-    username: str | None = key("username", TEXT, "Login.", example="bridge")
-    password: str | None = key("password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}")
+    username: str | None = key("username", TEXT, "User name of the login.", example="bridge")
+    password: str | None = key("password", TEXT, "Password of the login.", example="${env:ARTEMIS_PASSWORD}")
     client_id: str | None = client_id()
     heartbeat_seconds: float = key(
-        "heartbeat", duration("100ms", "10m"), "How often both sides show that they are alive.", default="10s"
+        "heartbeat",
+        duration("100ms", "10m"),
+        "Interval at which each side shows the other that it is alive.",
+        default="10s",
     )
     tls_ca: Path | None = key(
         "tls.ca", PATH, "Certificates (PEM) to trust.", default_note="the system's", example="tls/ca.pem"
@@ -357,9 +361,9 @@ class NetworkConfig(BrokerConfig):
     tls_certificate: Path | None = key(
         "tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
     )
-    tls_key: Path | None = key("tls.key", PATH, "Its private key (PEM).", example="tls/bridge.key")
+    tls_key: Path | None = key("tls.key", PATH, "Private key of the certificate (PEM).", example="tls/bridge.key")
     tls_verify: bool = key(
-        "tls.verify", FLAG, "Whether the broker has to prove who it is. `false` is for tests.", default="true"
+        "tls.verify", FLAG, "Verification of the broker's certificate. `false` is for tests.", default="true"
     )
 
     def embedded_url(self, ports: Mapping[str, int]) -> str:

@@ -196,10 +196,10 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
 
 
 def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
-    """The results with what the servers lack as further faults, and the exit code of the first failure."""
+    """The results with the faults found at the servers, and the exit code of the first failure."""
     from engine.doctor import Severity, examine_connections, exit_code
 
-    looked: dict[Path, Linted] = {}
+    results: dict[Path, Linted] = {}
     findings: list[Finding] = []
     for file, found in linted.items():
         here = [] if found.config is None else examine_connections(found.config, _CONNECT_SECONDS)
@@ -214,8 +214,8 @@ def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
             for each in here
             if each.state is not Severity.OK
         )
-        looked[file] = dataclasses.replace(found, faults=(*found.faults, *faults))
-    return looked, exit_code(findings)
+        results[file] = dataclasses.replace(found, faults=(*found.faults, *faults))
+    return results, exit_code(findings)
 
 
 def _summary(config: Config | None, faults: Sequence[Fault]) -> str:

@@ -52,13 +52,13 @@ class BrokerDestination:
     """Destination at a broker, with the connection settings."""
 
     text: str
-    """As the user spelt it."""
+    """Text of the destination as the user spelt it."""
     address: str
     """`queue:NAME` or `topic:NAME` at a JMS broker and in folders, a subject at a NATS server."""
     broker: BrokerConfig
     url: str
     configured: bool
-    """Whether a source, a sink or the command line names the broker; else it is where an embedded one would be."""
+    """True if a source, a sink or the command line names the broker; else it is where an embedded one would be."""
 
     @property
     def system(self) -> Connector[Any, Any, Any]:
@@ -70,7 +70,7 @@ class BrokerDestination:
         return self.system.sink is not None and any(each.name == setting for each in fields(self.system.sink))
 
     def reply_address(self, text: str) -> str:
-        """Reply address in the spelling of `address`; raises UsageError if the text is none."""
+        """Reply address in the spelling of `address`; raises UsageError if the text is not an address."""
         scheme, _, rest = text.partition(":")
         own = (self.system.name, self.broker.name)
         return _address(self.system, rest if scheme in own else text, text, wildcards=False)
@@ -102,10 +102,12 @@ def kafka_topic(destination: str) -> str | None:
     """The topic of `kafka:TOPIC`; None for any other destination. UsageError without a scheme or a name."""
     scheme, _, name = destination.partition(":")
     if re.search("://.*@", destination):
-        msg = f"a URL with a login is no destination: expected {_expected()}; --url names a broker, --username a user"
+        msg = (
+            f"a URL with a login is not a destination: expected {_expected()}; --url names a broker, --username a user"
+        )
         raise UsageError(msg)
     if not scheme or not name:
-        msg = f"{destination!r} is no destination: expected {_expected()}"
+        msg = f"{destination!r} is not a destination: expected {_expected()}"
         raise UsageError(msg)
     return name if scheme == _KAFKA else None
 
@@ -149,7 +151,7 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
     if scheme in SYSTEMS:
         return connector(system_named(scheme))
     names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
-    msg = f"{destination!r} is no destination: expected {_expected()} (NAME is a source or sink: {names})"
+    msg = f"{destination!r} is not a destination: expected {_expected()} (NAME is a source or sink: {names})"
     raise UsageError(msg)
 
 
@@ -187,7 +189,7 @@ def _address(system: Connector[Any, Any, Any], address: str, destination: str, *
     found = system.spelt(address, wildcards=wildcards)
     if found is None:
         expected = system.addresses.expected.replace(" without wildcards", "" if wildcards else " without wildcards")
-        msg = f"{destination!r} is no destination: expected {expected}"
+        msg = f"{destination!r} is not a destination: expected {expected}"
         raise UsageError(msg)
     return found
 

@@ -128,7 +128,7 @@ _DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Change nothing; show how many there are of each reason and route, and what would happen to them.",
+        help="Show the number of dead letters by reason and route, and their treatment, and change nothing.",
     ),
 ]
 
@@ -349,7 +349,7 @@ def _wanted(
 def _called(
     command: str, positions: Sequence[str] | None, everything: bool, filters: Filters, quarantine: bool, *more: str
 ) -> str:
-    """The command for the audit, without what says nothing about which dead letters were meant."""
+    """The command for the audit, without the options that do not select dead letters."""
     # Each entry is under its position: there is no need to repeat those of all others.
     which = ["POSITION..."] if positions else ["--all"] * everything
     return " ".join(["dlt", command, *which, *filters.options(), *["--quarantine"] * quarantine, *more])
@@ -458,7 +458,7 @@ def read_filters(
 
 @contextmanager
 def interruptible() -> Iterator[Event]:
-    """An event that the first Ctrl-C sets, so that what is under way can be completed; the second ends at once."""
+    """An event that the first Ctrl-C sets, so that the work under way can be completed; the second ends at once."""
     stop = Event()
 
     def handle(*_: object) -> None:

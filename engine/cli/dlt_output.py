@@ -1,4 +1,4 @@
-"""Dead letters, what became of them, and their audit, for people and for programs."""
+"""Dead letters, their outcomes, and their audit, for people and for programs."""
 
 from __future__ import annotations
 

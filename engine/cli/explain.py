@@ -64,7 +64,7 @@ def explain(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Explain one message: each route that is tried with the values in its predicate, the key, and what is published.
+    """Explain one message: each route tried, the values in its predicate, the key, and the published record.
 
     Needs no server, except for --journal. A message without JMSMessageID gets one, as from a JMS provider. Sizes are
     not checked.
@@ -119,7 +119,7 @@ def explanation_text(explanation: Explanation) -> list[str]:
         f"{len(message.body)} bytes of {message.body_type}"
     ]
     for step in explanation.steps:
-        # What takes replies back is no route of the user's, unless the message is such a reply.
+        # The routes that take replies back are not the user's, unless the message is such a reply.
         if step.wanted or not step.route.added:
             lines += ["", *_step_lines(step)]
     if explanation.key_name is not None:

@@ -46,7 +46,7 @@ _Format = Annotated[
     typer.Option(
         "--format",
         metavar="headers|json|typed|typed-1.0|raw",
-        help="NATS: how the message carries headers, see sink.NAME.format; raw carries none. Default: the format of "
+        help="NATS: form of the headers in the message, see sink.NAME.format; raw has none. Default: the format of "
         "the configured sink, else headers.",
     ),
 ]
@@ -160,7 +160,7 @@ def _outgoing(target: BrokerDestination, own: SinkConfig, message: Message) -> t
 def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
     if form is not None or stream:
         option = "--stream" if form is None else "--format"
-        msg = f"{option} is for NATS; {destination} is sent to without"
+        msg = f"{option} is for NATS; leave it out for {destination}"
         raise UsageError(msg)
 
 
@@ -225,7 +225,7 @@ def receive(
     For a Kafka topic, the command shows the records that are there and stops at the end; it consumes nothing and does
     not affect other readers. From a queue it takes the messages, as any JMS consumer does, until none is left.
 
-    To a topic or a NATS subject the command subscribes, so it shows what is published from now on. For a JetStream
+    To a topic or a NATS subject the command subscribes, so it shows messages published from now on. For a JetStream
     stream it shows all stored messages through a consumer of its own, which it removes at the end; other readers are
     not affected. Only a stream with retention workqueue or interest loses the messages that are shown.
     """
@@ -333,7 +333,7 @@ def request(
     timeout: Annotated[
         float,
         typer.Option(
-            parser=read_seconds, metavar="SECONDS", help="How long to wait for the reply, for example 5s or 500ms."
+            parser=read_seconds, metavar="SECONDS", help="Time to wait for the reply, for example 5s or 500ms."
         ),
     ] = 5.0,
     form: _Format = None,

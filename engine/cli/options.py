@@ -89,7 +89,7 @@ def read_seconds(text: str | float) -> float:
     """Seconds, or a time with its unit."""
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(|ms|s|m)", str(text).strip())
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no time: expected seconds, as 5 or 5s, or 500ms or 2m")
+        raise typer.BadParameter(f"{text!r} is not a time: expected seconds, as 5 or 5s, or 500ms or 2m")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -108,7 +108,7 @@ def read_registry_urls(text: str) -> str:
 Seconds = Annotated[
     float,
     typer.Option(
-        "--timeout", parser=read_seconds, metavar="SECONDS", help="How long to wait for a message when there is none."
+        "--timeout", parser=read_seconds, metavar="SECONDS", help="Time to wait for a message when there is none."
     ),
 ]
 
@@ -298,7 +298,7 @@ def read_file(name: str) -> Record:
     declared type, as on a wire without types; a number is a long or a double, true and false are booleans.
 
     Raises:
-        UsageError: the file cannot be read, or is no message.
+        UsageError: the file cannot be read, or is not a message.
     """
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -308,7 +308,7 @@ def read_file(name: str) -> Record:
     try:
         return _from_json(data) if data.lstrip().startswith(b"{") else _from_text(data)
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, RecursionError) as error:
-        msg = f"--file {name}: this is no message: {error}"
+        msg = f"--file {name}: the file is not a message: {error}"
         raise UsageError(msg) from error
 
 

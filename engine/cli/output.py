@@ -53,7 +53,7 @@ class BodyFormat(StrEnum):
 
 
 def console() -> Console:
-    """Standard output; wide where it is no terminal, so that nothing is cut for a pipe."""
+    """Standard output; wide where it is not a terminal, so that nothing is cut for a pipe."""
     from rich.console import Console
 
     # Made for each use: it then writes to the sys.stdout of that moment.

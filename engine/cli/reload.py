@@ -25,7 +25,7 @@ _ACCEPTED, _UNAUTHORISED, _TOO_MANY = 202, 401, 429
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout", parser=read_seconds, metavar="SECONDS", help="How long to wait until changed parts are ready."
+        "--timeout", parser=read_seconds, metavar="SECONDS", help="Time to wait until changed parts are ready."
     ),
 ]
 
@@ -112,8 +112,8 @@ def restart(
 ) -> None:
     """Have the running bridge end one of its parts in order and start it again; all others go on.
 
-    The part starts with the configuration, and a topology with the source files, that are in force. What has changed on
-    disk since takes `jms-bridge reload`.
+    The part starts with the configuration in force, and a topology with its source files in force. Later changes on
+    disk need `jms-bridge reload`.
     """
     parts = _ordered(load(config, logs=False), f"/restart?{urlencode({'part': part})}").get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
@@ -141,4 +141,4 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
     if status in (_UNAUTHORISED, _TOO_MANY):
         msg = f"{where} does not take the login of this file (status {status}); http.* changes with a restart alone"
         raise HardFailureError(msg)
-    raise UsageError(answer.get("error") or f"what answers at {where} takes no such request (HTTP status {status})")
+    raise UsageError(answer.get("error") or f"the server at {where} takes no such request (HTTP status {status})")

@@ -44,7 +44,7 @@ class NamedCase(Protocol):
 
 
 class TestOutcome(Protocol):
-    """A case with what differs from its expectations."""
+    """A case with the differences from its expectations."""
 
     @property
     def case(self) -> NamedCase:
@@ -82,7 +82,7 @@ def read_all(files: Sequence[Path], read: Callable[[Path], Iterable[_Case]]) -> 
 def show_result(
     result: _Outcome, details: Callable[[_Outcome], list[str]] | None = None, *, json_output: bool = False
 ) -> None:
-    """Prints a result: a line, and for a failed test what differs, and its details."""
+    """Prints a result: a line, and for a failed test the differences and details."""
     if json_output:
         typer.echo(json_text(_result_json(result)))
     else:
@@ -115,7 +115,7 @@ def write_junit(
 
 
 def _result_lines(result: _Outcome, details: Callable[[_Outcome], list[str]] | None) -> list[str]:
-    """A line, and for a failed test what differs; with `details` also these."""
+    """A line, and for a failed test the differences; with `details` also these."""
     if result.passed:
         return [f"ok    {result.case.name}"]
     lines = [f"FAIL  {result.case.name}"]

@@ -1,4 +1,4 @@
-"""`jms-bridge status | lag`: the state of a running bridge, and what waits."""
+"""`jms-bridge status | lag`: the state of a running bridge, and its waiting records."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NOT_READY = 1
 
 _RATE_SECONDS = 1.0
 _DETAILED = 120
-"""Columns of a terminal from which on the table has what each part says."""
+"""Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
     "ready": "green",
     **dict.fromkeys(("starting", "degraded", "stopping", "standing by"), "yellow"),
     **dict.fromkeys(("down", "unreachable"), "red"),
 }
 _CALM = ("ready", "standing by")
-"""States in which what a part says may be cut."""
+"""States in which the report of a part may be cut."""
 
 
 @command("jms-bridge status", "jms-bridge status --once", "jms-bridge status -c /etc/jms-bridge.properties --json")
@@ -52,7 +52,7 @@ def status(
         float, typer.Option("--interval", min=0.5, max=3600.0, metavar="SECONDS", help="Time between two updates.")
     ] = 2.0,
 ) -> None:
-    """Show the state of the running bridge: its parts, their throughput, and what waits. Ctrl-C ends the command.
+    """Show the state of the running bridge: its parts, their throughput, and waiting records. Ctrl-C ends the command.
 
     The command asks the bridge at `http.address` of the properties file, with the login given there. It also shows the
     parts on the hosts in `http.peers`, which that bridge asks. On a terminal the table is kept up to date; elsewhere,
@@ -126,7 +126,7 @@ def _place(part: ComponentReport, peer: PeerReport | None) -> str:
 
 
 def _table(report: Report, *, detailed: bool) -> RenderableType:
-    """The parts; `detailed` with what each of them says, which needs a wide terminal."""
+    """The parts; `detailed` with the report of each, which needs a wide terminal."""
     from rich.table import Table
     from rich.text import Text
 

@@ -106,13 +106,14 @@ def run(
         TopologyMode,
         typer.Option(
             metavar=_words(TopologyMode),
-            help="How records are processed: one by one (realtime), in batches, or as fits the topology.",
+            help="Mode of processing: record by record (realtime), in batches, or as fits the topology (auto).",
         ),
     ] = TopologyMode.AUTO,
     guarantee: Annotated[
         TopologyGuarantee,
         typer.Option(
-            metavar=_words(TopologyGuarantee), help="Whether outputs are written in transactions with the positions."
+            metavar=_words(TopologyGuarantee),
+            help="Guarantee for outputs: exactly_once writes them in transactions with the positions.",
         ),
     ] = TopologyGuarantee.EXACTLY_ONCE,
     interval: Annotated[
@@ -121,14 +122,14 @@ def run(
     ] = None,
     on_failure: Annotated[
         Policy,
-        typer.Option(metavar=_words(Policy), help="What happens with a record that cannot be read or computed."),
+        typer.Option(metavar=_words(Policy), help="Treatment of a record that cannot be read or computed."),
     ] = Policy.DEAD_LETTER,
     schema_registry: Annotated[
         str | None,
         typer.Option(
             parser=read_registry_urls,
             metavar="URL",
-            help="Where the schema registry is, in the place of schema.registry.url.",
+            help="URL of the schema registry, in place of schema.registry.url.",
         ),
     ] = None,
 ) -> None:
@@ -165,7 +166,7 @@ def reset(
 ) -> None:
     """Throw the state of a topology away, so that its next run reads its topics from their beginning.
 
-    Deletes its internal topics, which its state notes, and its positions in Kafka too. What it has published stays.
+    Deletes its internal topics, which its state lists, and its positions in Kafka too. Its published records stay.
     """
     from engine.topologies.runtime.reset import reset_topology
 
@@ -186,7 +187,7 @@ def skip(
         str, typer.Argument(metavar="TOPIC:PARTITION:OFFSET", help="The record, as logs and dead letters name it.")
     ],
     config: ConfigFile = DEFAULT_CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Have a topology that is stopped set a record aside, which it cannot get past.
@@ -230,7 +231,7 @@ def migrate(
             help="A node that is gone or has changed, whose state is thrown away. May be repeated.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Fit the state of a topology that is stopped to a changed topology.
@@ -278,7 +279,7 @@ def state(
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key alone.")] = None,
     from_key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key and of greater ones.")] = None,
     to_key: Annotated[str | None, typer.Option(metavar="KEY", help="Rows of this key and of smaller ones.")] = None,
-    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Rows of keys that begin so.")] = None,
+    prefix: Annotated[str | None, typer.Option(metavar="TEXT", help="Rows of keys that begin with this text.")] = None,
     since: Annotated[
         int | None,
         typer.Option(
@@ -292,7 +293,7 @@ def state(
         int | None,
         typer.Option(parser=_read_time, metavar="TIME", help="Windows that begin at this time or earlier."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Most rows.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Greatest number of rows.")] = 100,
 ) -> None:
     """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
     from engine.topologies.state import open_state
@@ -328,7 +329,7 @@ class _Progress:
 
 
 def _sinks_text(config: Config) -> str:
-    """Each sink with its topic and what its routes send it, below a topology in the form of Kafka Streams."""
+    """Each sink with its topic and the destinations of its routes, below a topology in the form of Kafka Streams."""
     lines = ["Sinks:"]
     for sink in config.sinks:
         lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
@@ -365,7 +366,7 @@ def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
     for route in config.routes:
         if route.target.sink == sink.name:
-            yield route.name, f"{sink.name}: who asked" if route.added else str(route.target)
+            yield route.name, f"{sink.name}: requesters" if route.added else str(route.target)
 
 
 def _quoted(text: str) -> str:

@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"/?(queue|topic)(?:://|[/:])(.+)", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def parsed(address: str) -> tuple[str, str] | None:
-    """Splits an address into kind (`queue` or `topic`) and name; None if the text is no such address.
+    """Splits an address into kind (`queue` or `topic`) and name; None if the text is not such an address.
 
     `queue/orders`, `/queue/orders`, `queue:orders` and ActiveMQ's `queue://orders` are equal.
     """
@@ -33,10 +33,10 @@ def kind_and_name(address: str) -> tuple[str, str]:
     """Splits an address into kind (`queue` or `topic`) and name.
 
     Raises:
-        RefusedError: the text is no such address.
+        RefusedError: the text is not such an address.
     """
     found = parsed(address)
     if found is None:
-        msg = f"{address[:100]!r} is no address of a JMS broker; expected queue/NAME or topic/NAME"
+        msg = f"{address[:100]!r} is not an address of a JMS broker; expected queue/NAME or topic/NAME"
         raise RefusedError(msg)
     return found

@@ -81,7 +81,7 @@ class Outgoing:
     """Unique id of this message at this destination, unchanged when it is sent again: for systems that drop
     duplicates."""
     reply_to: str | None = None
-    """Address to which the receiver is to send its reply, in the spelling of `address`; None if the message is no
+    """Address to which the receiver is to send its reply, in the spelling of `address`; None if the message is not a
     request."""
     timestamp_ms: int = 0
     """Time at which the router wrote the message for the sink, in milliseconds since 1970; unchanged when it is sent
@@ -135,7 +135,7 @@ class NotConnectedError(Exception):
 
 
 class MissingError(NotConnectedError):
-    """The system answers, and lacks what a source or sink needs of it, so far."""
+    """The system answers, but so far lacks a resource that a source or sink needs."""
 
 
 class RefusedError(Exception):
@@ -160,7 +160,7 @@ class Source(Protocol):
 
     @property
     def address(self) -> str:
-        """Server that the source connects to, and what it reads, as text without secrets for logs and states."""
+        """Server and destinations of the source, as text without secrets for logs and states."""
 
     @property
     def redelivery(self) -> Redelivery | None:

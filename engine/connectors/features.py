@@ -2,7 +2,7 @@
 
 A broker that ignores a durable subscription, a selector or the kind of a destination does not say so: it confirms the
 request, and messages are lost or go elsewhere. So a source or sink that asks for such a feature is refused when it
-connects. What each product does over a protocol stands in that protocol's table of traits.
+connects. The behaviour of each product over a protocol is in that protocol's table of traits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Feature(StrEnum):
 
 
 NOT_KNOWN = "the bridge does not know this broker, and nothing in its answer tells"
-"""Text in place of what an unknown product does instead of honouring a feature."""
+"""Text in place of the behaviour of an unknown product that does not honour a feature."""
 IGNORES_SELECTOR = "it sends every message, also those that the selector leaves out"
 
 
@@ -65,7 +65,7 @@ class ProductSession(Protocol):
 
     @property
     def lacks(self) -> Mapping[Feature, str]:
-        """Features that the broker does not honour over the session's protocol, each with what it does instead."""
+        """Features that the broker does not honour over the session's protocol, each with its behaviour instead."""
 
 
 _REMEDIES = {

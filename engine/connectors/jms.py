@@ -1,6 +1,6 @@
 """JMS brokers: the settings, checks and addresses that all systems have which are one.
 
-Selectors are parsed as predicates. A broker may accept texts that are no predicates: Artemis has `hyphenated_props:`,
+Selectors are parsed as predicates. A broker may accept texts that are not predicates: Artemis has `hyphenated_props:`,
 `XPATH` and comments, a name in double quotes, and calculates with texts.
 """
 
@@ -47,7 +47,7 @@ __all__ = [
 MOST_IN_FLIGHT = 4_000
 """Messages that a sink sends ahead of their confirmations to a broker that drops duplicates."""
 MOST_IN_DOUBT = 1_000
-"""The same for a broker that drops none: so many may be there twice after a crash."""
+"""`MOST_IN_FLIGHT` for a broker that drops no duplicates: so many may be there twice after a crash."""
 ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
 _PATTERN = r"/?(?:queue|topic)[/:](?!//)[^\x00-\x1f\x7f]{1,500}"
@@ -89,7 +89,7 @@ def _parse_selector(text: str) -> str:
 def _parse_queue(text: str) -> str:
     """Returns the name of a queue; raises BadValueError for a destination."""
     if plain := plainly(text):
-        raise BadValueError(f"'{text}' is no name of a queue", f"write {plain.partition(':')[2]}")
+        raise BadValueError(f"'{text}' is not the name of a queue", f"write {plain.partition(':')[2]}")
     return str(TEXT.parse(text))
 
 
@@ -116,9 +116,9 @@ class JmsConfig(NetworkConfig):
     broker: Product | None = key(
         "broker",
         PRODUCT,
-        "The product of the broker, where it does not say so itself or stands behind a proxy that does not. What it "
-        "does differently from others follows from that.",
-        default_note="what the broker says of itself on connecting",
+        "Product of the broker, for a broker that does not name it, or behind a proxy that hides it. The bridge "
+        "adapts to the peculiarities of the product.",
+        default_note="the name that the broker gives on connecting",
         example="openmq",
     )
     """Product of the broker, whatever it says of itself; None: the one that it says."""
@@ -140,9 +140,10 @@ def identity() -> Any:
     return key(
         "identity",
         choice(Identity),
-        "What recognises a message that the broker delivers again: its `message-id`, or the `content` for messages "
-        "without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). Set `content` "
-        "only if no two messages are equal in body and all headers: of two equal ones, one may be left out.",
+        "Mark by which a message that the broker delivers again is recognised: its `message-id`, or the `content` "
+        "for messages without one (plain STOMP senders at RabbitMQ, senders of AMQP messages without message-id). "
+        "Set `content` only if no two messages are equal in body and all headers: of two equal ones, one may be left "
+        "out.",
         default="message-id",
     )
 
@@ -165,8 +166,8 @@ class JmsSinkConfig(SinkConfig):
     position_queue: str | None = key(
         "position-queue",
         ValueKind("text", "the name of a queue", _parse_queue),
-        "Queue at the broker in which the sink keeps how far it has come. Each transaction moves that position with "
-        "its messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
+        "Queue at the broker in which the sink keeps its position. Each transaction moves that position with its "
+        "messages, so none is sent twice. Nothing else may read the queue; several sinks may share it.",
         default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",
         example="jms-bridge.positions",
     )
@@ -201,7 +202,7 @@ def jms_addresses(scheme: str) -> Addresses:
 
 
 def _check_destinations(settings: Settings, name: str) -> None:
-    """Adds faults of destinations that are no queue and no topic."""
+    """Adds faults of destinations that are neither queues nor topics."""
     entry = settings.entry("source.NAME.destinations", name)
     for destination in settings.get("source.NAME.destinations", name) or ():
         is_any = destination == ANY and settings.is_set("source.NAME.listen", name)
@@ -230,7 +231,7 @@ def check_subscription(settings: Settings, name: str) -> None:
 
 
 def _check_selector(settings: Settings, name: str) -> None:
-    """Warns of a selector that is no JMS, and that the broker may refuse."""
+    """Warns of a selector that is not JMS, and that the broker may refuse."""
     entry, selector = settings.entry("source.NAME.selector", name), settings.get("source.NAME.selector", name)
     if entry is None or selector is None:
         return

@@ -44,11 +44,11 @@ POSITION_PROPERTY = "jmsbridge_position"
 """Property of a position message that says of which sink and partition it is."""
 _NO_PARTITION = -1
 _HELD_SECONDS = 45.0
-"""How long another connection may hold a position, since its end is not noticed or its commit is in doubt."""
+"""Time that another connection may hold a position, since its end is not noticed or its commit is in doubt."""
 _OTHERS_SECONDS = 0.5
-"""How long a position may take that no other connection holds."""
+"""Time that a position may take which no other connection holds."""
 _FIRST_SECONDS = 2.0
-"""How long a connection that ends may hold the position of a partition whose first record was never confirmed."""
+"""Time that a connection which ends may hold the position of a partition whose first record was never confirmed."""
 _ANSWER_SECONDS = 60.0
 _MOST_REFUSED = 2_000
 _BATCH = 500
@@ -133,7 +133,7 @@ class _Position:
         """Text of the message in the queue."""
 
     def add(self, text: str, end: int) -> None:
-        """Takes over what a message says; ValueError if it is no position before `end`, the end of the partition."""
+        """Takes over the position in a message; ValueError unless it is one before `end`, the end of the partition."""
         if not _TEXT.fullmatch(text_of(text)):
             msg = "no position"
             raise ValueError(msg)
@@ -188,7 +188,7 @@ class _Transaction:
 
 
 class PositionSink:
-    """Sink of one worker, which sends by another one in transactions, and leaves out what the broker has."""
+    """Sink of one worker, which sends by another one in transactions, and leaves out messages that the broker has."""
 
     most_under_way = 2 * _BATCH
     settle_seconds = 0.0
@@ -403,7 +403,7 @@ class PositionSink:
             self._sink.replace(self._awaited(transaction), tokens, self._name(partition), text)
 
     def _awaited(self, transaction: _Transaction) -> int:
-        """Returns a number for something in a transaction that is no message of the topic, and awaits its outcome."""
+        """Returns a number for a part of a transaction other than a message of the topic, and awaits its outcome."""
         number = next(self._own_numbers)
         transaction.awaited.add(number)
         return number

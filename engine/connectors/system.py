@@ -36,7 +36,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     sink_class: str = ""
     """Module and class for `make_sink`, as `source_class`."""
     has_login: bool = True
-    """Whether its servers know users."""
+    """True if its servers know users."""
     port_name: str = ""
     """Words for the port of its servers, for hints; empty: it has none."""
     not_sent: frozenset[str] = frozenset({"JMSDestination", "JMSRedelivered", "JMSXDeliveryCount"})
@@ -73,7 +73,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         raise NotImplementedError
 
     def doubts(self, config: Config, broker: BrokerT) -> Iterator[tuple[str, str]]:
-        """Yields what at the system of a source or sink may lose messages, with the remedy, for `jms-bridge doctor`.
+        """Yields risks of losing messages at the system of a source or sink, with remedies, for `jms-bridge doctor`.
 
         Connects as `check_connection` does, and raises as it does.
         """
@@ -90,12 +90,12 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         return " or ".join(f"{scheme.name}://HOST:PORT" for scheme in self.schemes)
 
     def at(self, url: str) -> dict[str, Any] | None:
-        """Returns the settings of a connection that a URL of the command line stands for; None if it is no URL."""
+        """Returns the settings of a connection that a URL of the command line stands for; None if it is not a URL."""
         schemes = "|".join(re.escape(scheme.name) for scheme in self.schemes)
         return {"url": url} if re.fullmatch(rf"(?:{schemes})://[^\s/@]+:[0-9]{{1,5}}/?", url) else None
 
     def spelt(self, address: str, *, wildcards: bool) -> str | None:
-        """Returns an address as its sources and sinks take it; None if it is none of this system."""
+        """Returns an address as its sources and sinks take it; None for the address of another system."""
         if not re.fullmatch(self.addresses.pattern, address):
             return None
         found = _JMS_ADDRESS.fullmatch(address)

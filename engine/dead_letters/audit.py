@@ -2,7 +2,7 @@
 
 The audit is a compacted topic beside the dead letters, `<dead-letter topic>.replayed`. The key of a record is the
 position of a dead letter, its value JSON. Of several records for one dead letter the last one counts, of those with the
-bridge's seal if there are any (`engine.seals`). Records that are no entries are skipped. `transactions` writes the
+bridge's seal if there are any (`engine.seals`). Records that are not entries are skipped. `transactions` writes the
 audit.
 """
 
@@ -41,7 +41,7 @@ class Action(StrEnum):
     QUARANTINED = "quarantined"
     """Replayed too often: a copy stands in the quarantine now, open again."""
     DISCARDED = "discarded"
-    """Its message is no longer needed."""
+    """Settled without a replay: the message is no longer needed."""
 
 
 _SEAL, _POSITION, _PURPOSE = "seal", "position", "audit"
@@ -126,7 +126,7 @@ class AuditEntry:
 
 
 def parse(located: LocatedRecord, keys: Sequence[SealKeys] = ()) -> AuditEntry | None:
-    """Returns the entry in a record of the audit topic; None if the record is no entry.
+    """Returns the entry in a record of the audit topic; None if the record is not an entry.
 
     With keys its seal is checked.
 

@@ -116,7 +116,7 @@ class Backlog:
     def add(self, partition: int, offset: int, reason: str, time_ms: int, *, has_seal: bool = False) -> None:
         """Adds the dead letter at an offset. Offsets of a partition only grow; one that is known already is ignored.
 
-        One with the bridge's seal is closed only by what is sure.
+        One with the bridge's seal is closed only by `close` with `is_sure`.
         """
         number = self._numbers.get(reason, self._numbers[OTHER]) | (_SEALED if has_seal else 0)
         seconds = min(max(time_ms // 1000, 0), _LATEST_SECONDS)

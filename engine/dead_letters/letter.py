@@ -1,6 +1,6 @@
 """Dead letters: reading the record of a message that could not be routed, restoring the original, and filtering.
 
-A dead letter is the journal record that it was made from (key, value, headers) plus headers that tell what went wrong.
+A dead letter is the journal record that it was made from (key, value, headers) plus headers that describe the failure.
 The router writes dead letters (`router.failures`); `replay` sends originals back through the journal.
 """
 
@@ -58,7 +58,7 @@ class DeadLetter:
 
     @property
     def reason(self) -> str:
-        """Why the message is here: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
+        """Reason of the failure: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
         return self._header(REASON)
 
     @property

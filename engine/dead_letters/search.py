@@ -69,7 +69,7 @@ class Found:
     looked_at: int
     """Number of dead letters that were read."""
     is_complete: bool
-    """Whether all letters of the topic were read; if not, there may be more, older ones."""
+    """True if all letters of the topic were read; if not, there may be more, older ones."""
 
 
 def search(config: Config, topic: str, filters: Filters, count: int, seconds: float) -> Found:

@@ -20,7 +20,7 @@ _CONFIRMED_SECONDS = 5.0
 """Time for which a connection has to last behind an acknowledgement before that counts as taken. Most systems confirm
 no acknowledgement, and some hang up at one: at the same message on each connection."""
 _REFUSED_SECONDS = 30.0
-"""Shortest wait after a system has refused what the configuration asks of it."""
+"""Shortest wait after a system has refused a request of the configuration."""
 
 
 class BackOff:
@@ -88,7 +88,7 @@ class Connecting:
         """Connects.
 
         Raises:
-            NotConnectedError: the attempt failed, or the system refused what it was asked for.
+            NotConnectedError: the attempt failed, or the system refused a request.
             HardFailureError: the system refused that at the first attempt.
             SetupError: the machine lacked something at the first attempt.
         """

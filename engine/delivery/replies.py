@@ -63,7 +63,7 @@ class ReturnAddress:
 
     @staticmethod
     def decode(token: str | None) -> ReturnAddress | None:
-        """Decodes a token; None for any text that is no token."""
+        """Decodes a token; None for any text that is not a token."""
         if token is None or not token.startswith(_PREFIX):
             return None
         text = token.removeprefix(_PREFIX)
@@ -97,7 +97,7 @@ class Requests:
         """Sources already logged for a reply address to which no reply may go."""
 
     def outgoing(self, message: Message) -> tuple[Message, str | None]:
-        """Returns the message as it is to be sent, and its reply address; None if it is no request or gets no reply."""
+        """Returns the message to be sent, and its reply address; None unless it is a request that gets a reply."""
         asked_from = message.headers.get("JMSReplyTo")
         if not asked_from:
             return message, None

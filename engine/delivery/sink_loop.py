@@ -1,4 +1,4 @@
-"""Loop of one worker of a sink: reads its topic, sends the messages, and commits what the system has confirmed.
+"""Loop of one worker of a sink: reads its topic, sends the messages, and commits those that the system has confirmed.
 
 Written once for all systems. Many messages are under way at a time, in the order in which the router wrote them. When a
 connection ends, its unconfirmed messages are sent again on the next one, in the same order and with the same ids. A

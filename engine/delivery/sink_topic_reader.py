@@ -80,7 +80,7 @@ class SinkTopicReader:
         self._asked = 0.0
         self._refusal: HardFailureError | None = None
         self._fatal: str | None = None
-        """What has ended the reader, with Kafka as its subject; None while the reader works."""
+        """Failure that has ended the reader, with Kafka as its subject; None while the reader works."""
         self._rests = False
         self._took_at = 0.0
         self._early: list[TakenRecord] = []

@@ -1,7 +1,7 @@
-"""Loop of one worker of a source: connects, reads, journals, acknowledges what the journal has, and starts over.
+"""Loop of one worker of a source: connects, reads, journals, acknowledges the messages in the journal, and starts over.
 
 Written once for all systems. `ingress_pipeline` moves deliveries from the broker into the journal. The broker delivers
-again what is unacknowledged when a connection ends; the next connection recognises what the journal already has of it
+unacknowledged messages again when a connection ends; the next connection recognises those that the journal has
 (`deduplication`).
 """
 

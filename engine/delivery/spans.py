@@ -103,7 +103,7 @@ class SinkSpans:
 
 
 def _system(broker: BrokerConfig) -> str:
-    """Returns the value of `messaging.system`; a system that is no JMS broker has the bridge's own name."""
+    """Returns the value of `messaging.system`; a system that is not a JMS broker has the bridge's own name."""
     return "jms" if broker.type.is_jms else broker.type.name
 
 

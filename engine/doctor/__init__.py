@@ -1,4 +1,4 @@
-"""Checks everything that a bridge with a configuration needs, and says how to mend what is wrong. Changes nothing.
+"""Checks everything that a bridge with a configuration needs, and suggests a remedy for each fault. Changes nothing.
 
 `examination` puts the checks together, `checks` runs them at the same time; the other modules contain the checks.
 """

@@ -37,9 +37,9 @@ class Answer:
     """Hash of the properties file that is in force there."""
     waiting_for: tuple[str, ...]
     standby: str
-    """Why the bridge does not lead; empty if it leads."""
+    """Reason for which the bridge does not lead; empty if it leads."""
     has_leader: bool = True
-    """Whether that bridge or another one is known to lead."""
+    """True if that bridge or another one is known to lead."""
     topologies: Mapping[str, str] = field(default_factory=dict)
     """Hash of the source files that are in force there, by the topology's name."""
 

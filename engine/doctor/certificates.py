@@ -36,7 +36,7 @@ def check_certificates(config: Config) -> Iterator[Finding]:
 def expiry_times(config: Config) -> dict[str, float]:
     """The time at which each certificate of a configuration expires, by its file, in seconds since 1970.
 
-    Files that cannot be read or are no PEM are left out.
+    Files that cannot be read or are not PEM are left out.
     """
     found = ((path, _deciding(path, is_own=is_own)) for path, is_own in _files(config))
     return {str(path): each.not_valid_after_utc.timestamp() for path, each in found if each is not None}
@@ -57,7 +57,7 @@ def _files(config: Config) -> Iterator[tuple[Path, bool]]:
 
 
 def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Finding]:
-    """Yields the finding for a certificate file; none if it cannot be read, which other checks report, or is no PEM."""
+    """Yields the finding for a certificate file; none if it is not PEM or, as other checks report, cannot be read."""
     found = _deciding(path, is_own=is_own)
     if found is None:
         return

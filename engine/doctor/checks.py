@@ -25,7 +25,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check: a line that says what was found, and another one for the remedy."""
+    """The result of one check: a line for the finding, and another one for the remedy."""
 
     name: str
     """Subject of the check: a key, a part of the bridge, a program."""
@@ -48,7 +48,7 @@ def warning(name: str, found: str, remedy: str) -> Finding:
 
 
 def failed(name: str, found: str, remedy: str, error: type[BridgeError] = SetupError) -> Finding:
-    """Makes a finding that has to be mended; `error` is the kind of error that `jms-bridge run` would end with."""
+    """Makes a finding that needs a remedy; `error` is the kind of error that `jms-bridge run` would end with."""
     return Finding(name, Severity.FAILED, found, remedy, error.exit_code)
 
 

@@ -113,8 +113,8 @@ def _fault(fault: Fault) -> Finding:
 
 
 def _left_out() -> Finding:
-    what = "ports, folders and brokers were not looked at: the configuration says which ones"
-    return warning("the rest", what, "mend the configuration, then ask again")
+    what = "ports, folders and brokers are not checked, since the configuration that names them has faults"
+    return warning("the rest", what, "correct the configuration, then run this command again")
 
 
 def _programs(config: Config | None) -> Iterator[Check]:

@@ -43,7 +43,7 @@ def folders_of(config: Config) -> Mapping[str, Path]:
 
 
 def check_folders(config: Config) -> Iterator[Finding]:
-    """Checks the folders for data, logs and checkpoint, and whether other users can read what is in them."""
+    """Checks the folders for data, logs and checkpoint, and whether other users can read their files."""
     for setting, folder in folders_of(config).items():
         yield check_folder(setting, folder)
         yield from check_privacy(setting, folder)
@@ -74,7 +74,7 @@ def check_folder(setting: str, folder: Path) -> Finding:
     remedy = f"give the bridge's user (now {_user()}) the rights, or set {setting} to another folder"
     nearest = existing(folder)
     if not nearest.is_dir():
-        return failed(setting, f"{nearest} is no folder", remedy)
+        return failed(setting, f"{nearest} is not a folder", remedy)
     if not os.access(nearest, _ALL):
         return failed(setting, f"{nearest} cannot be written", remedy)
     if nearest != folder:

@@ -118,7 +118,7 @@ def judge(users: str, where: Path, room: Room) -> Finding:
     inodes = room.free_inodes
     files = "" if inodes is None else f", room for {inodes:,} files"
     what = f"{_size(room.free_bytes)} free{files} at {where} ({users})"
-    remedy = "make room there: what is full stops the bridge, and damages nothing"
+    remedy = "make room there: a full disk stops the bridge, and damages nothing"
     if room.free_bytes < _TOO_LOW_BYTES or (inodes is not None and inodes < _TOO_LOW_INODES):
         return failed("disk", what, remedy)
     if room.free_bytes < _LOW_BYTES or (inodes is not None and inodes < _LOW_INODES):

@@ -46,7 +46,7 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
         state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
         found = _VERSION.search(_get(host, port, "/", seconds))
     except (OSError, HTTPException, ValueError):
-        remedy = f"{_UI_PORT} says where else its page is"
+        remedy = f"{_UI_PORT} names another address of its page"
         yield warning("spark workers", f"not looked at: the master has no page at {host}:{port}", remedy)
         return
     if state.get("status") != "ALIVE":

@@ -74,7 +74,7 @@ def check_nats_server() -> Iterator[Finding]:
 
 def _pyspark() -> Finding:
     """Checks the version of PySpark: the jars are made for one version of Spark, which the project pins."""
-    remedy = "install what requirements.txt pins, into the environment that jms-bridge runs in"
+    remedy = "install the versions in requirements.txt into the environment that jms-bridge runs in"
     try:
         installed = metadata.version(_SPARK)
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """A child process that never outlives the bridge, with its output in a file.
 
 The process runs in a session of its own, so that Ctrl-C in the terminal does not reach it before the bridge has stopped
-its sources. `engine.embedded.server` decides what to run and when it is ready.
+its sources. `engine.embedded.server` chooses the program and tells when it is ready.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Explains in plain Python what the router does to one message and why, for `jms-bridge explain`.
+"""Explains in plain Python the router's treatment of one message, for `jms-bridge explain`.
 
 The rules are those of `engine.router`, implemented by other means, so this package is also the oracle of the router's
 tests.

@@ -71,13 +71,13 @@ class Failure:
     """A reason why a message cannot be published by the route that takes it."""
 
     reason: str
-    """One of the reasons in dead letters and metrics."""
+    """Reason as in dead letters and metrics."""
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Full account of what the router does to one message."""
+    """Full account of the router's treatment of one message."""
 
     message: Message
     ending: Ending
@@ -100,7 +100,7 @@ class Explanation:
 
 
 def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
-    """Explains what the router does to this journal record, now or at `now_ms` (milliseconds since 1970).
+    """Explains the router's treatment of this journal record, now or at `now_ms` (milliseconds since 1970).
 
     `position` is the record's `topic:partition:offset` in the journal, for the published header.
     """

@@ -197,7 +197,7 @@ class Cluster:
         return found | self.create([topic for topic in topics if is_missing(found[topic.topic])], users)
 
     def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
-        """Creates topics, and returns their descriptions; a topic that exists already is no error.
+        """Creates topics, and returns their descriptions; a topic that exists already is not an error.
 
         `users` tells for each topic which parts of the bridge need it, for the text of errors.
 

@@ -63,7 +63,7 @@ class Position:
         """
         *names, partition, offset = ["", "", *text.rsplit(":", 2)][-3:]
         if not (_NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset)):
-            msg = f"{text!r} is no position: expected PARTITION:OFFSET, as 0:17, or TOPIC:PARTITION:OFFSET"
+            msg = f"{text!r} is not a position: expected PARTITION:OFFSET, as 0:17, or TOPIC:PARTITION:OFFSET"
             raise UsageError(msg)
         return Position(names[0] or topic, int(partition), int(offset))
 
@@ -264,7 +264,7 @@ class KafkaTopicReader:
         if error.code() in MISSING:
             return UsageError(f"topic '{self.topic}' does not exist on Kafka at {self._servers}")
         if is_invalid_name(error):
-            return UsageError(f"'{self.topic}' is no topic name (a-z, A-Z, 0-9, '.', '_' and '-')")
+            return UsageError(f"'{self.topic}' is not a valid topic name (a-z, A-Z, 0-9, '.', '_' and '-')")
         return refusal(error, self._servers, f"topic '{self.topic}'") or self._unreachable(error.str())
 
     def _unreachable(self, why: str = "") -> UnreachableError:

@@ -200,11 +200,11 @@ def _unfit_state(topic: str, found: TopicDescription, actual: Mapping[str, str])
     """Problems with a topic in which two bridges could lead, or that would lose notes."""
     another = "or name another journal.state-topic"
     if (count := len(found.partitions)) != 1:
-        what = f"has {count} partitions, and who has its one partition leads"
+        what = f"has {count} partitions, and the bridge that holds its only partition leads"
         yield Problem(topic, _STATE_USERS, what, f"delete it, {another}")
     if "delete" in actual.get("cleanup.policy", "compact"):
         remedy = f"set its cleanup.policy to compact, {another}"
-        yield Problem(topic, _STATE_USERS, "loses what is old, and the router's place with it", remedy)
+        yield Problem(topic, _STATE_USERS, "loses old records, and the router's position with them", remedy)
 
 
 def create_missing(config: Config, timeout_seconds: float = 30.0) -> list[str]:

@@ -32,17 +32,17 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
-    missing = [f"'{topic}'" for topic, each in found.items() if is_missing(each)]
+    descriptions = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
+    missing = [f"'{topic}'" for topic, description in descriptions.items() if is_missing(description)]
     if missing:
-        msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or mend the name"
+        msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
         raise UnusableTopicError(msg)
     counts = {}
-    for topic, each in found.items():
-        if isinstance(each, KafkaError):
-            msg = f"topology '{name}': Kafka refuses its topic '{topic}': {each.str()}"
+    for topic, description in descriptions.items():
+        if isinstance(description, KafkaError):
+            msg = f"topology '{name}': Kafka refuses its topic '{topic}': {description.str()}"
             raise UnusableTopicError(msg)
-        counts[topic] = len(each.partitions)
+        counts[topic] = len(description.partitions)
     return counts
 
 
@@ -71,24 +71,24 @@ def ensure_topology_topics(
         UnreachableError: no broker answers in time.
     """
     size = {"max.message.bytes": str(config.journal.max_message_bytes + _HEADERS_BYTES)}
-    own = {"message.timestamp.type": "CreateTime", **size}
+    common = {"message.timestamp.type": "CreateTime", **size}
     # What is in an internal topic is needed until the topology has read it, however long that takes.
-    settings = {"cleanup.policy": "delete", "retention.ms": "-1", **own}
+    settings = {"cleanup.policy": "delete", "retention.ms": "-1", **common}
     replication = config.journal.replication
     new = [NewTopic(topic, count, replication, config=settings) for topic, count in internal.items()]
-    kept = {"retention.ms": str(config.journal.retention_ms), **own}
+    kept = {"retention.ms": str(config.journal.retention_ms), **common}
     new.append(NewTopic(dead_letters, 1, replication, config=kept))
-    latest = {"cleanup.policy": "compact", **own}
+    latest = {"cleanup.policy": "compact", **common}
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
     cluster = Cluster(config, _SECONDS)
-    found = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
+    descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
     for topic, actual in cluster.settings(compacted).items():
         policy = actual.get("cleanup.policy", "compact")
         if "compact" not in policy:
             msg = f"topology '{name}' publishes a table to '{topic}', whose cleanup.policy is {policy}"
             raise HardFailureError(f"{msg}: set it to compact, or name another topic in changelog()")
     for topic, count in internal.items():
-        there = found[topic]
+        there = descriptions[topic]
         if isinstance(there, KafkaError):
             msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {there.str()}"
             raise HardFailureError(msg)

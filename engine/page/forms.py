@@ -66,7 +66,7 @@ def _parsed(body: bytes) -> Form:
         text = body.decode()
         return Form(parse_qs(text, keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS))
     except ValueError as error:
-        msg = f"this is no form: {error}"
+        msg = f"the request is not a form: {error}"
         raise UsageError(msg) from error
 
 

@@ -1,8 +1,8 @@
 """The pages of dead letters: the list with its filters, one letter, the audit, and replaying or discarding chosen ones.
 
 Replay and discard go through `engine.dead_letters.replay`, as on the command line: each dead letter is settled once,
-with an entry in the audit that names the login used here. The page first shows what would happen, then, once
-confirmed, what has happened.
+with an entry in the audit that names the login used here. The page first shows the planned changes, then, once
+confirmed, the result.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
 
     async def page(request: Request) -> Response:
         config, asked = view.config(), _Asked.of(request.query_params)
-        found: Found | None = None
+        result: Found | None = None
         fault, status = "", 200
         try:
             topic = source_topic(config, quarantine=asked.quarantine)
@@ -79,10 +79,10 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
                     return Found((), 0, is_complete=True)
                 return search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
 
-            found = await threads.ask(config.bootstrap_servers, look)
+            result = await threads.ask(config.bootstrap_servers, look)
         except BridgeError as error:
             fault, status = str(error), _status(error)
-        shown = found.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if found else ()
+        on_page = result.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if result else ()
         return await rendered(
             request,
             view,
@@ -90,13 +90,13 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             status=status,
             fault=fault,
             asked=asked,
-            found=found,
-            letters=[(each, view.is_open(each.position)) for each in shown],
+            found=result,
+            letters=[(each, view.is_open(each.position)) for each in on_page],
             reasons=DEAD_LETTER_REASONS,
             routes=[*(route.name for route in config.routes), NO_ROUTE],
             census=view.census(),
             newer=asked.address(asked.number - 1) if asked.number > 1 else "",
-            older=asked.address(asked.number + 1) if found and _has_more(found, asked.number) else "",
+            older=asked.address(asked.number + 1) if result and _has_more(result, asked.number) else "",
         )
 
     return page
@@ -108,24 +108,25 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     async def page(request: Request) -> Response:
         config = view.config()
         quarantine = request.query_params.get("quarantine") == "1"
-        shown: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         fault, status = "", 200
         try:
             topic = source_topic(config, quarantine=quarantine)
-            at = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
+            position = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
 
             def read() -> tuple[DeadLetter, AuditEntry | None]:
                 with KafkaTopicReader(config, topic, _ANSWER_SECONDS) as reader:
-                    found = DeadLetter(reader.at(at.partition, at.offset))
+                    dead_letter = DeadLetter(reader.at(position.partition, position.offset))
                     bounds = reader.bounds()
                 known = identity(config, topic, _ANSWER_SECONDS)
-                entry = settled(config, topic, known, bounds, (at,)).get(at)
-                return found, entry if entry is not None and entry.settles(has_seal=found.has_seal) else None
+                entry = settled(config, topic, known, bounds, (position,)).get(position)
+                is_settled = entry is not None and entry.settles(has_seal=dead_letter.has_seal)
+                return dead_letter, entry if is_settled else None
 
-            found, entry = await threads.ask(config.bootstrap_servers, read)
-            record = found.located.record
-            shown = {
-                "letter": found,
+            dead_letter, entry = await threads.ask(config.bootstrap_servers, read)
+            record = dead_letter.located.record
+            content = {
+                "letter": dead_letter,
                 "entry": entry,
                 "body": record.value,
                 "body_type": Message.from_record(record).body_type,
@@ -135,7 +136,9 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             fault, status = str(error), 404
         except BridgeError as error:
             fault, status = str(error), _status(error)
-        return await rendered(request, view, "letter.html", status=status, fault=fault, quarantine=quarantine, **shown)
+        return await rendered(
+            request, view, "letter.html", status=status, fault=fault, quarantine=quarantine, **content
+        )
 
     return page
 
@@ -184,7 +187,7 @@ class _Asked:
     def filters(self) -> Filters:
         """The query as filters for a search; UsageError names the one that is invalid."""
         if len(self.where) > _MOST_WHERE:
-            msg = f"where has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
+            msg = f"the field 'where' has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
             raise UsageError(msg)
         try:
             where = parse(self.where) if self.where else None
@@ -223,32 +226,32 @@ _log = structlog.get_logger(__name__)
 
 
 def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the page, which asks for confirmation or does what was confirmed."""
+    """Makes the handler of the page, which asks for confirmation or carries out the confirmed action."""
 
     async def page(request: Request) -> Response:
         config = view.config()
-        shown: dict[str, Any] = {"choice": None, "outcomes": (), "confirmed": False}
+        content: dict[str, Any] = {"choice": None, "outcomes": (), "confirmed": False}
         status, fault = 200, ""
         try:
             form = await forms.read(request)
             forms.check(form, view.seal, request)
             choice = _Choice.of(form, config)
             confirmed = form.text("confirmed") == "yes"
-            shown |= {"choice": choice, "confirmed": confirmed}
+            content |= {"choice": choice, "confirmed": confirmed}
             actor = _actor(request, choice)
             outcomes = await threads.ask(
                 config.bootstrap_servers,
                 lambda: choice.settle(config, actor, dry_run=not confirmed),
                 _DO_SECONDS if confirmed else _ASK_SECONDS,
             )
-            shown |= {"outcomes": outcomes, "open": sum(each.outcome in _WOULD for each in outcomes)}
+            content |= {"outcomes": outcomes, "open": sum(each.outcome in _WOULD for each in outcomes)}
         except forms.ForeignRequestError as error:
             status, fault = 403, str(error)
         except UsageError as error:
             status, fault = 400, str(error)
         except BridgeError as error:
             status, fault = 503, str(error)
-        return await rendered(request, view, "settle.html", status=status, fault=fault, **shown)
+        return await rendered(request, view, "settle.html", status=status, fault=fault, **content)
 
     return page
 

@@ -44,13 +44,13 @@ def overview(view: View) -> Callable[[Request], Response]:
     """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
-        shown = flow(view)
+        drawn = flow(view)
         return render(
             request,
             view,
             "overview.html",
-            flow=shown,
-            picture=draw(shown.columns, shown.edges),
+            flow=drawn,
+            picture=draw(drawn.columns, drawn.edges),
             summary=_summary(view),
             parts=_parts(view),
             has_peers=view.peers is not None,
@@ -64,14 +64,14 @@ def overview(view: View) -> Callable[[Request], Response]:
 def _summary(view: View) -> tuple[Tone, str]:
     """The condition of the bridge, in a sentence."""
     waiting = [part for part in view.parts() if part.tone not in (Tone.GOOD, Tone.IDLE)]
-    own = [part for part in waiting if not part.host]
+    local = [part for part in waiting if not part.host]
     if view.standing and not view.standing.leads:
         if view.standing.has_leader:
             return Tone.IDLE, "This bridge stands by"
         if view.standing.why_not:
             return Tone.BAD, "No bridge is known to lead"
     census = view.census()
-    if census and not census.reachable and not own:
+    if census and not census.reachable and not local:
         return Tone.BAD, "The dead-letter topic cannot be reached"
     if not waiting:
         return Tone.GOOD, "All parts are ready"
@@ -204,16 +204,16 @@ def settings(view: View) -> Callable[[Request], Response]:
         everything = request.query_params.get("all") == "1"
         snapshot = view.snapshot()
         # Without the environment, values are shown as written and references stay references.
-        found = rows(snapshot.settings({}))
-        shown = [row for row in found if everything or row.origin != "default"]
-        sections = [(name, list(group)) for name, group in groupby(shown, lambda row: row.key.partition(".")[0])]
+        all_rows = rows(snapshot.settings({}))
+        selected = [row for row in all_rows if everything or row.origin != "default"]
+        sections = [(name, list(group)) for name, group in groupby(selected, lambda row: row.key.partition(".")[0])]
         return render(
             request,
             view,
             "settings.html",
             sections=sections,
             everything=everything,
-            defaults=sum(row.origin == "default" for row in found),
+            defaults=sum(row.origin == "default" for row in all_rows),
             file=str(snapshot.path),
             hash=snapshot.hash,
             reload=view.reload().get("reload", {}),

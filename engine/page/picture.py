@@ -111,9 +111,9 @@ class Picture:
     width: int
     height: int
     is_broad: bool
-    """Whether the picture has more columns than the page is wide, and may have more than the page's width."""
+    """True if the picture has more columns than the page is wide, and may have more than the page's width."""
     is_wide: bool
-    """Whether the picture has so many columns that it is scrolled, rather than shrunk."""
+    """True if the picture has so many columns that it is scrolled, rather than shrunk."""
     heads: tuple[tuple[str, int], ...]
     """Headings of the columns, with their x coordinates."""
     boxes: tuple[NodeBox, ...]

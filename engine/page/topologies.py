@@ -104,7 +104,7 @@ def _nodes_asked(config: Config, name: str) -> list[str]:
 
 
 def _question(asked: Mapping[str, str]) -> StateQuestion:
-    """The question of a form; UsageError if a field cannot be what is given."""
+    """The question of a form; UsageError for an invalid value of a field."""
     if any(len(text) > _MOST_CHARACTERS for text in asked.values()):
         raise UsageError(f"a field is longer than {_MOST_CHARACTERS} characters")
     since, until = (read_time(text) if (text := asked.get(name, "").strip()) else None for name in ("since", "until"))

@@ -44,7 +44,7 @@ _TONES = {
 
 
 def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the page: a form, and what would happen to the message in it."""
+    """Makes the handler of the page: a form, and the routing of the message in it."""
     threads = Threads()
 
     async def page(request: Request) -> Response:
@@ -89,7 +89,7 @@ def _message(form: Form) -> Message:
     properties: dict[str, Property] = {}
     lines = form.text("properties").splitlines()
     if len(lines) > MOST_HEADERS:
-        msg = f"these are {len(lines):,} headers; at most {MOST_HEADERS:,} are taken here"
+        msg = f"there are {len(lines):,} headers; at most {MOST_HEADERS:,} are taken here"
         raise UsageError(msg)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -98,7 +98,7 @@ def _message(form: Form) -> Message:
         name, _, kind = name.strip().partition(":")
         full = SEED_NAMES.get(name, name)
         if not found or not name:
-            msg = f"line {number} of the headers: {line!r} is none; expected NAME=VALUE or NAME:TYPE=VALUE"
+            msg = f"line {number} of the headers: {line!r} is not a header; expected NAME=VALUE or NAME:TYPE=VALUE"
             raise UsageError(msg)
         if kind and kind not in JmsType.__members__.values():
             msg = f"line {number} of the headers: there is no type '{kind}'; expected one of {', '.join(JmsType)}"

@@ -24,7 +24,7 @@ JOURNAL = "journal"
 REJECTED = "rejected_records"
 """Reason of the records that a node of a topology could not read or compute."""
 _SLOW_SECONDS = 10.0
-"""Time in which a topology processes what waits, at its present rate; what takes longer is shown as waiting."""
+"""Time in which a topology processes its backlog at its present rate; a longer backlog is shown as waiting."""
 
 
 @dataclass(frozen=True, slots=True)

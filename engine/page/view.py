@@ -125,7 +125,7 @@ class Samples:
             self._failed_at |= {route: time.time() for route, rate in step.rates(FAILED, "route").items() if rate}
             self._readings.append(reading)
         else:
-            # The first reading only starts the comparison: values counted before it are no traffic.
+            # The first reading only starts the comparison: values counted before it are not traffic.
             self._readings[-1] = reading
 
     def _run(self) -> None:

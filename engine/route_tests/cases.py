@@ -128,7 +128,7 @@ class _Reader:
             full = SEED_NAMES.get(name, name)
             if full not in HEADER_FIELDS:
                 near = get_close_matches(full, HEADER_FIELDS, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else "what is no JMS field belongs to 'properties'"
+                hint = f"did you mean '{near[0]}'?" if near else "other names belong to 'properties'"
                 self._document.fault(value, f"'{name}' is not a JMS field", hint)
             elif (text := self._document.text(value, f"'{name}'")) is not None:
                 found[full] = text
@@ -158,7 +158,7 @@ class _Reader:
         if kind is None or text is None:
             return None
         if not _fits(text, JmsType(kind)):
-            self._document.fault(members["value"], f"'{text}' is no {kind}")
+            self._document.fault(members["value"], f"'{text}' is not a value of type {kind}")
         return Property(text, JmsType(kind))
 
     def _body(self, node: Node, members: dict[str, Node]) -> tuple[bytes, BodyType]:

@@ -1,4 +1,4 @@
-"""Compares what happens to the message of a test case with what is expected."""
+"""Compares the routing of the message of a test case with the expected one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A YAML file as nodes with positions, and the faults found in it.
 
-Values follow YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. This module does not know what the file
-describes: see `cases`.
+Values follow YAML 1.2: `no`, `on` and `1:30` are text, `true` is a boolean. The meaning of the file is
+in `cases`.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class TestDocument:
         except yaml.MarkedYAMLError as error:
             self._not_yaml(error)
         except yaml.YAMLError as error:
-            self._fail(f"this is no YAML: {' '.join(str(error).split())}")
+            self._fail(f"the file is not YAML: {' '.join(str(error).split())}")
         except RecursionError:
-            self._fail("this is nested too deeply")
+            self._fail("the file is nested too deeply")
         if self.root is None and not self.faults:
             self._fail("the file is empty", "start with 'tests:'")
 
@@ -117,7 +117,7 @@ class TestDocument:
         return isinstance(node, ScalarNode)
 
     def members(self, node: Node, what: str, known: Collection[str] | None = None) -> dict[str, Node]:
-        """The members of a mapping; adds a fault for each unknown or repeated one, or if the node is no mapping."""
+        """The members of a mapping; adds a fault for each unknown or repeated one, or if the node is not a mapping."""
         if not isinstance(node, MappingNode):
             self.fault(node, f"{what} has to be a mapping", "NAME: VALUE, one on each line")
             return {}
@@ -137,14 +137,14 @@ class TestDocument:
         return found
 
     def items(self, node: Node, what: str) -> list[Node]:
-        """The items of a list; adds a fault if the node is no list."""
+        """The items of a list; adds a fault if the node is not a list."""
         if isinstance(node, SequenceNode):
             return list(node.value)
         self.fault(node, f"{what} has to be a list", "each item after '- '")
         return []
 
     def text(self, node: Node, what: str) -> str | None:
-        """A scalar as it is written, also a number; None for null, and, with a fault, for a node that is no scalar."""
+        """A scalar as it is written, also a number; None for null, and, with a fault, for any other node."""
         if not isinstance(node, ScalarNode):
             self.fault(node, f"{what} has to be text")
             return None
@@ -177,11 +177,11 @@ class TestDocument:
         return self.from_base64(members["base64"], self.text(members["base64"], "'base64'") or "")
 
     def from_base64(self, node: Node, text: str) -> bytes:
-        """The bytes that a text in base64 stands for; adds a fault if it is none."""
+        """The bytes that a text in base64 stands for; adds a fault for any other text."""
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except (binascii.Error, ValueError):
-            self.fault(node, "this is not base64")
+            self.fault(node, "the text is not base64")
             return b""
 
     def tests(self, *beside: str) -> tuple[dict[str, Node], list[Node]]:
@@ -210,7 +210,7 @@ class TestDocument:
         self.faults.append(Fault(message, hint, str(self.path)))
 
     def _not_yaml(self, error: yaml.MarkedYAMLError) -> None:
-        what = f"this is no YAML: {error.problem or error.context}"
+        what = f"the file is not YAML: {error.problem or error.context}"
         mark = error.problem_mark or error.context_mark
         if mark is None:
             self._fail(what)

@@ -216,7 +216,7 @@ class Generations:
             return Generation(folder, start)
 
     def remove_before(self, generation: Generation) -> None:
-        """Removes earlier generations, and what was not finished; to be called when Kafka has the note of this one."""
+        """Removes earlier and unfinished generations; to be called when Kafka has the note of this one."""
         drafts = [path for path in self.root.iterdir() if path.name.endswith(".tmp")]
         for path in (*drafts, *(path for number, path in numbered(self.root).items() if number < generation.number)):
             remove(path)

@@ -37,7 +37,7 @@ _INTERCEPTORS = "kafka.interceptor.classes"
 RUN_CHARACTERS = 8
 """Number of characters of a run's id with which its seals begin."""
 _CONSUMER = {
-    # More is no faster: records that wait to be routed would survive garbage collections, which copy them each time.
+    # More is not faster: records that wait to be routed would survive garbage collections, which copy them each time.
     "kafka.max.partition.fetch.bytes": str(2 * 1024 * 1024),
     # So few records are still in the processor's cache when they are routed, which takes a tenth less CPU.
     "kafka.max.poll.records": "200",
@@ -117,7 +117,7 @@ class KafkaIO:
         self._jvm.RecordSink.write(rows._jdf, self._sink(routed.limit, partitions), self._seal(seal))
 
     def published(self, routed: Routed) -> DataFrame:
-        """The rows of a stream for the sink, which takes what they keep from the records as they are read."""
+        """The rows of a stream for the sink, which takes unchanged parts from the records as they are read."""
         return routed.frame.select("topic", "key", "kept", "new_value", "new_headers", "trail", *_counted())
 
     def start(
@@ -164,7 +164,7 @@ class KafkaIO:
         self._jvm.Producers.close()
 
     def give_up(self, seconds: float) -> None:
-        """Closes the sink's producers, which give up what they cannot deliver in this time.
+        """Closes the sink's producers, which give up records that they cannot deliver in this time.
 
         That is right for records of a topic that is gone. To be called when no query runs.
         """

@@ -1,7 +1,7 @@
 """Lag of the router behind its journal, and presence of the topics that it needs; a thread samples both.
 
-Transactions leave markers in the journal, which have offsets but are no records. A tail that consists of markers only
-is no lag; the sampler reads the tail to find that out. Records hidden behind a transaction that stays open, because
+Transactions leave markers in the journal, which have offsets but are not records. A tail that consists of markers only
+is not a lag; the sampler reads the tail to find that out. Records hidden behind a transaction that stays open, because
 Kafka has lost it or its producer takes very long, count as lag.
 """
 

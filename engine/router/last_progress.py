@@ -132,8 +132,8 @@ def check_journal(config: Config, start: Start, journal_id: str) -> None:
     if start.journal != journal:
         msg = (
             f"journal.topic is {journal!r}, but the checkpoint {config.router.checkpoint} belongs to the "
-            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: what the old "
-            "journal holds unrouted then stays there"
+            f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: messages "
+            "of the old journal that are not routed yet then stay there"
         )
         raise HardFailureError(msg)
     if start.journal_id and journal_id and journal_id != start.journal_id:
@@ -155,8 +155,8 @@ def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
 def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
     return HardFailureError(
         f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or as "
-        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes everything that the "
-        "journal holds now, also what it has published before"
+        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes all messages that "
+        "the journal holds now, also those that it has published before"
     )
 
 

@@ -332,7 +332,7 @@ def _parts(key: bytes, value: bytes) -> Iterator[tuple[bytes, bytes, list[tuple[
 
 
 def _count(first: Record | None) -> int | None:
-    """Number of parts of a note, by its first one; None without that, or if the number is none."""
+    """Number of parts of a note, by its first one; None without that part, or with a faulty number."""
     if first is None:
         return None
     text = dict(first.headers).get(_PARTS) or b"1"

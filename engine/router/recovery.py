@@ -281,7 +281,7 @@ class Recovery:
         reading = self.counters.read()
         self.meter.update(reading)
         self.metrics.published(reading.acknowledged)
-        _log.info("published what the last run had left out", records=reading.acknowledged)
+        _log.info("published the records that the last run had left out", records=reading.acknowledged)
 
 
 def seal_of(start: Start, keys: Iterable[SealKeys]) -> Seal | None:

@@ -31,7 +31,7 @@ __all__ = ["Run"]
 _DRAIN_SECONDS, _FLUSH_SECONDS, _POLL_SECONDS = 5.0, 10.0, 0.1
 _NOTE_SECONDS = 3.0
 _REPORT_SECONDS = 3.0
-"""Time in which executors report what ended the query."""
+"""Time in which executors report the failure that ended the query."""
 
 _log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class Run:
             raise send_failure(reading.failure)
 
     def note(self) -> None:
-        """Notes in Kafka what Spark has committed, every few seconds; a note that fails is sent at a later call."""
+        """Notes Spark's committed positions in Kafka, every few seconds; a note that fails is sent at a later call."""
         now, commits = time.monotonic(), self._generation.commits()
         if commits != self._noted and now - self._noted_at > _NOTE_SECONDS:
             self._noted, self._noted_at = commits, now
@@ -122,7 +122,7 @@ class Run:
             _wait(self._write_note, _DRAIN_SECONDS)
             _log.info("router stopped", **offset_summary(positions))
         else:
-            _log.warning("router stopped with records under way; the next start finds out what has arrived")
+            _log.warning("router stopped with records under way; the next start finds out which have arrived")
 
     def _write_note(self) -> bool:
         """Sends pending notes; returns True if Kafka has all notes."""

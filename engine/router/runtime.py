@@ -400,7 +400,7 @@ class _Router:
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
             return
         if run.unanswered_seconds > _UNANSWERED_SECONDS:
-            error = KafkaUnavailableError("it does not confirm what the router has sent")
+            error = KafkaUnavailableError("it does not confirm the records that the router has sent")
             self._outage.check(error)
             self._status.state(State.DEGRADED, f"Kafka at {self._config.bootstrap_servers}: {error}")
             return

@@ -49,7 +49,7 @@ def present_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
 
 
 def _stored(root: Folder) -> bytes | None:
-    """The secret in the checkpoint; None if there is none, or what is there is none."""
+    """The secret in the checkpoint; None if there is none, or the file holds something else."""
     path = root / "secret"
     try:
         found = stored_secret(path.read_text(encoding="utf-8", errors="replace"))

@@ -82,7 +82,7 @@ _REFUSED_RECORD = "jmsbridge.kafka.RefusedRecordException"
 # Spark's messages about a journal that lost records before Spark read them. Recovery handles this case.
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "STREAMING_READ_LIMIT")
 _STORAGE, _STORAGE_PAGE = "org.apache.hadoop.", "wiki.apache.org/hadoop/"
-"""Package of exceptions of file systems of Hadoop, and what their messages about connections end with."""
+"""Package of exceptions of file systems of Hadoop, and the ends of their messages about connections."""
 _LOST_EXECUTOR = (
     "ExecutorLostFailure",
     "an executor of Spark was lost",

@@ -26,7 +26,7 @@ _TAKEN = ("FileAlreadyExistsException", "RemoteFileChangedException")
 
 
 class StorageUnavailableError(UnreachableError):
-    """A file system of Hadoop does not do what it is asked; a later attempt may succeed."""
+    """A file system of Hadoop fails at a request; a later attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class HadoopPath:
             return bool(self._files.exists(self.uri))
 
     def iterdir(self) -> Iterator[HadoopPath]:
-        """Yields what is in the folder; FileNotFoundError without the folder."""
+        """Yields the entries of the folder; FileNotFoundError without the folder."""
         with _translated(self.uri):
             names = list(self._files.names(self.uri))
         yield from (self / name for name in names)

@@ -197,7 +197,7 @@ class Launch:
             raise SetupError(msg) from error
 
     def refused(self) -> SetupError:
-        """The error for a session that Spark has not opened, with what its log says of it."""
+        """The error for a session that Spark has not opened, with the reason in its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         reasons = [found[1] for line in text.splitlines() if (found := _REASON.search(line))]
         why = reasons[-1] if reasons else _last_line(self.log)

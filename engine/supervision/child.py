@@ -83,7 +83,7 @@ class Child:
         self.is_first = True
         """True in the first process of a part that an operator has just added, by a start of the bridge or a reload.
 
-        What its system refuses then ends the bridge, or the reload, since the operator is told. Later, other systems
+        A refusal by its system then ends the bridge, or the reload, since the operator is told. Later, other systems
         are at work, and none of them ends because of this one.
         """
 

@@ -138,7 +138,7 @@ class OtherLeader:
         return self._clock() - self._heard_at < self._session_seconds
 
     def committed(self, offset: int, name: str) -> None:
-        """Takes note of the group's last offset and the name beside it; an offset seen before is no sign of life."""
+        """Takes note of the group's last offset and the name beside it; an offset seen before shows no life."""
         if (offset, name) == self._last:
             return
         self._last = offset, name
@@ -171,7 +171,7 @@ class Election:
         self._is_broken = False
         self._refusal: HardFailureError | None = None
         self.why_not = ""
-        """One line why the bridge does not lead; empty while it is about to lead."""
+        """Reason, in one line, for which the bridge does not lead; empty while it is about to lead."""
         self.failure: BridgeError | None = None
         """The error that ended the election; None while the bridge can still lead."""
 

@@ -3,8 +3,8 @@
 A `ProcessSupervisor` starts one part, releases it, extends its lease, starts it again when it dies, and ends it. A
 `ProcessGroup` holds those of a bridge.
 
-A source or sink ends the bridge by what Kafka refuses, which concerns every part; by what its own system refuses, or
-its machine lacks, only in its first process and before it was ready. Else it is started again, however often. A
+A source or sink ends the bridge by a refusal of Kafka, which concerns every part; by a refusal of its own system, or
+a lack of its machine, only in its first process and before it was ready. Else it is started again, however often. A
 topology never ends the bridge: whatever it ends with, it is started again.
 """
 
@@ -46,7 +46,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _LONGEST_TOPOLOGY_PAUSE_SECONDS = 120.0
 """Longest pause of a topology, each of whose processes starts Spark."""
 _READY_PAUSE_SECONDS = 4.0
-"""Longest pause after the death of a part that was ready; what it died of, such as a lost host, may be over."""
+"""Longest pause after the death of a part that was ready: its cause, such as a lost host, may be gone soon."""
 _KILLED_SECONDS = 0.01
 _STEADY_SECONDS = 60.0
 """Time of being ready after which the earlier deaths of a part are forgotten."""
@@ -88,7 +88,7 @@ class ProcessSupervisor:
         self._end_by = math.inf
 
     def tend(self, until: float) -> None:
-        """Does what is due now: starts or releases the part, takes note of its readiness or its end. Never waits.
+        """Takes the steps that are due: starts or releases the part, notes its readiness or its end. Never waits.
 
         The part may work `until` then (`time.monotonic`). A part that works longer is killed, and started again to
         stand by.

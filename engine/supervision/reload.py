@@ -63,7 +63,7 @@ class Reload:
     ) -> None:
         """Creates it with the revision in force.
 
-        `make` makes the child of a part. `prepare` makes ready what a revision needs, such as topics, or raises a
+        `make` makes the child of a part. `prepare` makes ready the resources of a revision, such as topics, or raises a
         BridgeError; it is called in a thread.
         """
         self._only = only
@@ -101,7 +101,7 @@ class Reload:
             return self._requested
 
     def restart(self, name: str) -> list[str]:
-        """Asks for a part to be started anew on what is in force; returns the parts that it names. From any thread.
+        """Asks to start a part anew with the configuration in force; returns the parts named so. From any thread.
 
         Raises:
             UsageError: there is no such part, or it is an embedded broker, or a reload is not over yet.
@@ -114,7 +114,7 @@ class Reload:
         found = [part.name for part in able if name in (part.name, part.only)]
         if not found:
             known = ", ".join(dict.fromkeys(part.only for part in able))
-            msg = f"'{name}' is no part that can be restarted alone; there are {known}"
+            msg = f"'{name}' is not a part that can be restarted alone; there are {known}"
             raise UsageError(msg)
         for each in found:
             self._restarts.put(each)
@@ -131,7 +131,7 @@ class Reload:
         return self._report | {"proven": self._steps is None and not self._unproven}
 
     def step(self) -> None:
-        """Does what is due now; never waits."""
+        """Takes the steps that are due now; never waits."""
         if self._current.config.reload.watch and self._file.has_changed():
             self._asked.set()
         if self._steps is not None:
@@ -152,7 +152,7 @@ class Reload:
         """Brings back the last proven revision if `part` ended because of the newest one; returns True if it does so.
 
         The end of a part that has not been ready since the change is blamed on the revision. A SoftFailureError is not:
-        a message that fails and stops the bridge is no fault of a configuration.
+        a message that fails and stops the bridge is not a fault of a configuration.
         """
         if part not in self._unproven or isinstance(error, SoftFailureError):
             return False

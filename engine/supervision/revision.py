@@ -115,7 +115,7 @@ def change(old: Revision, new: Revision) -> RevisionChange:
         name for name in (before | after) if (name in before) != (name in after) and _is_server(name, before | after)
     ]:
         verb = "start" if servers[0] in after else "stop"
-        msg = f"this would {verb} the embedded {servers[0]}, which only a restart of the bridge does"
+        msg = f"the change would {verb} the embedded {servers[0]}, which only a restart of the bridge does"
         raise RestartNeededError(msg)
     changed = {
         name

@@ -1,7 +1,7 @@
 """The process of one part: runs the part and reports its status to the supervisor.
 
 The main thread does the part's work; one thread listens to the supervisor. The work itself is in other packages: this
-module prepares it (waits for what the part needs, checks the topics), hands it an event that says when to stop, and
+module prepares it (waits for resources of the part, checks the topics), hands it an event that says when to stop, and
 turns an exception into a last status and an exit status.
 """
 

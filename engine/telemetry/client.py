@@ -48,7 +48,7 @@ def ask(
 def order(config: HttpConfig, path: str, seconds: float) -> tuple[int, dict[str, Any]]:
     """Sends a POST request of `engine.telemetry.control` to the bridge with this configuration; status and JSON object.
 
-    The object is empty if the answer is none. `seconds` is as for `ask`.
+    The object is empty if the answer is not JSON. `seconds` is as for `ask`.
 
     Raises:
         UnreachableError: nothing listens there, or it does not speak HTTP.

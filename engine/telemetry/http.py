@@ -3,7 +3,7 @@
     /metrics   metrics of all processes, in Prometheus' text format or OpenMetrics as the client asks
     /health    200 while the supervisor lives; JSON says whether this bridge leads, and whether any does
     /ready     200 when every component is ready and the dead-letter topic can be reached, else 503; JSON says which
-               is not, and why, and how many dead letters there are, which alone is no fault. A bridge that stands by
+               is not, and why, and how many dead letters there are, which alone is not a fault. A bridge that stands by
                is not ready: a load balancer that looks for a bridge to send messages to must not find it.
                `/ready?standby=ok` is for monitoring that asks only whether all is well: it is 200 also for a bridge
                that stands by, and 503 while no bridge is known to lead

@@ -111,7 +111,7 @@ class Limiter:
         return ended
 
     def _log_all(self, ended: dict[LineKind, int]) -> None:
-        """Logs what was left out; called without the lock, because the log asks this limiter too."""
+        """Logs the number of lines left out; called without the lock, because the log asks this limiter too."""
         for kind, lines in ended.items():
             self._summarise(kind, lines)
 

@@ -1,4 +1,4 @@
-"""Metrics of what a bridge's machine may run out of: space on its disks, and the time of its certificates."""
+"""Metrics of resources that a bridge's machine may run out of: space on its disks, and the time of its certificates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 30.0
 
 
 class MachineMetrics(Collector):
-    """Collector of what a machine may run out of: time of certificates, and space on disks.
+    """Collector of resources that a machine may run out of: time of certificates, and space on disks.
 
     It looks in a thread of its own, `with MachineMetrics(…):`, since a disk may not answer.
     """

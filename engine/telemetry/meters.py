@@ -301,7 +301,7 @@ class SparkMetrics:
 
 
 class SourceMetrics:
-    """Metrics of one source worker: each call counts what just happened. Safe from any thread."""
+    """Metrics of one source worker: each call counts an event. Safe from any thread."""
 
     def __init__(self, registry: CollectorRegistry, source: str, component: str) -> None:
         """`source` is the configured name, shared by all workers of the source; `component` names this worker."""
@@ -366,7 +366,7 @@ class SourceMetrics:
 
 
 class SinkMetrics:
-    """Metrics of one sink worker: each call counts what just happened. Safe from any thread."""
+    """Metrics of one sink worker: each call counts an event. Safe from any thread."""
 
     def __init__(self, registry: CollectorRegistry, sink: str, component: str) -> None:
         """`sink` is the configured name, shared by all workers of the sink; `component` names this worker."""

@@ -1,6 +1,6 @@
 """Watch over the other hosts of a bridge, so that the status page of one host shows the parts of all.
 
-Each peer is asked over HTTP, in a thread of its own, every few seconds, for what it tells every client: `/metrics` and
+Each peer is asked over HTTP, in a thread of its own, every few seconds, for its public pages: `/metrics` and
 `/ready`. Both are about its own parts only, so peers that ask each other cause no further requests.
 
 All hosts may have the same list of peers: a bridge knows its own answer by the id in it, and leaves it out.
@@ -90,7 +90,7 @@ class _Seen:
     """Time of its last answer, or of the first question."""
     answer: Report | None = None
     trouble: str = ""
-    """Why the last question had no answer; empty if it had one."""
+    """Reason for which the last question had no answer; empty if it had one."""
 
 
 class _WatchedPeer:

@@ -154,7 +154,7 @@ class PeerReport:
 
     address: str
     reachable: bool
-    """Whether it has answered within the last seconds."""
+    """True if it has answered within the last seconds."""
     silent_seconds: float
     """Time since its last answer, or since it was first asked."""
     trouble: str
@@ -255,7 +255,7 @@ def read(config: HttpConfig, peer: Peer | None = None) -> MetricSample:
 
 
 def _no_bridge(config: HttpConfig, peer: Peer | None, error: Exception) -> UnreachableError:
-    return UnreachableError(f"what answers at {base_url(config, peer)} is no bridge of this version: {error!r}")
+    return UnreachableError(f"the server at {base_url(config, peer)} is not a bridge of this version: {error!r}")
 
 
 def _report(

@@ -367,9 +367,9 @@ class DeadLetterCounts:
 
     topic: str
     reachable: bool = False
-    """Whether Kafka lets the bridge see the topic."""
+    """True if Kafka lets the bridge see the topic."""
     trouble: str = ""
-    """One line why the topic is out of reach, or why nothing can be counted."""
+    """Reason, in one line, for which the topic is out of reach, or nothing can be counted."""
     open: Mapping[str, int] | None = None
     """Number of open dead letters by reason, without those in quarantine; None: not counted yet."""
     oldest: float | None = None

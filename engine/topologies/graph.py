@@ -37,7 +37,7 @@ class GraphNode:
     python: str
     """Name of the Python function that it calls; empty: none."""
     expression: str
-    """Its expression as the user wrote it, such as `amount > 100`; empty: none."""
+    """Expression as the user wrote it, such as `amount > 100`; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

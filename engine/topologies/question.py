@@ -38,7 +38,7 @@ class StateAnswer:
     has_more: bool = False
     """True if there are rows beyond the limit of the question or of an answer's size."""
     fault: str = ""
-    """Why there is no answer; empty if there is one."""
+    """Reason for which there is no answer; empty if there is one."""
 
     @property
     def fields(self) -> dict[str, Any]:

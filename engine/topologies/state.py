@@ -24,7 +24,7 @@ __all__ = ["open_state"]
 
 @contextmanager
 def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
-    """Opens the state of a node, as the last commit leaves it now; what is committed later is not in it.
+    """Opens the state of a node, as the last commit leaves it now; later commits are not in it.
 
     Args:
         config: the configuration, for the data folder and Spark's settings.

@@ -80,7 +80,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRecord:
-    """An expected record of a topic; what it does not name may be anything."""
+    """An expected record of a topic; parts that it does not name may be anything."""
 
     members: tuple[Member, ...]
     place: SourcePosition

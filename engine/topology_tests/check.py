@@ -104,7 +104,7 @@ def _topic_faults(case: TopologyCase, topology: Topology) -> Iterator[Fault]:
     )
     for topic in case.output:
         if topic.topic == letters:
-            yield _fault(case, topic.place, f"{letters} is no output here", "expect its records in 'dead-letters'")
+            yield _fault(case, topic.place, f"{letters} is not an output here", "expect its records in 'dead-letters'")
         elif topic.topic not in topology.outputs and not chosen:
             hint = _near(topic.topic, topology.outputs)
             yield _fault(case, topic.place, f"the topology does not write {topic.topic}", hint)
@@ -129,7 +129,7 @@ def _differences(case: TopologyCase, driver: TopologyTestDriver) -> Iterator[Dif
 
 
 def _process(case: TopologyCase, step: InputStep, driver: TopologyTestDriver) -> None:
-    """Processes a step; ConfigurationError at the place of what prevents it: the step, or the topology."""
+    """Processes a step; ConfigurationError at the place of the obstacle: the step, or the topology."""
     try:
         driver.counts()
     except TopologyError as error:
@@ -179,7 +179,7 @@ def _members_compared(what: str, expected: ExpectedRecord, parts: dict[str, Any]
 
 
 def _same(member: Member, found: Any) -> bool:
-    """True if a part is as expected; keys and values that are no mappings are compared as they are written."""
+    """True if a part is as expected; keys and values that are not mappings are compared as they are written."""
     if member.name in _AS_WRITTEN and isinstance(member.value, str) and not isinstance(found, str):
         return bool(member.value == json.dumps(found) or _parsed(member.value) == found)
     return bool(_typed(member.value) == _typed(found))
@@ -209,7 +209,7 @@ def _text(value: bytes | None) -> str | bytes | None:
 
 
 def _shown(parts: dict[str, Any]) -> str:
-    """A record in one line: its key, value and reasons, or what is expected of it."""
+    """A record in one line: its key, value and reasons, or the expectations of it."""
     return ", ".join(
         f"{name} {_line(value)}"
         for name, value in parts.items()

@@ -42,7 +42,7 @@ def _sums(board: Dashboard) -> None:
     ).with_panel(
         number(
             "Passed over",
-            "Messages that were no failure, but routed nowhere.",
+            "Messages that did not fail, but were routed nowhere.",
             "short",
             total("unrouted", BRIDGE),
             span=8,

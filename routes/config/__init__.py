@@ -3,8 +3,8 @@
     file ── reader ──► entries ── binding ──► settings ── checks ──► faults
                                 (field table)          └─ build ──► routes.model.Config
 
-All faults are found at once, each with its place. This package asks no broker; `engine.kafka.topics` checks what
-only the brokers can tell.
+All faults are found at once, each with its place. This package asks no broker; `engine.kafka.topics` checks
+facts that only the brokers know.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["bind"]
 
 _MOST_SUGGESTIONS = 100
-"""Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file that is no configuration
+"""Greatest number of unknown keys that get a suggestion: each takes milliseconds, and a file other than a configuration
 may have any number."""
 _BLANKS = re.compile(r"\s+")
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -79,7 +79,7 @@ def _unknown(entry: Entry, *, suggest: bool) -> Fault:
 
 
 def _with_blank(entry: Entry) -> str:
-    """Returns the key that an entry would have if a blank could stand in its NAME; empty if it is none even then."""
+    """Returns the key that an entry would have if a blank could stand in its NAME; empty if it is unknown even then."""
     if re.search(r"\s", entry.key):
         meant = entry.key
     else:

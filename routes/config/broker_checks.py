@@ -42,7 +42,7 @@ def urls_of_their_type(settings: Settings) -> None:
         own = [scheme.name for scheme in system.schemes]
         if url is not None and own and url.partition(":")[0] not in own:
             wanted = one_of([f"{scheme}://host:port" for scheme in own])
-            settings.fault(f"{section}.NAME.url", name, f"'{url}' is no URL for type {system}", f"write {wanted}")
+            settings.fault(f"{section}.NAME.url", name, f"'{url}' is not a URL for type {system}", f"write {wanted}")
 
 
 def urls_without_server(settings: Settings) -> None:
@@ -91,7 +91,7 @@ def tls(settings: Settings) -> None:
 
 
 def own_checks(settings: Settings) -> None:
-    """Checks what each system asks of its sources and sinks, and of its own sections."""
+    """Checks the rules of each system for its sources and sinks, and its own sections."""
     for section, name, system in _brokers(settings):
         system.check(settings, section, name)
     for system in all_systems():
@@ -108,7 +108,7 @@ def sinks(settings: Settings) -> None:
         if system is None or system.sink is None or reply_to is None:
             continue
         if not re.fullmatch(system.addresses.pattern, reply_to):
-            message = f"'{reply_to}' is no place for replies, {system.addresses.expected.partition(',')[0]}"
+            message = f"'{reply_to}' is not a place for replies, {system.addresses.expected.partition(',')[0]}"
             settings.fault("sink.NAME.reply-to", name, message, f"as in {system.reply_example}")
         elif not system.may_be_sent_to(reply_to):
             settings.fault("sink.NAME.reply-to", name, *_internal(reply_to, system))
@@ -127,7 +127,7 @@ def targets(settings: Settings) -> None:
                 settings.fault("routes.NAME.out.topic", route, message, "name another topic")
             elif target.address.references and not TOPIC.fullmatch(_sample(target)):
                 message, hint = (
-                    f"'{target.address}' is no Kafka topic",
+                    f"'{target.address}' is not a valid Kafka topic name",
                     "letters, digits, '.', '_' and '-' beside headers",
                 )
                 settings.fault("routes.NAME.out.topic", route, message, hint)
@@ -144,7 +144,7 @@ def targets(settings: Settings) -> None:
         elif re.fullmatch(system.addresses.pattern, _sample(target)):
             message, hint = _internal(str(target.address), system)
         else:
-            message, hint = f"'{target.address}' is no destination of type {system}", system.addresses.expected
+            message, hint = f"'{target.address}' is not a destination of type {system}", system.addresses.expected
         settings.fault("routes.NAME.out.topic", route, message, hint)
 
 

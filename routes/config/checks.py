@@ -111,7 +111,10 @@ def names_of_topics(settings: Settings) -> None:
     for section in ("sink", "topologies"):
         for name in settings.names(section):
             if not _TOPIC_NAME.fullmatch(name):
-                message, hint = f"'{name}' is no name of a {_what(section)}", "a-z, A-Z, 0-9, '_' and '-', 100 at most"
+                message, hint = (
+                    f"'{name}' is not a valid name of a {_what(section)}",
+                    "a-z, A-Z, 0-9, '_' and '-', 100 at most",
+                )
                 settings.faults.append(settings.first_entry(section, name).key_fault(message, hint))
 
 
@@ -346,7 +349,7 @@ def driver_memory(settings: Settings) -> None:
 
 
 def spark_master(settings: Settings) -> None:
-    """Checks that the master, or what the settings ask of a cluster, has a task slot for each journal partition."""
+    """Checks that the master, or the cluster by its settings, has a task slot for each journal partition."""
     entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
     partitions = settings.get("journal.partitions")
     # The number of processors depends on the machine, which need not be the one that checks.

@@ -1,8 +1,7 @@
 """Differences between two configurations, by routes, sources, sinks and settings; for `jms-bridge diff`.
 
 The values in force are compared, defaults included: another spelling of the same value, another order of lines that has
-no meaning, and a default that is written out are no difference. The order of routes is a difference: the first that
-matches wins.
+no meaning, and a default that is written out do not count. The order of routes does: the first that matches wins.
 """
 
 from __future__ import annotations

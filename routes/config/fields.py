@@ -21,30 +21,31 @@ __all__ = ["FIELDS", "sections"]
 
 _SECTIONS = {
     "bridge": "The bridge itself.",
-    "routes": "Which message goes where. NAME is yours to choose. The first route that takes a message keeps it; "
-    "routes are tried in the order in which their NAMEs first appear in the file. A key repeated further down changes "
-    "its value, not the place of its route.",
-    "routing": "What holds for all routes.",
+    "routes": "Routes of messages to destinations. NAME is yours to choose. The first route that takes a message "
+    "keeps it; routes are tried in the order in which their NAMEs first appear in the file. A key repeated "
+    "further down changes its value, not the place of its route.",
+    "routing": "Settings for all routes.",
     "replies": "Replies to requests that went through the bridge: [requests.md](requests.md).",
-    "source": "Where messages come from. NAME is yours to choose; each source is a connection of its own.",
-    "sink": "Where messages go beside Kafka. NAME is yours to choose; `out.topic` names a sink by it, or by its type "
-    "if there is one of that type. The router writes its messages into a topic of its own, from where it takes them.",
+    "source": "Sources of messages. NAME is yours to choose; each source is a connection of its own.",
+    "sink": "Systems other than Kafka to which messages go. NAME is yours to choose; `out.topic` names a sink by it, "
+    "or by its type if there is only one sink of that type. The router writes the messages for a sink into a "
+    "topic of their own, from which the sink takes them.",
     "topologies": "[Topologies](streams.md) that run as parts of the bridge, each in a process of its own. NAME is "
     "yours to choose.",
     "schema": "The registry that keeps the schemas of [Avro and Protobuf values](streams.md#avro-and-protobuf) in "
     "topologies.",
-    "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. What the bridge's other "
-    "client, librdkafka, calls differently is translated; what it does not have is left out there. A value that one of "
-    "the two refuses is a fault.",
-    "journal": "The topic that keeps every message before its source is told that the bridge has it.",
-    "router": "How Spark reads the journal and writes the destinations.",
+    "kafka": "Settings of the Kafka clients, by the names of Kafka's own (Java) clients. Settings that librdkafka, "
+    "the bridge's other client, names differently are translated for it; settings that it does not have are "
+    "left out there. A value that one of the two refuses is a fault.",
+    "journal": "The topic that stores every message before the bridge acknowledges it to the source.",
+    "router": "Settings of the router, in which Spark reads the journal and writes to the destinations.",
     "spark": "Settings of the Spark session.",
     "http": "The [status page](status-page.md), metrics and health. `/health` is open to everybody, so that probes "
     "need no login, and says only that the "
     "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
     "for it.",
-    "reload": "Taking a changed configuration without a restart: "
-    "[operations](operations.md#changing-the-configuration). `jms-bridge reload` and SIGHUP do it, too.",
+    "reload": "Reloading of a changed configuration without a restart: "
+    "[operations](operations.md#changing-the-configuration). `jms-bridge reload` and SIGHUP start it, too.",
     "tracing": "The traces of OpenTelemetry that messages belong to: [tracing.md](tracing.md).",
     "embedded": "The brokers that come with the bridge, for a first look and for tests.",
 }

@@ -35,7 +35,7 @@ def read_jaas(text: str) -> Login:
     """
     match = re.fullmatch(r"\s*([\w.]+)\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", text, re.DOTALL)
     if match is None:
-        raise BadValueError("the value is no JAAS configuration", _example("PlainLoginModule"))
+        raise BadValueError("the value is not a JAAS configuration", _example("PlainLoginModule"))
     module = match[1].rpartition(".")[2]
     if module not in _MODULES:
         raise BadValueError(f"the login module '{module}' is not supported", "PlainLoginModule or ScramLoginModule")

@@ -134,14 +134,14 @@ TWO_SPELLINGS = frozenset(
 RESERVED: Mapping[str, tuple[str | None, str]] = {
     "acks": ("all", "a message counts as kept only when all replicas have it"),
     "allow.auto.create.topics": ("false", "a topic is created on purpose, see routing.create-topics"),
-    "auto.commit.interval.ms": (None, "the router keeps its own place"),
-    "auto.offset.reset": (None, "the router keeps its own place"),
-    "enable.auto.commit": ("false", "the router keeps its own place"),
+    "auto.commit.interval.ms": (None, "the router keeps its own position"),
+    "auto.offset.reset": (None, "the router keeps its own position"),
+    "enable.auto.commit": ("false", "the router keeps its own position"),
     "enable.idempotence": ("true", "a retry must not write a message twice"),
     "group.id": (None, "the router reads the whole journal, without a group"),
     "group.instance.id": (None, "the router reads the whole journal, without a group"),
     "interceptor.classes": (None, "Spark's Kafka source does not allow it"),
-    "isolation.level": ("read_committed", "what a transaction took back must not be routed"),
+    "isolation.level": ("read_committed", "records of aborted transactions must not be routed"),
     "key.deserializer": (None, "records are bytes"),
     "key.serializer": (None, "records are bytes"),
     "max.request.size": (None, "it follows journal.max-message-bytes"),
@@ -285,7 +285,7 @@ def unknown_kafka_settings(settings: Settings) -> None:
             fault = setting.entry.key_fault(f"unknown key '{setting.entry.key}'", f"did you mean '{prefix}{near[0]}'?")
             settings.faults.append(fault)
         else:
-            message = f"'{setting.entry.key}' is no setting of Kafka's clients"
+            message = f"'{setting.entry.key}' is not a setting of Kafka's clients"
             hint = "it is passed to Spark's Kafka clients as it is, and to no other"
             settings.faults.append(setting.entry.key_fault(message, hint, Level.WARNING))
 

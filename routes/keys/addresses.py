@@ -161,10 +161,10 @@ def _parse_endpoint(text: str) -> str:
 
 def _parse_registry_urls(text: str) -> tuple[str, ...]:
     """Parses URLs between commas; each may have a path, such as the one at which Apicurio speaks like Confluent's."""
-    found = []
+    urls = []
     offset = 0
     for part in text.split(","):
-        at = offset + len(part) - len(part.lstrip())
+        start = offset + len(part) - len(part.lstrip())
         offset += len(part) + 1
         address = part.strip()
         if "@" in address:
@@ -173,11 +173,11 @@ def _parse_registry_urls(text: str) -> tuple[str, ...]:
         matched = re.fullmatch(r"(https?)://([^/]+)((?:/[A-Za-z0-9._~%-]+)*)/?", address)
         if not matched:
             raise BadValueError(
-                f"'{address}' is not http://host:port or https://host:port, with a path or none", "", at
+                f"'{address}' is not http://host:port or https://host:port, with a path or none", "", start
             )
-        _split_host_port(matched[2], at + matched.start(2))
-        found.append(f"{matched[1]}://{matched[2]}{matched[3]}")
-    return tuple(found)
+        _split_host_port(matched[2], start + matched.start(2))
+        urls.append(f"{matched[1]}://{matched[2]}{matched[3]}")
+    return tuple(urls)
 
 
 def _parse_topic(text: str) -> str:
@@ -215,14 +215,14 @@ def _parse_target(text: str) -> Destination:
 def _parse_from(text: str) -> Template:
     """Parses the address that messages of a topic get: a topic, unless it begins with `queue:`."""
     parse_text(text)
-    found = _KIND.match(text)
+    kind = _KIND.match(text)
     if plain := plainly(text):
         raise BadValueError(f"'{text}' has a // that is not part of an address", f"write {plain}")
-    if found and found.end() == len(text):
+    if kind and kind.end() == len(text):
         raise BadValueError(f"'{text}' has no name", "as in topic:kafka.${topic}")
-    offset = 0 if found else len("topic:")
+    offset = 0 if kind else len("topic:")
     try:
-        return _parse_template(text if found else f"topic:{text}", {"topic": KAFKA_TOPIC}, "msg.header.")
+        return _parse_template(text if kind else f"topic:{text}", {"topic": KAFKA_TOPIC}, "msg.header.")
     except BadValueError as error:
         raise BadValueError(str(error), "as in kafka.${topic}", max(error.offset - offset, 0)) from None
 
@@ -234,39 +234,39 @@ def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header
     """Parses a text with references to one of `names`, or to `msg.header.NAME` spelt with the prefix `header`."""
     parts: list[str | Reference] = []
     end = 0
-    for found in _REFERENCE.finditer(text):
-        parts += [text[end : found.start()]] if found.start() > end else []
-        end = found.end()
-        if not found[2]:
-            raise BadValueError("'${' without its '}'", "as in orders.${msg.header.region}", found.start())
+    for reference in _REFERENCE.finditer(text):
+        parts += [text[end : reference.start()]] if reference.start() > end else []
+        end = reference.end()
+        if not reference[2]:
+            raise BadValueError("'${' without its '}'", "as in orders.${msg.header.region}", reference.start())
         try:
-            if found[1] not in names and not found[1].startswith(header):
+            if reference[1] not in names and not reference[1].startswith(header):
                 listed = one_of([f"${{{name}}}" for name in (*names, "msg.header.NAME")])
-                raise BadValueError(f"'{found[0]}' is not {listed}")
-            parts.append(Reference(names[found[1]] if found[1] in names else parse_header(found[1])))
+                raise BadValueError(f"'{reference[0]}' is not {listed}")
+            parts.append(Reference(names[reference[1]] if reference[1] in names else parse_header(reference[1])))
         except BadValueError as error:
-            raise BadValueError(str(error), "as in ${msg.header.region}", found.start(1)) from None
+            raise BadValueError(str(error), "as in ${msg.header.region}", reference.start(1)) from None
     return Template((*parts, text[end:]) if end < len(text) else tuple(parts))
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
-    """Parses parts between commas. The type of the source decides what each part has to be (`checks`)."""
+    """Parses parts between commas. The type of the source decides on the form of each part (`checks`)."""
     parse_text(text)
-    found: list[str] = []
+    destinations: list[str] = []
     offset = 0
     for part in text.split(","):
-        at = offset + len(part) - len(part.lstrip())
+        start = offset + len(part) - len(part.lstrip())
         offset += len(part) + 1
         destination = part.strip()
         if not destination:
-            raise BadValueError("a destination is missing between commas", "as in queue:orders, topic:prices", at)
+            raise BadValueError("a destination is missing between commas", "as in queue:orders, topic:prices", start)
         if plain := plainly(destination):
             hint = f"write {plain}; for NATS and Kafka the name alone"
-            raise BadValueError(f"'{destination}' has a // that is not part of a destination", hint, at)
-        if destination in found:
-            raise BadValueError(f"'{destination}' is listed twice", "name each destination once", at)
-        found.append(destination)
-    return tuple(found)
+            raise BadValueError(f"'{destination}' has a // that is not part of a destination", hint, start)
+        if destination in destinations:
+            raise BadValueError(f"'{destination}' is listed twice", "name each destination once", start)
+        destinations.append(destination)
+    return tuple(destinations)
 
 
 def _parse_reply_to(text: str) -> str:
@@ -289,19 +289,19 @@ def _parse_peers(text: str) -> tuple[Peer, ...]:
     if "@" in text:
         hint = "peers get the login of this file: http.token, or http.username and http.password"
         raise BadValueError("an address holds no user name and no password", hint, secret=True)
-    found: list[Peer] = []
+    peers: list[Peer] = []
     offset = 0
     for part in text.split(","):
-        at = offset + len(part) - len(part.lstrip())
+        start = offset + len(part) - len(part.lstrip())
         offset += len(part) + 1
-        peer = Peer(*_split_host_port(part.strip(), at))
+        peer = Peer(*_split_host_port(part.strip(), start))
         if is_unspecified(peer.host):
             hint = "name a host, as in edge-1.example:8480"
-            raise BadValueError(f"'{peer.host}' stands for every address of a machine", hint, at)
-        if peer in found:
-            raise BadValueError(f"'{peer}' is listed twice", "name each host once", at)
-        found.append(peer)
-    return tuple(found)
+            raise BadValueError(f"'{peer.host}' stands for every address of a machine", hint, start)
+        if peer in peers:
+            raise BadValueError(f"'{peer}' is listed twice", "name each host once", start)
+        peers.append(peer)
+    return tuple(peers)
 
 
 def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, int]:

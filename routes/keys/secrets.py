@@ -108,7 +108,7 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     """Returns the text with the secrets masked, the longest first, so that one which contains another leaves no rest.
 
     A secret of four to seven characters is masked where it stands as a word, a shorter one is not: it would make other
-    words unreadable, and the gaps would tell what it is.
+    words unreadable, and the gaps would reveal it.
     """
     for secret in sorted({each for each in secrets if len(each) >= _LEAST}, key=len, reverse=True):
         if len(secret) >= LONG_SECRET:
@@ -176,7 +176,7 @@ def resolve(
     A file is UTF-8, and its last line end does not count.
 
     Raises:
-        UnresolvedError: a reference leads nowhere; it names what is missing, never what was found.
+        UnresolvedError: a reference leads nowhere; it names the missing thing, never a value that was found.
     """
     text: list[str] = []
     origins: list[int] = []

@@ -46,9 +46,9 @@ class Field:
     systems: tuple[str, ...] = ()
     """The types of sources and sinks that the key is for; empty: all."""
     template: bool = False
-    """Whether the value may hold `${msg.header.NAME}`."""
+    """True if the value may hold `${msg.header.NAME}`."""
     secret: bool = False
-    """Whether the value is masked wherever it is shown; a key whose name says so need not be marked."""
+    """True if the value is masked wherever it is shown; a key whose name says so need not be marked."""
     inherited: Callable[[Any, str], Any] | None = None
     """Function from `Settings` and NAME to the value in force if the file does not set the key and there is no
     default."""

@@ -46,14 +46,14 @@ _BYTES = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
 class BadValueError(ValueError):
-    """Error for a text that is no value of its kind."""
+    """Error for a text that is not a value of its kind."""
 
     def __init__(self, message: str, hint: str = "", offset: int = 0, *, secret: bool = False) -> None:
         super().__init__(message)
         self.hint = hint
         self.offset = offset
         self.secret = secret
-        """Whether the text holds a secret; the message does not quote it then."""
+        """True if the text holds a secret; the message does not quote it then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,20 +163,20 @@ def _parse_name(text: str) -> str:
     parse_text(text)
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", text):
         offset = len(re.match(r"[A-Za-z0-9._-]*", text)[0])  # type: ignore[index]
-        raise BadValueError(f"'{text}' is no name", "letters, digits, '.', '_' and '-', 100 at most", offset)
+        raise BadValueError(f"'{text}' is not a valid name", "letters, digits, '.', '_' and '-', 100 at most", offset)
     return text
 
 
 def _parse_function(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
-        raise BadValueError(f"'{text}' is no function", "module:function, such as examples.word_count:build")
+        raise BadValueError(f"'{text}' is not a function", "module:function, such as examples.word_count:build")
     return text
 
 
 def _parse_token(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", text):
         hint = "letters, digits and - . _ ~ + /, as from: openssl rand -hex 32"
-        raise BadValueError("the value is no token", hint, secret=True)
+        raise BadValueError("the value is not a token", hint, secret=True)
     return text
 
 

@@ -44,7 +44,7 @@ from routes.properties import HEADER_FIELDS, encode_type_name
 __all__ = ["Rule", "compile_predicate", "first_match"]
 
 Rule = tuple[Predicate, Predicate | None]
-"""A rule: what to include, and what of that to exclude."""
+"""A rule: messages to include, and exceptions among them."""
 
 _ALWAYS = Predicate("TRUE", Literal(True))
 _CATALOG = "jmsbridge"
@@ -161,7 +161,7 @@ class _Table:
             case Prefix(name=name, text=text):
                 return ["PREFIX", self._index(name), text]
             case Range(name=name):
-                # JSON has no infinite numbers; NULL is no bound.
+                # JSON has no infinite numbers; NULL is not a bound.
                 bounds = (requirement.low, requirement.high)
                 return ["RANGE", self._index(name), *(bound if math.isfinite(bound) else None for bound in bounds)]
         return ["TEXTS", sorted([self._index(name), text] for name, text in requirement.items())]

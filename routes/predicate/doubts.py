@@ -69,7 +69,7 @@ def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
 
 
 def unknown_field(name: str) -> tuple[str, str] | None:
-    """Returns message and hint for a name that JMS keeps for its fields, and that is none of them; else None.
+    """Returns message and hint for a name that JMS keeps for its fields without using it; else None.
 
     `JMSX…` and `JMS_vendor…` are properties of providers. A name such as `body.price` is hardly that of a property.
     """
@@ -140,11 +140,11 @@ def _text(field: Identifier, text: str, node: PredicateNode) -> Iterator[Doubt]:
     """Yields the doubt about a text that a field is compared with, if there is one."""
     if field.name == ADDRESS and text.startswith(_KINDS):
         name = text.partition(":")[2].removeprefix("//")
-        yield Doubt(node, f"'{text}' is no address: msg.address is the name alone", f"write '{name}'")
+        yield Doubt(node, f"'{text}' is not an address: msg.address is the name alone", f"write '{name}'")
     elif field.name == "JMSDeliveryMode" and text not in _MODES:
         near = get_close_matches(text.upper(), _MODES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "it is 'PERSISTENT' or 'NON_PERSISTENT'"
-        yield Doubt(node, f"'{text}' is no delivery mode", hint)
+        yield Doubt(node, f"'{text}' is not a delivery mode", hint)
 
 
 def _sort(name: str) -> str:

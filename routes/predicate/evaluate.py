@@ -44,7 +44,7 @@ class Trace:
     value: str | bool | int | float | None
     """Truth of a condition, or the value that was compared; None: unknown, or NULL."""
     is_condition: bool
-    """Whether `value` is a truth value."""
+    """True if `value` is a truth value."""
     parts: tuple[Trace, ...] = ()
     """Results of the part's own parts, in the order written, without constants."""
 

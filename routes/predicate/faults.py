@@ -1,6 +1,6 @@
-"""Texts of the faults of predicates: what was found, and what was expected.
+"""Texts of the faults of predicates: the text found, and the text expected.
 
-Guesses at what the user meant are in `slips`.
+Guesses at the user's intention are in `slips`.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def character(char: str) -> tuple[str, str]:
         return f"the quotation mark {char} is not one of the language", "text stands between ' and '"
     label = f"{char!r} ({unicodedata.name(char, 'no name')})" if not char.isascii() else f"{char!r}"
     if unicodedata.category(char)[0] in "ZC":
-        return f"the character {label} is no white space of the language", "use a plain blank"
-    return f"the character {label} cannot stand here", "text goes in single quotes, a name in double quotes"
+        return f"the character {label} is not white space in predicates", "use a plain blank"
+    return f"the character {label} is not allowed here", "text goes in single quotes, a name in double quotes"
 
 
 def name(node: PredicateNode) -> str:
@@ -159,7 +159,7 @@ def numbers_text(text: str) -> bool:
 
 
 def number_hint(token: str) -> str:
-    """Returns the hint for a word that starts like a number and is none."""
+    """Returns the hint for a word that starts like a number but is not one."""
     if re.fullmatch("0[0-9]+[lL]?", token):
         return f"a leading 0 makes it octal; write {token.lstrip('0')}, or '{token}' for the text"
     if re.fullmatch("[0-9._]+([eE][+-]?[0-9_]+)?[fFdD]?", token) and token.count(".") < 2:

@@ -52,7 +52,7 @@ def _tables_file(text: str) -> Path | None:
 def _read(file: Path) -> bytes | None:
     """The tables in a file; None if there are none, the file is damaged, or another user could have written it.
 
-    Lark reads tables with `pickle`, which runs what a hostile file says.
+    Lark reads tables with `pickle`, which runs code in a hostile file.
     """
     try:
         if not (_is_private(file.parent) and _is_private(file)):
@@ -65,7 +65,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _is_private(path: Path) -> bool:
-    """True for a file or folder of this user which is no link, and to which nobody else may write."""
+    """True for a file or folder of this user which is not a link, and to which nobody else may write."""
     found = path.lstat()
     is_link, others_may_write = stat.S_ISLNK(found.st_mode), found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return found.st_uid == os.geteuid() and not is_link and not others_may_write

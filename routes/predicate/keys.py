@@ -48,7 +48,7 @@ class Range:
 
 
 Requirement = Key | Prefix | Range
-"""What a message must have for a predicate to be true."""
+"""Requirement on a message for a predicate to be true."""
 
 MAX_KEYS = 20_000
 """Greatest number of requirements computed for a predicate; beyond it, they are not used."""
@@ -107,7 +107,7 @@ def _asked(node: PredicateNode) -> list[Key] | None:
 
 
 def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
-    # Spark compares bytes, and bytes that are no UTF-8 read as U+FFFD: equality of bytes would miss them.
+    # Spark compares bytes, and bytes that are not UTF-8 read as U+FFFD: equality of bytes would miss them.
     return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
 
 

@@ -72,7 +72,7 @@ class Literal(PredicateNode):
 
     value: str | bool | int | float
     single: bool = False
-    """Whether it is an approximate number of single precision (`1.5f`); `value` is rounded to it already."""
+    """True if it is an approximate number of single precision (`1.5f`); `value` is rounded to it already."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._said == other._said

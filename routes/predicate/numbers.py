@@ -51,9 +51,9 @@ _INTEGER = re.compile(INTEGER_TEXT)
 def literal(text: str) -> tuple[int | float, bool] | None:
     """Reads a Java number literal without a sign; returns its value, and whether it is of single precision.
 
-    Returns None for a text that is no number, or none that a double can hold (Java Language Specification, 3.10.1 and
-    3.10.2). Hexadecimal, octal and binary literals are patterns of 64 bits, so that 0xFFFFFFFFFFFFFFFF is -1. A decimal
-    one may be of any size: the caller knows whether a minus stands before it.
+    Returns None for a text that is not a number, or one that a double cannot hold (Java Language Specification, 3.10.1
+    and 3.10.2). Hexadecimal, octal and binary literals are patterns of 64 bits, so that 0xFFFFFFFFFFFFFFFF is -1. A
+    decimal one may be of any size: the caller knows whether a minus stands before it.
     """
     for pattern, base in _PATTERNS:
         if found := pattern.fullmatch(text):
@@ -67,7 +67,7 @@ def literal(text: str) -> tuple[int | float, bool] | None:
 
 
 def exact(text: str) -> int | None:
-    """Returns the integer in a message's text; None if the text is no integer or does not fit 64 bits."""
+    """Returns the integer in a message's text; None if the text is not an integer or does not fit 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     value = _decimal(text.lstrip("+-").lstrip("0") or "0")

@@ -52,7 +52,7 @@ def parse(text: str) -> Predicate:
     """Parses the text of a predicate.
 
     Raises:
-        PredicateError: the text is no predicate; with the place and what was expected. No other error is raised.
+        PredicateError: the text is not a predicate; with the place and what was expected. No other error is raised.
     """
     if len(text) > MAX_CHARACTERS:
         raise faults.error(text, 0, f"the predicate has {len(text):,} characters", f"at most {MAX_CHARACTERS:,}")

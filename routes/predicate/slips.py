@@ -130,7 +130,7 @@ def _broken_name(place: _Place) -> Slip | None:
         return place.slip(f"there is no {whole}", hint, name.start())
     if re.search(r"(=|<>)\s*$", place.text[: name.start()]):
         return place.slip(f"{whole} needs quotes", f"write '{whole}' for the text, or == before it", name.start())
-    return place.slip(f"{whole} is no name as it stands", f'write "{whole}" or msg.header."{whole}"', name.start())
+    return place.slip(f"{whole} is not a name without quotes", f'write "{whole}" or msg.header."{whole}"', name.start())
 
 
 def _parentheses(place: _Place) -> Slip | None:

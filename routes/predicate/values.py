@@ -58,21 +58,21 @@ class Value:
 
     @property
     def number(self) -> Value | None:
-        """The number that the value is or reads as; None if it is none."""
+        """The number that the value is or reads as; None for other values."""
         if self.kind is ComparisonKind.UNTYPED:
             return _number(str(self.value))
         return self if self.kind in (ComparisonKind.EXACT, ComparisonKind.SINGLE, ComparisonKind.DOUBLE) else None
 
     @property
     def truth(self) -> bool | None:
-        """The boolean that the value is or reads as, `true` and `false` in any case; None if it is none."""
+        """The boolean that the value is or reads as, `true` and `false` in any case; None for other values."""
         if self.kind is ComparisonKind.UNTYPED:
             return _truth(str(self.value))
         return bool(self.value) if self.kind is ComparisonKind.BOOLEAN else None
 
     @property
     def text(self) -> str | None:
-        """The text that the value is or reads as; None if it is none."""
+        """The text that the value is or reads as; None for other values."""
         return str(self.value) if self.kind in (ComparisonKind.TEXT, ComparisonKind.UNTYPED) else None
 
 
@@ -138,7 +138,7 @@ def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | N
 
 
 def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value | None:
-    """Calculates with two values; NULL if an operand is no number, for division by zero, and if 64 bits are too few."""
+    """Calculates with two values; NULL for an operand that is not a number, for division by zero, and past 64 bits."""
     first, second = (None if value is None else value.number for value in (left, right))
     if first is None or second is None:
         return None
@@ -154,7 +154,7 @@ def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value 
 
 
 def negate(value: Value | None) -> Value | None:
-    """Negates a value; NULL if the operand is no number, and for the least number of 64 bits."""
+    """Negates a value; NULL if the operand is not a number, and for the least number of 64 bits."""
     number = None if value is None else value.number
     if number is None or isinstance(number.value, str):
         return None

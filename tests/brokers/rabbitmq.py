@@ -118,7 +118,7 @@ class RabbitMq(Broker):
             f"stomp.listeners.tcp.1 = {LOOPBACK}:{self.ports[Protocol.STOMP]}\n"
             f"management.tcp.ip = {LOOPBACK}\nmanagement.tcp.port = {self.ports['management']}\n"
             f"default_user = {USER}\ndefault_pass = {PASSWORD}\n"
-            # A test machine has few bytes free at times, and is no place for a warning by blocked publishers.
+            # A test machine has few bytes free at times, and is not a place for a warning by blocked publishers.
             "disk_free_limit.absolute = 50MB\nvm_memory_high_watermark.absolute = 512MB\n"
         )
         own = {

@@ -203,7 +203,7 @@ def stomp(data: bytes) -> None:
 
 
 class Server:
-    """What nats-py does with what is no message of ours."""
+    """What nats-py does with what is not a message of ours."""
 
     def __init__(self) -> None:
         self.options: dict[str, Any] = {}
@@ -354,7 +354,7 @@ TARGETS = (
     Target("amqp frames", amqp_frames_, (amqp_frames.AmqpFrameError,), [b"\x07" + SAID, b"\0" + SAID]),
     Target("amqp peer", amqp_peer, (), [b"\0" + amqp_frames.PROTOCOL_HEADER + SAID, b"\xff" + WITH_LOGIN]),
     Target("stomp", stomp, (stomp_frames.StompFrameError,), [b"\x05" + seed for seed in STOMP]),
-    # Whatever it raises ends the connection, which then says that this is no NATS.
+    # Whatever it raises ends the connection, which then says that this is not NATS.
     Target("nats protocol", nats_protocol, (Exception,), [b"\x09" + seed for seed in NATS]),
     Target("nats message", nats_message_, (), [block + json_frame.encode(FRAME) for block in NATS_HEADERS]),
     Target("json frame", frame_of(json_frame), (FrameError,), [json_frame.encode(FRAME)]),

@@ -1,4 +1,4 @@
-"""Places for checkpoints that are no local paths: a folder by its URI, HDFS, and a store with S3's interface."""
+"""Places for checkpoints that are not local paths: a folder by its URI, HDFS, and a store with S3's interface."""
 
 from __future__ import annotations
 

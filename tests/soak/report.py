@@ -18,7 +18,7 @@ __all__ = ["faults", "markdown"]
 _GROWTH = 0.1
 """From the first third of the time to the last: what a kill in one of them, and the garbage collector, may change."""
 _SMALL = {"memory": 16.0, "files": 8.0, "threads": 4.0}
-"""What grows by less does not count: a process of 40 MB that takes 5 more is no leak."""
+"""What grows by less does not count: a process of 40 MB that takes 5 more is not a leak."""
 
 
 def faults(soak: Soak, resources: Resources) -> Sequence[str]:

@@ -119,7 +119,7 @@ HOSTILE: dict[str, Any] = {
     "a number with zeros in front": lambda s: sealed(s, "j:0:020"),
     "another partition": lambda s: [(ORIGIN, b"me"), (POSITION, b"j:1:20"), *sealed(s, "j:0:20")[2:]],
     "negative": lambda s: sealed(s, "j:0:-1", key=OTHER),
-    "bytes that are no text": lambda s: [(ORIGIN, b"me"), (POSITION, b"j:0:\xff"), (SEAL, b"\xff" * 19)],
+    "bytes that are not a text": lambda s: [(ORIGIN, b"me"), (POSITION, b"j:0:\xff"), (SEAL, b"\xff" * 19)],
 }
 
 

@@ -27,7 +27,7 @@ STARTS = (
 
 @contextmanager
 def _no_process() -> Iterator[None]:
-    """Fails a test that starts a process, whatever it catches: the failure is no Exception."""
+    """Fails a test that starts a process, whatever it catches: the failure is not an Exception."""
 
     def refuse(*arguments: object, **_options: object) -> None:
         command = arguments[1:] or arguments

@@ -38,7 +38,7 @@ class Bridge:
 
     def restart(self, name: str) -> list[str]:
         if name != "source:s":
-            msg = f"'{name}' is no part"
+            msg = f"'{name}' is not a part"
             raise UsageError(msg)
         self.asked.append(name)
         return [name, f"{name}/2"]
@@ -116,7 +116,7 @@ def test_a_part_is_restarted_by_its_name(bridge: Bridge, call: Any) -> None:
     assert call("restart", "source:s") == (0, "restarting: source:s, source:s/2\n")
     assert bridge.asked == ["source:s"]
     code, told = call("restart", "sink:x")
-    assert (code, "'sink:x' is no part" in told) == (64, True)
+    assert (code, "'sink:x' is not a part" in told) == (64, True)
 
 
 def test_another_bridge_and_no_bridge_are_told_apart(bridge: Bridge, call: Any) -> None:

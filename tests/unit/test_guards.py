@@ -8,25 +8,45 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.main import get_command
 
+from engine.cli.app import app
 from engine.cli.reference import reference as cli_reference
 from engine.telemetry.reference import reference as metrics_reference
 from routes.config import lint
 from routes.config import reference as configuration_reference
+from routes.config.fields import FIELDS, sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "routes")
 CODE = (*PACKAGES, "tests", "bench", "tools", "grafana")
+TEMPLATES = ROOT / "engine/page/templates"
 MAX_LINES = 600
 """From here on a module most likely has a second public noun; below, its length is its own affair."""
+ASKING = r"what|whatever|who|whose|whoever|whether|how|where|which|when|why"
 VAGUE = re.compile(
-    r"(what|of|the same|who|whose|whoever|how|where|which|when|it|its|they|their|this|that|these|those|one|ones|"
+    rf"({ASKING}|of|the same|it|its|they|their|this|that|these|those|one|ones|"
     r"somebody|nobody|everything|nothing|as|for|from|to|in|on|with|and|or|so|if)\b",
     re.IGNORECASE,
 )
-"""First words of a docstring that name nothing."""
+"""First words of a docstring, or of the description of a key or option, that name nothing."""
+CLAUSE = re.compile(
+    rf"({ASKING})\b|.*\b(what|whatever|whoever|(?:by|for|from|in|let|lets|of|to|with) who)\b", re.IGNORECASE | re.DOTALL
+)
+"""Texts that begin with a question, or have a clause where the name of a thing belongs: "what is there"."""
+IS_NO = re.compile(
+    r"(?<!\b[Tt]here )(?<!\bthere (?:can|may) )(?<!\bthere could )\b(?:is|are|was|were|be)\s+no(?:ne)?\b"
+    r"(?!\s+(?:longer|more|larger|faster)\b|\s*%})"
+)
+"""Negation of a noun: "is no number" should be "is not a number"; "there is no number" is plain English."""
+ERRORS = re.compile(r"\w*Error|Fault|fault|key_fault|fail")
+"""Names of the calls that take the text of an error message."""
 
 ABOVE = {
     "routes": ("engine",),
@@ -399,13 +419,64 @@ def test_the_public_names_are_those_in_the_documentation_of_the_api() -> None:
 
 
 def test_a_docstring_begins_with_a_noun_or_a_verb() -> None:
+    """The docstrings of fields and constants too."""
     wrong = [
-        f"{path.relative_to(ROOT)}:{node.body[0].lineno}: {text.splitlines()[0]}"
+        f"{path.relative_to(ROOT)}:{node.lineno}: {str(node.value.value).splitlines()[0]}"
         for path in modules().values()
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and (text := ast.get_docstring(node))
-        and VAGUE.match(text)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and VAGUE.match(str(node.value.value))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_description_of_a_key_or_an_option_names_it() -> None:
+    texts = {row.key: row.doc for row in FIELDS.fields} | sections() | dict(_help("jms-bridge", get_command(app)))
+    assert len(texts) > 300
+    wrong = [f"{name}: {text}" for name, text in texts.items() if VAGUE.match(text) or CLAUSE.match(text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def _help(path: str, command: Any) -> Iterator[tuple[str, str]]:
+    """The help of a command, of those below it and of all their arguments and options, by their names."""
+    yield path, command.help
+    for parameter in command.params:
+        yield f"{path} {parameter.name}", parameter.help or ""
+    for name, child in getattr(command, "commands", {}).items():
+        yield from _help(f"{path} {name}", child)
+
+
+def test_error_messages_and_pages_name_their_subjects() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in modules().values()
+        for line, text in _messages(tree(path))
+        if CLAUSE.match(text)
+    ]
+    wrong += [path.name for path in TEMPLATES.glob("*.html") if CLAUSE.match(path.read_text(encoding="utf-8"))]
+    assert not wrong, "\n".join(wrong)
+
+
+def _messages(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each error message in a module: in a call that makes an error, or in `msg` before it."""
+    for node in ast.walk(module):
+        texts: list[ast.expr] = []
+        if isinstance(node, ast.Call) and ERRORS.fullmatch(ast.unparse(node.func).rpartition(".")[2]):
+            texts = node.args[:1]
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("msg", "message"):
+            texts = [node.value]
+        for text in texts:
+            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+            written = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+            yield text.lineno, written
+
+
+def test_no_text_negates_a_noun() -> None:
+    paths = [*modules().values(), *TEMPLATES.glob("*.html"), *(ROOT / "jvm").rglob("*.java")]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
+        for path in paths
+        for text in [path.read_text(encoding="utf-8")]
+        for found in IS_NO.finditer(text)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -233,7 +233,7 @@ def test_metrics_have_an_address_of_their_own_without_a_login_and_pages(serve: S
         ("http.tls.certificate=ca.pem", ["a certificate without its private key"]),
         ("http.tls.key=ca.key", ["a private key without its certificate"]),
         ("http.tls.certificate=no.pem\nhttp.tls.key=ca.key", ["there is no file 'no.pem'"]),
-        ("http.token=two words", ["the value is no token"]),
+        ("http.token=two words", ["the value is not a token"]),
     ],
 )
 def test_what_other_machines_can_reach_has_a_login_and_tls(certificates: Path, lines: str, messages: list[str]) -> None:

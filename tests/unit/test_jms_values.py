@@ -105,9 +105,9 @@ def test_types_of_another_length_do_no_harm(types: str) -> None:
         (decode_stream, b"{}", "the body of a stream message is a JSON array, not an object"),
         (decode_stream, b"[[]]", "value 0 is an array, which no value of a JMS message can be"),
         (decode_stream, b"[99999999999999999999]", "value 0 is a number of more than 64 bits"),
-        (decode_object, b"\xff", "the body is no JSON: it is no UTF-8"),
-        (decode_object, b"NaN", "the body is no JSON: NaN is no number of JSON"),
-        (decode_object, b"", "the body is no JSON: Expecting value: line 1 column 1 (char 0)"),
+        (decode_object, b"\xff", "the body is not JSON: it is not UTF-8"),
+        (decode_object, b"NaN", "the body is not JSON: NaN is not a JSON number"),
+        (decode_object, b"", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
     ],
 )
 def test_what_is_no_such_body_is_said(read: object, body: bytes, problem: str) -> None:

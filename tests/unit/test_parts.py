@@ -68,7 +68,7 @@ def test_a_topology_is_a_part_of_its_own() -> None:
     "wrong", ["topologies.t.mode=batch", "topologies.t.build=shop", "topologies.t.buld=shop:build"]
 )
 def test_a_wrong_topology_is_a_fault_at_its_line(wrong: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"topologies\.t|topology 't'|is no function"):
+    with pytest.raises(ConfigurationError, match=r"topologies\.t|topology 't'|is not a function"):
         loads(ROUTE + wrong + "\n")
 
 

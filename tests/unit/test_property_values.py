@@ -1,4 +1,4 @@
-"""Values of properties in frames and AMQP: a text that is no value of its type stays a text, as for predicates."""
+"""Values of properties in frames and AMQP: a text that is not a value of its type stays a text, as for predicates."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_parts_that_run_elsewhere_are_not_touched_here() -> None:
         (
             "sink.n.url=nats://127.0.0.1:1\n",
             "",
-            "this would start the embedded nats, which only a restart of the bridge does",
+            "the change would start the embedded nats, which only a restart of the bridge does",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_times_may_be_numbers(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["yesterday", "", "1.5", "٣", str(2**63), str(-(2**63) - 1), 5_000 * "9"])
 def test_what_is_no_time_of_64_bits_is_refused(text: str) -> None:
     with pytest.raises(
-        UsageError, match=r"^'.*' is no time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970"
+        UsageError, match=r"^'.*' is not a time: expected 2026-01-01T12:00:00Z, or milliseconds since 1970"
     ):
         read_time(text)
 

@@ -123,7 +123,7 @@ def _read_object(sections: Sections, errors: dict[str, str], *, exact: bool) -> 
             raise UnfitError("a sequence")
         body, types = encode_object(entry(sections.content, exact=exact))
     except UnfitError as error:
-        # A list, map or array from a JMS client is no error: the client sent it as an object, and gets it back
+        # A list, map or array from a JMS client is not an error: the client sent it as an object, and gets it back
         # unchanged.
         if not (exact and type(sections.content) in (list, AmqpMap, Array)):
             errors[""] = str(error)
@@ -135,7 +135,7 @@ def write_body(message: Message, sections: Sections) -> None:
     """Sets the body of an AMQP message to that of a JMS message.
 
     Raises:
-        RefusedError: the body of a map or stream message is no JSON object or array, or a text is no UTF-8.
+        RefusedError: the body of a map or stream message is not a JSON object or array, or a text is not UTF-8.
     """
     kind = message.body_type
     try:
@@ -152,7 +152,7 @@ def write_body(message: Message, sections: Sections) -> None:
         else:
             _write_object(message, sections)
     except UnicodeDecodeError as error:
-        raise RefusedError("the body of a text message is no UTF-8") from error
+        raise RefusedError("the body of a text message is not UTF-8") from error
     except StructureError as error:
         raise RefusedError(str(error)) from error
 
@@ -163,7 +163,7 @@ def _write_object(message: Message, sections: Sections) -> None:
         return
     sections.body, sections.content = DATA, message.body
     if not is_serialized(message):
-        # A body that is no single JSON value goes out as data: its receiver may know the format.
+        # A body that is not a single JSON value goes out as data: its receiver may know the format.
         with suppress(StructureError):
             sections.content, sections.body = value_of(decode_object(message.body, message.body_types)), VALUE
 

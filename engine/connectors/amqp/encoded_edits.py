@@ -32,7 +32,7 @@ def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
 
     Returns a complete message with a body of at most `body_bytes`, and the offset at which the content of the original
     body began. A text stays a text; a body that cannot be cut, such as a map, becomes data with the first bytes of its
-    encoding. Bytes that are no message are returned unchanged, with offset 0.
+    encoding. Bytes that are not a message are returned unchanged, with offset 0.
     """
     at = 0
     for section in _sections(beginning):
@@ -54,7 +54,7 @@ def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
 def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
     """Adds an id by which Artemis recognizes a message that is sent again.
 
-    A message that has such an id already keeps it, as its sender's choice. Bytes that are no message are returned
+    A message that has such an id already keeps it, as its sender's choice. Bytes that are not a message are returned
     unchanged.
     """
     at, pairs, rest = 0, [], 0

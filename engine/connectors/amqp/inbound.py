@@ -1,6 +1,6 @@
 """The JMSMapping inbound transformer: AMQP messages to JMS messages, by the tables in `docs/connectors/amqp.md`.
 
-A value that JMS cannot hold is left out, and a property `<name>_ERROR` tells what it was. A message of a JMS client,
+A value that JMS cannot hold is left out, and a property `<name>_ERROR` describes it. A message of a JMS client,
 marked by an annotation, keeps the types that its sender meant where the tables would change them.
 """
 
@@ -84,7 +84,7 @@ class JmsMappingInbound:
         """Makes the canonical message of an encoded AMQP message.
 
         Raises:
-            TransformError: the bytes are no AMQP message, or the name translator fails on a name in it.
+            TransformError: the bytes are not an AMQP message, or the name translator fails on a name in it.
         """
         try:
             sections = decode(encoded)
@@ -318,7 +318,7 @@ class _Draft:
         self.spellings = spellings
         """Names in AMQP by names of properties that differ from them."""
         self.faults = faults
-        """Names and reasons of what could not be held."""
+        """Names of the values that could not be held, with reasons."""
 
     def add(self, names: tuple[str, str] | None, value: Any) -> None:
         """Adds a property, or an error property if JMS cannot hold the value or the name is taken.

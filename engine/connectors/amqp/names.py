@@ -137,7 +137,7 @@ def _checked(name: str, translate: Callable[[str], object]) -> Translator:
             raise TranslationError(problem) from error
         if not isinstance(translated, str):
             raise TranslationError(
-                f"name translator '{name}' gave a {type(translated).__name__} for {source!r:.100}, no text"
+                f"name translator '{name}' gave a {type(translated).__name__} for {source!r:.100}, not a text"
             )
         return translated
 

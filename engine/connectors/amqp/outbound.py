@@ -253,7 +253,7 @@ def _drop_repeated(pairs: AmqpMap) -> None:
 
 
 def _number(fields: Mapping[str, str], name: str, numbers: range) -> int | None:
-    """Returns a numeric field; None if it is absent, no number, or outside the range `numbers`."""
+    """Returns a numeric field; None if it is absent, not a number, or outside the range `numbers`."""
     text = fields.get(name)
     if text is None or not _NUMBER.fullmatch(text):
         return None

@@ -312,7 +312,7 @@ def is_transfer(body: bytes) -> bool:
 
 
 def read(body: bytes) -> tuple[int, list[Any]]:
-    """Decodes a performative to its descriptor and fields; AmqpError if the body of a frame is none."""
+    """Decodes a performative to its descriptor and fields; AmqpError if the body of a frame is not a performative."""
     value, _ = decode_at(body, 0)
     if not isinstance(value, Described) or type(value.value) is not list:
         raise AmqpError("a frame without a performative")
@@ -325,12 +325,12 @@ def field(fields: Sequence[Any], index: int) -> Any:
 
 
 def number(fields: Sequence[Any], index: int, otherwise: int = 0) -> int:
-    """Returns a numeric field, or `otherwise` if it is absent; AmqpError if it is no number."""
+    """Returns a numeric field, or `otherwise` if it is absent; AmqpError if it is not a number."""
     value = field(fields, index)
     if value is None:
         return otherwise
     if not isinstance(value, int) or isinstance(value, bool):
-        raise AmqpError(f"field {index} of a performative is no number")
+        raise AmqpError(f"field {index} of a performative is not a number")
     return value
 
 

@@ -63,9 +63,9 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 def unpacked(sections: Sections) -> Sections:
-    """Returns the sections that a JMS client for AMQP 1.0 would have sent; those given if the body is no such stream.
+    """Returns the sections that a JMS client for AMQP 1.0 would have sent; the given ones if the body has another form.
 
-    A stream that cannot be read to its end, such as one with an array, is none.
+    A stream that cannot be read to its end, such as one with an array, does not count.
     """
     content = sections.content
     if sections.body != DATA or not content.startswith(_MAGIC):
@@ -77,7 +77,7 @@ def unpacked(sections: Sections) -> Sections:
 
 
 class _Stream:
-    """Reader of one object stream; its methods raise ValueError, IndexError, KeyError or struct.error if it is none."""
+    """Reader of one object stream; for other bytes it raises ValueError, IndexError, KeyError or struct.error."""
 
     def __init__(self, data: bytes) -> None:
         if not data.startswith(_MAGIC):

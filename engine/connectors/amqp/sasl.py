@@ -52,7 +52,7 @@ _PROHIBITED = (
 
 
 class SaslError(Exception):
-    """A login that cannot go on: the broker's answer is none of the mechanism's, or proves nothing.
+    """A login that cannot go on: the broker's answer does not follow the mechanism, or proves nothing.
 
     The text is one line for users and follows "the broker".
     """
@@ -70,7 +70,7 @@ class SaslMechanism:
         raise NotImplementedError
 
     def answer(self, challenge: bytes) -> bytes:
-        """Returns the response to a challenge of the broker; SaslError if there can be none."""
+        """Returns the response to a challenge of the broker; SaslError if the mechanism has none."""
         raise SaslError(f"sent a challenge, which {self.name} does not have")
 
     def accepted(self, data: bytes) -> None:
@@ -151,14 +151,14 @@ class Scram(SaslMechanism):
         text = challenge.decode("ascii", "replace")
         found = _SERVER_FIRST.fullmatch(text)
         if found is None or not found["nonce"].startswith(self._nonce) or found["nonce"] == self._nonce:
-            raise SaslError(f"sent a challenge that is none of {self.name}")
+            raise SaslError(f"sent a challenge that does not follow {self.name}")
         if (rounds := int(found["rounds"])) not in _ITERATIONS:
             low, high = _ITERATIONS[0], _ITERATIONS[-1]
             raise SaslError(f"asks for {rounds} iterations of {self.name}; the bridge does {low} to {high}")
         try:
             salt = base64.b64decode(found["salt"], validate=True)
         except binascii.Error as error:
-            raise SaslError(f"sent a challenge that is none of {self.name}") from error
+            raise SaslError(f"sent a challenge that does not follow {self.name}") from error
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, rounds)
         bare = f"c={base64.b64encode(_NO_BINDING.encode()).decode()},r={found['nonce']}"
         signed = f"{self._first},{text},{bare}".encode()

@@ -78,7 +78,7 @@ class AmqpSession:
         self.product = product_of("")
         """Product of the broker, as it told at the latest connection."""
         self.traits = SPECIFIED
-        """What the broker does differently, from the latest connection on."""
+        """Traits of the broker, from the latest connection on."""
         self.server = ""
         """Name and version of the broker as it tells them."""
         self.capabilities: frozenset[str] = frozenset()
@@ -208,7 +208,7 @@ class AmqpSession:
         self.remote_window -= 1
 
     def pump(self, timeout_seconds: float) -> bool:
-        """Reads what has arrived, waiting for it at most `timeout_seconds`, and hands it to the links.
+        """Reads bytes that have arrived, waiting for them at most `timeout_seconds`, and hands it to the links.
 
         Returns False if nothing arrived. NotConnectedError if the connection is lost or the broker is silent for too
         long.
@@ -366,7 +366,7 @@ class AmqpSession:
         self._open = True
 
     def _hear_out(self, wire: Wire) -> None:
-        """Handles what the broker sent before the connection broke; NotConnectedError if it said why."""
+        """Handles frames that the broker sent before the connection broke; NotConnectedError if it said why."""
         while self._open:
             try:
                 data = wire.read(0)
@@ -443,7 +443,7 @@ class AmqpSession:
             self.send(performatives.detach(link.handle, closed=bool(field(fields, 1))))
 
     def _senseless(self, error: Exception) -> NotConnectedError:
-        return self.fail(f"the broker sent what is no AMQP: {error}")
+        return self.fail(f"the broker sent bytes that are not AMQP: {error}")
 
     def _closed(self, fields: list[Any], back_off_seconds: float | None = None) -> NotConnectedError:
         condition = condition_of(field(fields, 0))

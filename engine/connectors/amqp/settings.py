@@ -23,18 +23,18 @@ class AmqpConfig(JmsConfig):
     listen: str | None = key(
         "listen",
         url({scheme.name: scheme.port for scheme in SCHEMES}),
-        "Where the bridge itself listens, for clients to connect to; in place of `url`.",
+        "URL at which the bridge itself listens for clients; in place of `url`.",
         example="amqp://127.0.0.1:5673",
     )
     """URL on which the bridge itself listens for clients, in place of connecting to a broker."""
     max_clients: int = key(
-        "max-clients", whole(1, 10000), "With `listen`: connections of clients at a time.", default="500"
+        "max-clients", whole(1, 10000), "Greatest number of client connections at a time, with `listen`.", default="500"
     )
     """Listener: greatest number of connections at a time."""
     transaction_timeout_seconds: float = key(
         "transaction-timeout",
         duration("1s", "1h"),
-        "With `listen`: how long a client's transaction may take from its first message; then it is rolled back.",
+        "Time that a client's transaction may take from its first message before it is rolled back, with `listen`.",
         default="2m",
     )
     """Listener: greatest time from the first message of a client's transaction to its end."""
@@ -47,9 +47,9 @@ class AmqpSourceConfig(AmqpConfig, JmsSourceConfig):
     sole_connection: bool = key(
         "sole-connection",
         FLAG,
-        "Whether the broker refuses a second connection of this source. After a takeover the standby then waits until "
-        "the broker has closed the old leader's connection, so that the order of messages is kept even if that leader "
-        "was frozen. For one worker, and brokers that support it, such as Artemis.",
+        "`true`: the broker refuses a second connection of this source. After a takeover the standby then waits "
+        "until the broker has closed the old leader's connection, so that the order of messages is kept even if that "
+        "leader was frozen. For one worker, and brokers that support it, such as Artemis.",
         default="false",
     )
     """True if a connection asks the broker to be the only one with its container id."""

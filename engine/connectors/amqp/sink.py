@@ -231,7 +231,7 @@ class AmqpSink:
             self._session.write(b"".join(frames))
 
     def _listen(self, timeout_seconds: float) -> None:
-        """Handles what has arrived, waiting for it at most `timeout_seconds`."""
+        """Handles frames that have arrived, waiting for them at most `timeout_seconds`."""
         try:
             while self._session.pump(timeout_seconds) and self._failure is None:
                 self._check_links()
@@ -341,7 +341,7 @@ class AmqpSink:
             self._record_outcome(message, f"the broker says that it cannot be delivered to {address}")
             return
         else:
-            why = f"the broker does not take what goes to {address} just now"
+            why = f"the broker does not take messages to {address} just now"
         self._failure = self._failure or NotConnectedError(why, _DOUBT_SECONDS)
 
     def _record_outcome(self, message: int, refusal: str | None = None, *, expired: bool = False) -> None:

@@ -163,7 +163,7 @@ class AmqpSource:
         )
 
     def _check_granted(self, link: Receiver) -> None:
-        """Raises HardFailureError if the broker's attach does not grant what was asked for."""
+        """Raises HardFailureError if the broker's attach does not grant the request."""
         destination, server = link.terminus.destination, self._session.server or str(self._session.endpoint)
         if not link.filtered:
             selector, instead = self._source.selector or "", "its attach has no filter"

@@ -24,8 +24,8 @@ _NOT_OF_LISTENERS = {
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
     "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),
-    "virtual-host": ("it is no client of a broker", "remove the line"),
-    "broker": ("it is no client of a broker", "remove the line"),
+    "virtual-host": ("it is not a client of a broker", "remove the line"),
+    "broker": ("it is not a client of a broker", "remove the line"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
     "position-queue": ("there is no broker beside it that could keep positions", "remove the line"),
@@ -103,7 +103,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
 
 def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
-    """Returns what an operator has to know of the broker of a sink, which the broker does not tell; mostly empty."""
+    """Returns a warning about the broker of a sink that the broker itself does not give; mostly empty."""
     if not traits.raw_for_others or not isinstance(broker, AmqpSinkConfig):
         return ""
     return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"
@@ -111,44 +111,49 @@ def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
 
 def _check_listener(settings: Settings, section: str, name: str) -> None:
     """Checks that a listener is one process, and with TLS has a certificate."""
-    own = f"{section}.NAME."
-    where = settings.get(f"{own}listen", name)
+    prefix = f"{section}.NAME."
+    where = settings.get(f"{prefix}listen", name)
     if where is None:
         for part in _ONLY_OF_LISTENERS:
-            if settings.is_set(f"{own}{part}", name):
+            if settings.is_set(f"{prefix}{part}", name):
                 hint = f"remove the line, or set {section}.{name}.listen"
-                settings.fault(f"{own}{part}", name, f"{part} is for a listener: no client connects", hint)
+                settings.fault(f"{prefix}{part}", name, f"{part} is for a listener: no client connects", hint)
         return
     for part, (why, hint) in _NOT_OF_LISTENERS.items():
-        if settings.is_set(f"{own}{part}", name):
-            settings.fault(f"{own}{part}", name, f"a listener has no {part}: {why}", hint)
+        if settings.is_set(f"{prefix}{part}", name):
+            settings.fault(f"{prefix}{part}", name, f"a listener has no {part}: {why}", hint)
     _check_reach(settings, section, name, where)
-    if settings.get(f"{own}workers", name) not in (None, 1):
+    if settings.get(f"{prefix}workers", name) not in (None, 1):
         hint = "one process serves many clients"
-        settings.fault(f"{own}workers", name, "a listener has one worker: its port is one process's", hint)
-    if where.startswith("amqps:") and not settings.is_set(f"{own}tls.certificate", name):
+        settings.fault(f"{prefix}workers", name, "a listener has one worker: its port is one process's", hint)
+    if where.startswith("amqps:") and not settings.is_set(f"{prefix}tls.certificate", name):
         hint = f"set {section}.{name}.tls.certificate and {section}.{name}.tls.key"
-        settings.fault(f"{own}listen", name, "TLS without a certificate to show to clients", hint)
+        settings.fault(f"{prefix}listen", name, "TLS without a certificate to show to clients", hint)
 
 
 def _check_reach(settings: Settings, section: str, name: str, where: str) -> None:
     """Warns of a listener that other machines can reach without login or TLS.
 
-    A user name without a password is a fault, since it would be no login at all.
+    A user name without a password is a fault: everybody who knows the name could connect.
     """
-    own = f"{section}.NAME."
-    has_login = settings.is_set(f"{own}username", name)
-    if has_login and not settings.is_set(f"{own}password", name):
+    prefix = f"{section}.NAME."
+    has_login = settings.is_set(f"{prefix}username", name)
+    if has_login and not settings.is_set(f"{prefix}password", name):
         hint = f"set {section}.{name}.password"
-        settings.fault(f"{own}username", name, "a listener with a user name and no password lets in who knows it", hint)
-    entry = settings.entry(f"{own}listen", name)
+        settings.fault(
+            f"{prefix}username",
+            name,
+            "a listener with a user name and no password lets in everybody who knows the name",
+            hint,
+        )
+    entry = settings.entry(f"{prefix}listen", name)
     if entry is None or is_loopback(urlsplit(where).hostname or ""):
         return
     if where.startswith("amqp:"):
         hint = f"write {section}.{name}.listen=amqps://… with tls.certificate and tls.key"
         message = "other machines can reach this listener, and there is no TLS"
         settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
-    if not has_login and not settings.is_set(f"{own}tls.ca", name):
+    if not has_login and not settings.is_set(f"{prefix}tls.ca", name):
         message = "other machines can reach this listener, and nobody has to log in"
         hint = f"set {section}.{name}.username and {section}.{name}.password, or tls.ca for certificates"
         settings.faults.append(entry.fault(message, hint, level=Level.WARNING))

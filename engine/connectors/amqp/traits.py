@@ -1,4 +1,4 @@
-"""Table of what JMS brokers do differently over AMQP 1.0.
+"""Table of the differences of JMS brokers over AMQP 1.0.
 
 Observed on ActiveMQ Artemis 2.44, ActiveMQ Classic 5.18 and 6.1, RabbitMQ 3.10 and Qpid Broker-J 9.2.
 """
@@ -32,10 +32,10 @@ _WITH_SCHEME = re.compile("|".join(PREFIXES))
 
 @immutable
 class AmqpTraits:
-    """Differences of a broker over AMQP 1.0; the defaults are what AMQP and its JMS mapping specify."""
+    """Differences of a broker over AMQP 1.0; the defaults are those of AMQP and its JMS mapping."""
 
     lacks: Mapping[Feature, str] = field(default_factory=dict)
-    """Features that the broker does not honour, each with what it does instead."""
+    """Features that the broker does not honour, each with its behaviour instead."""
     shares_subscriptions: bool = False
     """True if several connections of a client may share a durable subscription."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class AmqpTraits:
     """Beginning of the names of temporary destinations, and of no others, whose prefix has `temp-` before it; empty:
     they are spelt as all others."""
     needs_priority: bool = False
-    """Its own JMS client fails to read the priority of a message that was sent without one."""
+    """True if its own JMS client fails to read the priority of a message that was sent without one."""
     kinds: Mapping[str, str] = field(default_factory=lambda: PREFIXES)
-    """Kinds of destinations by the prefix that an address in a message has, and that is no part of the name."""
+    """Kinds of destinations by the prefix that an address in a message has, and that is not a part of the name."""
     spelt: re.Pattern[str] = _WITH_SCHEME
     """Beginning of names that are already an address in the broker's own spelling."""
     declares_queues: bool = False
@@ -74,7 +74,7 @@ class AmqpTraits:
 
 
 SPECIFIED = AmqpTraits()
-"""Traits of a broker that does what AMQP and its JMS mapping specify."""
+"""Traits of a broker that follows AMQP and its JMS mapping."""
 TRAITS: Mapping[Product, AmqpTraits] = {
     ARTEMIS: AmqpTraits(
         drops_duplicates=True,

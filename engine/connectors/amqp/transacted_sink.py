@@ -2,7 +2,7 @@
 
 A link to the broker's coordinator declares each transaction and discharges it. Transfers name their transaction in
 their delivery state, and so do the outcomes by which position messages are taken out of their queue (OASIS AMQP 1.0,
-part 4). `PositionSink` decides what belongs to a transaction.
+part 4). `PositionSink` decides on the messages of a transaction.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TransactedAmqpSink(AmqpSink):
 
         Raises:
             NotConnectedError: this failed, or the broker refuses one of the two.
-            HardFailureError: the broker does not honour what the configuration asks for.
+            HardFailureError: the broker does not honour a feature that the configuration asks for.
         """
         self._transaction, self._is_spoilt = None, False
         self._watching.clear()
@@ -157,7 +157,7 @@ class TransactedAmqpSink(AmqpSink):
             sections = decode(incoming.encoded)
         except AmqpError as error:
             raise self._session.fail(
-                f"the position queue {self._queue} has a message that is no AMQP: {error}"
+                f"the position queue {self._queue} has a message that is not AMQP: {error}"
             ) from error
         properties = dict(sections.application_properties or ())
         name, text = properties.get(POSITION_PROPERTY), sections.content

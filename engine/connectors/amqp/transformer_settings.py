@@ -2,7 +2,7 @@
 
 A transformer turns the bytes of an AMQP message into a JMS message (inbound) or back (outbound). It is declared once,
 `transformer.NAME.*`, and sources and sinks name the ones that they use. Names, properties and defaults are those of
-SwiftMQ; `docs/connectors/amqp.md` says what each does.
+SwiftMQ; `docs/connectors/amqp.md` describes each.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _parse_translator(text: str) -> str:
     parse_text(text)
     if text not in NAME_TRANSLATORS and not _FUNCTION.fullmatch(text):
         known = ", ".join(dict.fromkeys(NAME_TRANSLATORS.values()))
-        raise BadValueError(f"'{text}' is no name translator", f"write {known} or module:function")
+        raise BadValueError(f"'{text}' is not a name translator", f"write {known} or module:function")
     return text
 
 
@@ -107,7 +107,8 @@ class TransformerSettings:
     transformer: Transformer = key(
         "class",
         _CLASS,
-        "What it does: sections of AMQP and fields of JMS become one another, or the encoded message is a body.",
+        "Kind of transformer: `JMSMapping` maps the sections of AMQP and the fields of JMS to each other, "
+        "`AMQPNative` makes the encoded AMQP message the body.",
         example="AMQPNative",
         required=True,
         value=Transformer.JMS_MAPPING,
@@ -115,20 +116,20 @@ class TransformerSettings:
     destinations: frozenset[str] = key(
         "destinations",
         DESTINATIONS,
-        "The queues and topics whose messages it is for.",
-        default_note="all that no other is for",
+        "Queues and topics whose messages the transformer is for.",
+        default_note="all without a transformer of their own",
         example="queue:raw, topic:prices",
         made=lambda found, *_: frozenset(map(_canonical, found or ())),
         value=frozenset(),
     )
     """Destinations that the transformer is for, `queue:NAME` or `topic:NAME`; empty: all that no other is for."""
     message_format: int = key(
-        "message-format", whole(0, _MOST_FORMAT), "The message format id that it is for.", default="0"
+        "message-format", whole(0, _MOST_FORMAT), "Message format id that the transformer is for.", default="0"
     )
     name_translator: str | None = key(
         "name-translator",
         _TRANSLATOR,
-        "What becomes of names: `InvalidToUnderscore`, `UnderscoreToDash`, `Null`, or a function of your own, as "
+        "Translator of names: `InvalidToUnderscore`, `UnderscoreToDash`, `Null`, or a function of your own, as "
         "`module:function` or the name of an entry point.",
         default_note="`InvalidToUnderscore` in sources, `Null` in sinks",
         example="UnderscoreToDash",
@@ -137,31 +138,42 @@ class TransformerSettings:
     prefix_vendor: str = key(
         "prefix-vendor",
         TEXT,
-        "How the names of properties begin that hold what JMS has no field for.",
+        "Prefix in the names of properties that hold values without a field in JMS.",
         default="JMS_AMQP_",
     )
     prefix_delivery_annotations: str = key(
-        "prefix-delivery-annotations", TEXT, "What follows in the names of delivery annotations.", default="DA_"
+        "prefix-delivery-annotations",
+        TEXT,
+        "Second prefix, behind `prefix-vendor`, in the names of delivery annotations.",
+        default="DA_",
     )
     prefix_message_annotations: str = key(
-        "prefix-message-annotations", TEXT, "The same of message annotations.", default="MA_"
+        "prefix-message-annotations",
+        TEXT,
+        "Second prefix, behind `prefix-vendor`, in the names of message annotations.",
+        default="MA_",
     )
-    prefix_footer: str = key("prefix-footer", TEXT, "The same of the footer.", default="FT_")
+    prefix_footer: str = key(
+        "prefix-footer",
+        TEXT,
+        "Second prefix, behind `prefix-vendor`, in the names of entries of the footer.",
+        default="FT_",
+    )
     default_delivery_mode: str = key(
         "default-delivery-mode",
         choice(_Mode),
-        "Sources: the JMSDeliveryMode of messages that do not say.",
+        "JMSDeliveryMode of messages that state none, in sources.",
         default="PERSISTENT",
         made=lambda mode, *_: mode.value,
     )
     """PERSISTENT or NON_PERSISTENT."""
     default_priority: int = key(
-        "default-priority", whole(0, 9), "Sources: the JMSPriority of messages that do not say.", default="4"
+        "default-priority", whole(0, 9), "JMSPriority of messages that state none, in sources.", default="4"
     )
     default_ttl_ms: int = key(
         "default-ttl",
         duration("0ms", "36500d"),
-        "Sources: after how long messages expire that do not say; `0ms`: never.",
+        "Time after which messages expire that state no time, in sources; `0ms`: never.",
         default="0ms",
         made=lambda seconds, *_: round(seconds * 1000),
     )
@@ -169,7 +181,7 @@ class TransformerSettings:
     overwrite_message_id: bool = key(
         "overwrite-message-id",
         FLAG,
-        "Sources: whether every message gets a JMSMessageID of its own, in place of the one that it has.",
+        "`true`: in sources, every message gets a new JMSMessageID in place of the one that it has.",
         default="false",
     )
     jms_type_property: str | None = key(
@@ -183,14 +195,14 @@ class TransformerSettings:
     message_factory: str = key(
         "message-factory",
         _factory("BodyTypeMessageFactory"),
-        "Sources: what makes the JMS message.",
+        "Factory of JMS messages, in sources.",
         default="BodyTypeMessageFactory",
     )
     """The only one; SwiftMQ's documentation asks for the key."""
     body_factory: str = key(
         "body-factory",
         _factory("MessageTypeBodyFactory"),
-        "Sinks: what makes the body of the AMQP message.",
+        "Factory of the bodies of AMQP messages, in sinks.",
         default="MessageTypeBodyFactory",
     )
     """The only one, as `message_factory`."""
@@ -239,8 +251,8 @@ def used_by(section: str, what: str) -> Any:
     return key(
         "transformer",
         _NAMES,
-        f"What makes {what}: `JMSMapping`, `AMQPNative`, or NAMEs of `transformer.NAME.class`; several where they are "
-        "for different destinations or message formats.",
+        f"Transformers that make {what}: `JMSMapping`, `AMQPNative`, or NAMEs of `transformer.NAME.class`; several if "
+        "they are for different destinations or message formats.",
         default="JMSMapping",
         example="raw, JMSMapping",
         made=lambda names, settings, _: Transformers(tuple(_transformer(settings, each) for each in names)),
@@ -281,7 +293,7 @@ def _check_destinations(settings: Settings) -> None:
         for each in settings.get("transformer.NAME.destinations", name) or ():
             if not _DESTINATION.fullmatch(each):
                 hint = "as in queue:orders, topic:prices"
-                settings.fault("transformer.NAME.destinations", name, f"'{each}' is no queue and no topic", hint)
+                settings.fault("transformer.NAME.destinations", name, f"'{each}' is neither a queue nor a topic", hint)
 
 
 def _check_name_translators(settings: Settings) -> None:

@@ -127,7 +127,7 @@ class _NativeOutbound:
         """Returns the encoded message that a BytesMessage holds, addresses unchanged, and its message format.
 
         Raises:
-            RefusedError: the message is no BytesMessage, or its properties do not mark it as an AMQP message of some
+            RefusedError: the message is not a BytesMessage, or its properties do not mark it as an AMQP message of some
                 format.
         """
         if message.body_type is not BodyType.BYTES:

@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 class TransactionHost(Protocol):
-    """The part of a session's host that decides what becomes of transactions."""
+    """The part of a session's host that decides on the outcome of transactions."""
 
     limits: ListenerLimits
 

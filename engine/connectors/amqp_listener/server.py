@@ -192,7 +192,7 @@ class Server:
         return peer.ended or (self._host.takes(peer) and len(peer.outgoing) < self._limits.unread_bytes)
 
     def flush(self) -> None:
-        """Sends what waits for clients, as far as they take it."""
+        """Sends the frames that wait for clients, as far as they take them."""
         for client in list(self._clients):
             if client.peer.outgoing or client.peer.ended:
                 self._write(client)

@@ -341,10 +341,10 @@ class ServerSession:
         if isinstance(target, Described) and target.descriptor in _COORDINATOR:
             self._begin(Coordinator(self, name), handle, fields, performatives.coordinator_target(), None)
             return None
-        found = _fields(target)
-        if found is None or field(found, _DYNAMIC):
+        details = _fields(target)
+        if details is None or field(details, _DYNAMIC):
             return Condition(server_performatives.NOT_IMPLEMENTED, "there are no temporary destinations here")
-        terminus = _terminus(address_of(found, _TARGET_CAPABILITIES))
+        terminus = _terminus(address_of(details, _TARGET_CAPABILITIES))
         condition = self.host.sends(terminus)
         if condition is not None:
             return condition
@@ -359,7 +359,7 @@ class ServerSession:
         )
         # Some clients compare the address with the one they sent, so its spelling is kept.
         mine = (
-            link.terminus._replace(address=found[0]).target() if terminus else server_performatives.anonymous_target()
+            link.terminus._replace(address=details[0]).target() if terminus else server_performatives.anonymous_target()
         )
         self._begin(link, handle, fields, mine, self.host.max_bytes)
         return None
@@ -374,17 +374,17 @@ class ServerSession:
 
     def _outlet(self, name: str, handle: int, fields: list[Any]) -> Condition | None:
         """Attaches a link over which the client receives; returns the reason if it is refused."""
-        found = _fields(field(fields, _SOURCE))
-        if found is None or field(found, _DYNAMIC):
+        details = _fields(field(fields, _SOURCE))
+        if details is None or field(details, _DYNAMIC):
             return Condition(server_performatives.NOT_IMPLEMENTED, "there are no temporary destinations here")
-        terminus = _terminus(address_of(found, _SOURCE_CAPABILITIES))
+        terminus = _terminus(address_of(details, _SOURCE_CAPABILITIES))
         if terminus is None:
             return Condition(server_performatives.INVALID_FIELD, "a source without an address")
-        if field(found, _DURABLE) or field(found, _MODE) == _COPY:
+        if field(details, _DURABLE) or field(details, _MODE) == _COPY:
             return Condition(
                 server_performatives.NOT_IMPLEMENTED, "there are no durable subscriptions and no browsers here"
             )
-        wanted = terminus._replace(selector=_selector(field(found, _FILTER)))
+        wanted = terminus._replace(selector=_selector(field(details, _FILTER)))
         most = self.host.limits.selector_bytes
         if len((wanted.selector or "").encode()) > most:
             return Condition(server_performatives.INVALID_FIELD, f"the selector is longer than {most} bytes")
@@ -395,7 +395,7 @@ class ServerSession:
             return condition
         self._add(link)
         target = Terminus(name, "queue").target()
-        mine = link.terminus._replace(address=found[0]).source()
+        mine = link.terminus._replace(address=details[0]).source()
         self.send(server_performatives.attached(name, handle, Role.SENDER, mine, target, None))
         link.answered(fields)
         link.attached = True

@@ -95,7 +95,7 @@ class AmqpListenerSink:
             for each in messages:
                 found = parsed(each.address)
                 if found is None:
-                    why = f"{each.address[:100]!r} is no address of a listener; expected queue/NAME or topic/NAME"
+                    why = f"{each.address[:100]!r} is not an address of a listener; expected queue/NAME or topic/NAME"
                     self._queue.known.append(Outcome(each.number, why))
                 else:
                     self._queue.add(each, f"{found[0]}:{found[1]}")

@@ -142,7 +142,7 @@ class AmqpListenerSource:
             return self._commits.stalled_seconds
 
     def close(self) -> None:
-        """Ends commits and connections, and tells every client; clients send again what was not accepted."""
+        """Ends commits and connections, and tells every client; clients send unaccepted messages again."""
         self._pump.stop()
         with self._pump:
             self._commits.close()
@@ -304,4 +304,6 @@ class Arrivals:
 
 
 def _not_found(destination: str) -> Condition:
-    return Condition(server_performatives.NOT_FOUND, f"{destination} is not among what this bridge takes")
+    return Condition(
+        server_performatives.NOT_FOUND, f"{destination} is not among the destinations that this bridge takes"
+    )

@@ -154,7 +154,7 @@ def locate(root: Path, address: str) -> Box:
         RefusedError: the address is not valid as the name of a folder.
     """
     if not _ADDRESS.fullmatch(address):
-        msg = f"{address[:100]!r} is no dropbox; expected {ADDRESSES.expected.partition(', as')[0]}"
+        msg = f"{address[:100]!r} is not a dropbox; expected {ADDRESSES.expected.partition(', as')[0]}"
         raise RefusedError(msg)
     bare = address.removeprefix("/")
     if bare[:6] in ("topic/", "topic:"):

@@ -64,7 +64,7 @@ class DropboxName:
     """The JMSMessageID without its `ID:`."""
     priority: int = _PRIORITY
     message_class: str = _CLASS
-    """One letter of `CLASSES`."""
+    """A letter of `CLASSES`."""
     expiration: int = 0
     """Milliseconds since 1970; 0 if the message never expires."""
     correlation_id: str | None = None
@@ -132,10 +132,11 @@ def fitted(name: DropboxName) -> DropboxName:
 def decode(filename: str) -> DropboxName:
     """Decodes a file name. Never fails.
 
-    A name is foreign if any part of it is not of the form above: fewer than three fields, a priority that is no 32-bit
-    number, no message id, an unknown class, a faulty number, a property without a type, or a `%` that escapes nothing.
+    A name is foreign if any part of it is not of the form above: fewer than three fields, a priority that is not a
+    32-bit number, no message id, an unknown class, a faulty number, a property without a type, or a `%` that escapes
+    nothing.
     So each of `10.csv` and `2024.report.pdf` is an id that no other file of its folder has. Bytes of a foreign name
-    that are no UTF-8 become U+FFFD.
+    that are not UTF-8 become U+FFFD.
     """
     try:
         return _decoded(filename)
@@ -157,7 +158,7 @@ def rank(filename: str, modified: Callable[[], float]) -> Rank:
 def escape(text: str) -> str:
     """Escapes a text for a file or folder name: `+` for a blank, `%` and upper-case hex for special characters.
 
-    A lone surrogate, which is no character, becomes an escaped `?`.
+    A lone surrogate, which is not a character, becomes an escaped `?`.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -180,7 +181,7 @@ def _pair(name: str, value: Property) -> str:
 
 
 def _decoded(filename: str) -> DropboxName:
-    # Raises UnicodeEncodeError for surrogates, which stand for bytes that are no UTF-8.
+    # Raises UnicodeEncodeError for surrogates, which stand for bytes that are not UTF-8.
     filename.encode()
     fields = filename.split(".", _FIELDS - 1)
     if len(fields) < _REQUIRED:
@@ -213,7 +214,7 @@ def _properties(text: str) -> dict[str, Property]:
 
 
 def _value(letter: str, text: str) -> Property:
-    """Returns the property with a type letter and a text; ValueError if the text is no value of that type."""
+    """Returns the property with a type letter and a text; ValueError if the text is not a value of that type."""
     if letter == "S":
         return Property(text, JmsType.STRING)
     if letter == "B":

@@ -220,7 +220,7 @@ def _read(folder: Folder, filename: str, most_bytes: int) -> tuple[bytes, int, i
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise PermissionError(errno.EPERM, "it is no regular file", filename)
+            raise PermissionError(errno.EPERM, "it is not a regular file", filename)
         left = status.st_size if status.st_size <= most_bytes else _BEGINNING_BYTES
         parts = []
         while left > 0 and (part := os.read(handle, left)):

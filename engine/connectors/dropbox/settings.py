@@ -42,7 +42,7 @@ class DropboxConfig(BrokerConfig):
     root: Path | None = key(
         "root",
         PATH,
-        "The folder that the dropboxes are in. A relative path begins at this file.",
+        "Folder that holds the dropboxes. A relative path begins at this file.",
         default_note="`dropbox` in `embedded.data`, which is made when missing",
         example="spool/dropbox",
     )
@@ -64,17 +64,17 @@ class DropboxSourceConfig(DropboxConfig, SourceConfig):
     watch: FileWatch = key(
         "watch",
         choice(FileWatch),
-        "How new files are noticed: `inotify` asks the system to tell, `scan` is for folders that other machines write "
-        "to. Folders are looked through every `scan-interval` in any case.",
+        "Way of noticing new files: `inotify` has the system report them, `scan` is for folders that other machines "
+        "write to. Folders are scanned every `scan-interval` in any case.",
         default="inotify",
     )
     scan_interval_seconds: float = key(
-        "scan-interval", duration("10ms", "10m"), "How often folders are looked through.", default="1s"
+        "scan-interval", duration("10ms", "10m"), "Time between two scans of the folders.", default="1s"
     )
     processed: Processed = key(
         "processed",
         choice(Processed),
-        "What becomes of files that the journal has: they are kept in the folder `processed`, or deleted.",
+        "Treatment of files whose messages are in the journal: they are kept in the folder `processed`, or deleted.",
         default="keep",
     )
 

@@ -35,11 +35,11 @@ class ClassFile(NamedTuple):
     setters: tuple[tuple[str, str], ...]
     """Public methods `setX` of one argument: the name of the property, and the descriptor of its type (`I`)."""
     takes_names: bool = False
-    """Whether there is a public method `setProperty` of two texts, a name and its value."""
+    """True if there is a public method `setProperty` of two texts, a name and its value."""
 
 
 def parse(data: bytes) -> ClassFile:
-    """Reads a class file; ValueError if the bytes are none."""
+    """Reads a class file; ValueError if the bytes have another form."""
     try:
         return _parsed(data)
     except (struct.error, IndexError, KeyError) as error:

@@ -150,10 +150,10 @@ def _check_factory(settings: Settings, own: str, name: str, classes: Classes, ja
 def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
     """Returns the jars that are there already; None without any, for a fault, or if packages are to be fetched yet."""
     paths, packages = settings.get(f"{own}class-path", name), settings.get(f"{own}packages", name)
-    found: list[Path] = []
+    jars: list[Path] = []
     for path in paths or ():
         try:
-            found += files([str(settings.base / path)])
+            jars += files([str(settings.base / path)])
         except SetupError:
             entry = settings.entry(f"{own}class-path", name)
             assert entry is not None
@@ -165,12 +165,12 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
         folder = package_folder(data, packages)
         if not folder.is_dir():
             return None
-        found += sorted(folder.glob("*.jar"))
-    return found or None
+        jars += sorted(folder.glob("*.jar"))
+    return jars or None
 
 
 def _api(classes: Classes, name: str, holder: Path | None = None) -> str | None:
-    """Returns the API of a connection factory; None if the class is none."""
+    """Returns the API of a connection factory; None for any other class."""
     if (found := classes.find(name, holder)) is None:
         return None
     names = [each if isinstance(each, str) else each.name for each in classes.above(found)]
@@ -183,7 +183,7 @@ def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holde
     found = classes.find(entry.value)
     above = [] if found is None else list(classes.above(found))
     missing = [each for each in above if isinstance(each, str) and not each.startswith(("java.", "javax."))]
-    message = f"{entry.value} of {holder.name} is no connection factory of javax.jms or jakarta.jms"
+    message = f"{entry.value} of {holder.name} is not a connection factory of javax.jms or jakarta.jms"
     hint = f"its {missing[0]} is in none of the jars" if missing else ""
     return entry.fault(message, hint)
 
@@ -214,7 +214,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 def _misfit(kind: str, text: str) -> str | None:
-    """Returns what a setter takes if a text is no such value; None if it is, or if only Java can tell."""
+    """Returns what a setter takes if a text is not such a value; None if it is, or if only Java can tell."""
     if kind == "Z":
         return None if text.lower() in ("true", "false") else "true or false"
     if (bits := _NUMBERS.get(kind)) is None:

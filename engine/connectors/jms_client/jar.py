@@ -30,7 +30,7 @@ class Jar:
 
         Raises:
             OSError: the file cannot be read.
-            zipfile.BadZipFile: it is no jar.
+            zipfile.BadZipFile: it is not a jar.
         """
         self._path = path
         self._file = path.open("rb")
@@ -97,7 +97,7 @@ class Jar:
         self._file.seek(length - tail_bytes)
         tail = self._file.read(tail_bytes)
         if (at := tail.rfind(_END)) < 0 or len(tail) - at < _END_BYTES:
-            raise zipfile.BadZipFile(f"{self._path} is no jar")
+            raise zipfile.BadZipFile(f"{self._path} is not a jar")
         end = length - tail_bytes + at
         size, offset = struct.unpack_from("<12xII", tail, at)
         if tail.startswith(_LOCATOR, max(at - _LOCATOR_BYTES, 0)):

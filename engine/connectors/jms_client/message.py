@@ -64,7 +64,7 @@ _BODIES = {
     _PLAIN: (BodyType.TEXT, NO_BODY),
     _NULL_TEXT: (BodyType.TEXT, NULL_BODY),
 }
-"""Body type and body types by the letter of a body that is no list of values."""
+"""Body type and body types by the letter of a body that is not a list of values."""
 _WITHOUT_TEXT = {types: letter for letter, (_, types) in _BODIES.items() if types}
 _HEAD = struct.Struct(">QBI")
 _COUNT = struct.Struct(">I")
@@ -294,7 +294,7 @@ def _encoded_body(message: Message) -> tuple[int, bytes]:
     try:
         message.body.decode()
     except UnicodeDecodeError as error:
-        raise RefusedError("the text is no UTF-8") from error
+        raise RefusedError("the text is not UTF-8") from error
     return _TEXT, message.body
 
 

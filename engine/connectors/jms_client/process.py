@@ -63,7 +63,7 @@ _CLOSED = (
     "-Djdk.jndi.rmi.object.factoriesFilter=java.naming/com.sun.jndi.rmi.**;!*",
     "-Djdk.jndi.ldap.object.factoriesFilter=java.naming/com.sun.jndi.ldap.**;!*",
 )
-"""Options that close what JNDI could be made to load from elsewhere."""
+"""Options that keep JNDI from loading classes from elsewhere."""
 _log = structlog.get_logger(__name__)
 _java = cache(find_java)
 
@@ -295,7 +295,7 @@ class ClientProcess:
         while len(self._received) - at >= _HEAD.size:
             length, kind = _HEAD.unpack_from(self._received, at)
             if length > _MOST_FRAME_BYTES:
-                raise self._lost("the process of the client sends what is no frame")
+                raise self._lost("the process of the client sends bytes that are not a frame")
             if len(self._received) - at < _HEAD.size + length:
                 break
             begin = at + _HEAD.size
@@ -338,7 +338,7 @@ class ClientProcess:
         return text
 
     def _follow(self, output: IO[bytes], kept: list[str]) -> None:
-        """Takes what the client prints into the log; `kept` gets the last line."""
+        """Takes the client's output into the log; `kept` gets the last line."""
         count, minute = 0, 0
         with output:
             for raw in output:

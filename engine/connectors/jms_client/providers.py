@@ -26,7 +26,7 @@ class Provider:
     duplicate_id: str | None = None
     """Property by which the broker recognises a message that is sent twice; None: it does not."""
     deserialized: str = "!*"
-    """Filter (JEP 290) for what the client deserialises in every message."""
+    """Filter (JEP 290) for objects that the client deserialises in every message."""
 
 
 _UNKNOWN = Provider()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["JNDI_NAME", "JmsClientConfig", "JmsClientSinkConfig", "JmsClientSourceConfig"]
 
 JNDI_NAME = "connection-factory"
-"""The key behind `jndi.` that is no property of the context: the name of the connection factory."""
+"""The key behind `jndi.` that is not a property of the context: the name of the connection factory."""
 _LOGIN = re.compile("//[^/@]*@")
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._-]+")
 
@@ -35,7 +35,7 @@ def _parse_packages(text: str) -> tuple[str, ...]:
     for each in found:
         if not _COORDINATES.fullmatch(each):
             hint = "as in org.apache.activemq:activemq-client:5.18.3; commas separate several"
-            raise BadValueError(f"'{each}' is no Maven package", hint, text.find(each))
+            raise BadValueError(f"'{each}' is not a Maven package", hint, text.find(each))
     return found
 
 
@@ -60,7 +60,7 @@ class JmsClientConfig(BrokerConfig):
     packages: tuple[str, ...] = key(
         "packages",
         ValueKind("Maven packages", "group:artifact:version, with commas between them", _parse_packages),
-        "The provider's client as Maven packages. Maven fetches them, and what they depend on, once into a folder "
+        "The provider's client as Maven packages. Maven fetches them, and their dependencies, once into a folder "
         "below `embedded.data`.",
         example="org.apache.activemq:activemq-client:5.18.3",
         made=lambda value, *_: value or (),
@@ -91,20 +91,24 @@ class JmsClientConfig(BrokerConfig):
     jndi_destinations: bool = key(
         "jndi-destinations",
         FLAG,
-        "Whether destinations are names in JNDI too, in place of the provider's own names.",
+        "`true`: destinations are names in JNDI too, in place of the provider's own names.",
         default="false",
     )
-    username: str | None = key("username", TEXT, "Login.", example="bridge")
-    password: str | None = key("password", TEXT, "Its password.", example="${env:ARTEMIS_PASSWORD}")
+    username: str | None = key("username", TEXT, "User name of the login.", example="bridge")
+    password: str | None = key("password", TEXT, "Password of the login.", example="${env:ARTEMIS_PASSWORD}")
     client_id: str | None = client_id()
     trust_store: Path | None = key(
         "tls.trust-store", PATH, "Java key store with the certificates to trust.", example="tls/trust.p12"
     )
-    trust_store_password: str | None = key("tls.trust-store-password", TEXT, "Its password.", example="${env:TRUST}")
+    trust_store_password: str | None = key(
+        "tls.trust-store-password", TEXT, "Password of the trust store.", example="${env:TRUST}"
+    )
     key_store: Path | None = key(
         "tls.key-store", PATH, "Java key store with the bridge's own certificate.", example="tls/bridge.p12"
     )
-    key_store_password: str | None = key("tls.key-store-password", TEXT, "Its password.", example="${env:KEYS}")
+    key_store_password: str | None = key(
+        "tls.key-store-password", TEXT, "Password of the key store.", example="${env:KEYS}"
+    )
     heap_bytes: int = key(
         "heap", size("32MiB", "64GiB"), "Memory for objects in the client's process, one for each worker.",
         default="256MiB",
@@ -114,7 +118,7 @@ class JmsClientConfig(BrokerConfig):
         TEXT,
         "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at "
         "RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
-        default_note="`!*`, which is none; for RabbitMQ's client its class of destinations",
+        default_note="`!*`, which allows none; for RabbitMQ's client its class of destinations",
         example="weblogic.**;java.**;!*",
     )
 
@@ -144,20 +148,21 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
     shared_subscription: bool = key(
         "shared-subscription",
         FLAG,
-        "Whether all workers share the durable subscription (JMS 2.0). Otherwise worker 1 alone reads topics.",
+        "`true`: all workers share the durable subscription (JMS 2.0). Otherwise worker 1 alone reads topics.",
         default="false",
     )
     batch: int | None = key(
         "batch",
         whole(1, 100_000),
-        "How many messages are acknowledged together at most. After a crash, so many come again, and are recognised.",
+        "Greatest number of messages that are acknowledged together. After a crash, up to so many come again, and "
+        "are recognised.",
         default_note="4000; with the client of OpenMQ 100, of Solace 200, since their brokers limit transactions",
         example="4000",
     )
     client_acknowledge: bool = key(
         "client-acknowledge",
         FLAG,
-        "Whether messages are acknowledged without transactions, for providers that have none.",
+        "`true`: messages are acknowledged without transactions, for providers that have none.",
         default="false",
     )
 
@@ -169,7 +174,7 @@ class JmsClientSinkConfig(JmsClientConfig, JmsSinkConfig):
     batch: int | None = key(
         "batch",
         whole(1, 500),
-        "How many messages are sent in one transaction at most.",
+        "Greatest number of messages that are sent in one transaction.",
         default_note="500; with the client of Solace 200, since its broker limits transactions",
         example="500",
     )

@@ -30,7 +30,7 @@ class JmsClientSink:
     most_under_way = 1_000
     """Two batches. After a crash so many may have to be sent one by one."""
     settle_seconds = 11.0
-    """As for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
+    """Wait as for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 
     def __init__(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> None:
         """Sets up the sink without connecting."""

@@ -173,20 +173,20 @@ def _foreign(record: Record) -> tuple[dict[str, Property], tuple[Header, ...]]:
 
     Of a repeated header the first is the property, even if a later one has a value and the first has none.
     """
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     extra: list[Header] = []
     seen: set[str] = set()
-    for given, value in record.headers:
-        if given.startswith((_JMS, _BRIDGE)):
+    for header, value in record.headers:
+        if header.startswith((_JMS, _BRIDGE)):
             continue
-        name = _own_name(given)
+        name = _own_name(header)
         if value is None or name in seen:
             if name not in _TRACE:
                 extra.append((name, value))
         else:
-            found[name] = _property(value)
+            properties[name] = _property(value)
         seen.add(name)
-    return found, tuple(extra)
+    return properties, tuple(extra)
 
 
 def _own_name(given: str) -> str:
@@ -279,7 +279,7 @@ def _body_type(plain: Message, wanted: MessageType) -> tuple[BodyType, str | Non
         return BodyType.BYTES, None
     if BodyType.of(plain.body) is BodyType.TEXT:
         return BodyType.TEXT, None
-    return BodyType.BYTES, "its value is no UTF-8, but message.type is TEXT"
+    return BodyType.BYTES, "its value is not UTF-8, but message.type is TEXT"
 
 
 def as_text(record: Record) -> Record:
@@ -310,21 +310,21 @@ def _from_typed(headers: tuple[Header, ...]) -> tuple[Header, ...]:
     If the record already has that header from a bridge, it stays: a bridge lists no type for an untyped property, which
     style `typed` publishes as a string.
     """
-    found: list[Header] = []
+    texts: list[Header] = []
     types: list[tuple[str, JmsType]] = []
     for name, value in headers:
         kind, dot, bare = name.removeprefix(_JMS).partition(".")
         if not name.startswith(_JMS) or not dot or kind not in _KINDS:
-            found.append((name, value))
+            texts.append((name, value))
             continue
-        found.append((_JMS + bare, None if value is None else _decoded(value, _KINDS[kind])))
+        texts.append((_JMS + bare, None if value is None else _decoded(value, _KINDS[kind])))
         if value is None:
             continue
         if bare not in HEADER_FIELDS:
             types.append((bare, _KINDS[kind]))
     if types and all(name != TYPES for name, _ in headers):
-        found.append((TYPES, encode_types(types).encode("utf-8", "replace")))
-    return tuple(found)
+        texts.append((TYPES, encode_types(types).encode("utf-8", "replace")))
+    return tuple(texts)
 
 
 def _decoded(value: bytes, kind: JmsType) -> bytes:

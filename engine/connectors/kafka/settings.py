@@ -35,8 +35,8 @@ class KafkaSourceConfig(SourceConfig):
     address: Template = key(
         "address",
         FROM,
-        "Where the messages of a Kafka topic are said to come from, as `msg.address` and JMSDestination: a topic "
-        "unless it begins with `queue:`. `${topic}` is the Kafka topic, `${msg.header.NAME}` the text of a header.",
+        "Address that the messages of a Kafka topic get as `msg.address` and JMSDestination: a topic unless it "
+        "begins with `queue:`. `${topic}` is the Kafka topic, `${msg.header.NAME}` the text of a header.",
         default="kafka.${topic}",
         example="queue:${topic}",
         template=True,
@@ -45,15 +45,16 @@ class KafkaSourceConfig(SourceConfig):
     message_type: MessageType = key(
         "message.type",
         choice(MessageType, any_case=True),
-        "What a record's value is. `auto`: what the record says, if a bridge wrote it, else text where it is UTF-8. "
-        "A value that is no UTF-8 is no `TEXT` and fails softly.",
+        "Body type of a record's value. `auto`: the type that the record states, if a bridge wrote it, else text "
+        "where the value is UTF-8. With `TEXT`, a value that is not UTF-8 fails softly.",
         default="auto",
     )
     hops: int = key(
         "hops",
         whole(0, 100),
-        "How often a record may have come through this bridge before. With `0`, what this bridge has published itself "
-        "is not routed again, so that nothing goes round in circles; `1` lets a message go from JMS to Kafka and back.",
+        "Number of times that a record may have come through this bridge before. With `0`, records that this bridge "
+        "has published itself are not routed again, so that nothing goes round in circles; `1` lets a message go "
+        "from JMS to Kafka and back.",
         default="0",
     )
     """Number of times that a record may have passed through this bridge before."""

@@ -44,7 +44,7 @@ _ANSWER_SECONDS = 5.0
 _COMMITTED_SECONDS = 30.0
 """Time for an answer about committed offsets; Kafka gives none while a transaction of a dead worker is open."""
 _LATEST = ("latest", "largest", "end")
-"""Values of `auto.offset.reset` with which a source leaves out what a topic has at first."""
+"""Values of `auto.offset.reset` with which a source leaves out the records that a topic has at first."""
 _OPEN_SECONDS = 0.05
 """Time after which a transaction is committed although more records keep arriving."""
 _log = structlog.get_logger(__name__)

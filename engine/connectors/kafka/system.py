@@ -56,7 +56,7 @@ def _no_topics(settings: Settings, pattern: str) -> tuple[str, str] | None:
         re.compile(pattern)
     except re.error as error:
         return (
-            f"'{pattern}' is no regular expression: {error}",
+            f"'{pattern}' is not a regular expression: {error}",
             "as in orders, or orders\\\\..*: commas separate several",
         )
     sinks = [settings.effective("sink.NAME.topic", name) for name in settings.names("sink")]

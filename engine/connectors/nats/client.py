@@ -156,7 +156,7 @@ class Client(NatsClient):
         self.send(b"UNSUB %d\r\n" % number)
 
     def send(self, data: bytes) -> None:
-        """Writes complete protocol lines to the socket; what the socket does not take now is buffered."""
+        """Writes complete protocol lines to the socket; bytes that the socket does not take now are buffered."""
         assert self._transport is not None
         self._transport.write(data)
         writer = self._transport._io_writer if isinstance(self._transport, TcpTransport) else None
@@ -225,7 +225,7 @@ class Client(NatsClient):
 
 
 def _unread_bytes(transport: asyncio.WriteTransport) -> bytes:
-    """Returns what a plain socket has received and its transport has not read; empty over TLS."""
+    """Returns the bytes that a plain socket has received and its transport has not read; empty over TLS."""
     found = transport.get_extra_info("socket")
     if found is None or found.fileno() < 0 or transport.get_extra_info("ssl_object") is not None:
         return b""

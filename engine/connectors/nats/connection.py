@@ -131,7 +131,7 @@ class Connection:
         if self._fault is None and client.is_closed:
             self._ended(client)
         elif self._fault is None and not client.reads and not self._opening:
-            self.fail("the server sent what is no NATS protocol")
+            self.fail("the server sent bytes that are not NATS protocol")
         if self._fault is not None:
             raise self._fault
 

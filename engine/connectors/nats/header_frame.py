@@ -32,7 +32,7 @@ __all__ = [
 
 
 class FrameError(ValueError):
-    """Bytes begin like a frame and are none, or a message does not fit into a frame. The text is one line for users."""
+    """Bytes only begin like a frame, or a message does not fit into a frame. The text is one line for users."""
 
 
 @immutable

@@ -113,18 +113,18 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     """
     answer = connection.request(f"{API}.{subject}", json.dumps(body).encode() if body else b"")
     try:
-        found = json.loads(answer)
+        reply = json.loads(answer)
     except (ValueError, RecursionError) as error:
-        raise connection.fail("JetStream answers with what is no JSON") from error
-    if not isinstance(found, dict):
-        raise connection.fail("JetStream answers with what is no JSON object")
-    if "error" in found:
-        raise ApiError(found["error"])
-    return found
+        raise connection.fail("JetStream's answer is not JSON") from error
+    if not isinstance(reply, dict):
+        raise connection.fail("JetStream's answer is not a JSON object")
+    if "error" in reply:
+        raise ApiError(reply["error"])
+    return reply
 
 
 def _object(connection: Connection, found: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns a member of a reply; NotConnectedError if it is no object."""
+    """Returns a member of a reply; NotConnectedError if it is not an object."""
     member = found.get(name)
     if not isinstance(member, dict):
         raise connection.fail(f"JetStream answers without an object '{name}'")
@@ -157,14 +157,14 @@ def ensure_consumer(connection: Connection, source: NatsSourceConfig, bridge_id:
     name = _consumer_name(source, bridge_id)
     with _refusals(connection, source) as where:
         _check_subjects(connection, source, where)
-        found = _find(connection, source, name) or _make(connection, source, name)
-    config = _object(connection, found, "config")
+        description = _find(connection, source, name) or _make(connection, source, name)
+    config = _object(connection, description, "config")
     _check_consumer(config, source, name, where)
     if limit := _limited(config, source, name):
         _log.warning(limit.found, source=source.name, consumer=name, remedy=limit.remedy)
     return Consumer(
         name,
-        str(found.get("created", "")),
+        str(description.get("created", "")),
         _number(config, "ack_wait") / _NANOSECONDS or _ACK_WAIT_SECONDS,
         _number(config, "max_batch") or None,
         _number(config, "max_bytes") or None,
@@ -180,7 +180,7 @@ def check_stream(connection: Connection, source: NatsSourceConfig) -> None:
 
 @contextmanager
 def _refusals(connection: Connection, source: NatsSourceConfig) -> Iterator[str]:
-    """Translates what JetStream answers about the stream of a source; yields the stream's name in words."""
+    """Translates JetStream's answers about the stream of a source; yields the stream's name in words."""
     key = f"source.{source.name}.stream"
     where = f"source '{source.name}': stream '{source.stream}' at {connection.url}"
     try:

@@ -49,7 +49,8 @@ def decode(data: bytes) -> HeaderFrame:
     """Decodes a frame from bytes that begin with `MARKER`.
 
     Raises:
-        FrameError: the bytes are cut off, a checksum does not fit, or the headers are no JSON object of plain values.
+        FrameError: the bytes are cut off, a checksum does not fit, or the headers are not a JSON object of plain
+            values.
     """
     headers, end = _part(data, len(MARKER), "the headers")
     fields = _object(headers)
@@ -81,14 +82,14 @@ def _object(headers: bytes) -> dict[str, Any]:
         # Bytes behind the object are ignored, as by Java's reader.
         fields, _ = _DECODER.raw_decode(headers.decode().lstrip(" \t\r\n"))
     except (ValueError, RecursionError) as error:
-        raise FrameError(f"the headers are no JSON: {error}") from error
+        raise FrameError(f"the headers are not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise FrameError(f"the headers are {type(fields).__name__}, not a JSON object")
     return fields
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_constant)
@@ -133,9 +134,9 @@ def _plain(value: Property) -> bool | int | float | str:
 
 
 def _readable(value: Property) -> bool:
-    """Returns True if the Java program can read a time: it takes a number that fits 32 bits for an `int`, and fails.
+    """Returns True if the Java program can read a time: a number that does not fit 32 bits.
 
-    It also fails for anything but a number.
+    It reads a shorter number as an `int` and fails, as it does for anything but a number.
     """
     try:
         return PARSERS[_LONG](value.text) not in _INTS

@@ -28,7 +28,7 @@ _NANOSECONDS = 1_000_000_000
 def passing_consumer(config: Config, source: NatsSourceConfig) -> Iterator[None]:
     """Makes the consumer that the source then finds under its name; it is removed behind the block.
 
-    The server removes it by itself where the process is killed. What goes wrong here is left for the source to tell.
+    The server removes it by itself where the process is killed. The source reports failures here.
     """
     consumer = {
         "durable_name": source.consumer,

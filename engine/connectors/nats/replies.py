@@ -49,7 +49,7 @@ class NatsReplies(WrappedSource):
 
         Raises:
             NotConnectedError: also if it cannot be found out now whether there can be a stream, or if there was one
-                before and now is none.
+                before and there is none now.
         """
         self.close()
         stream = self._stream()

@@ -52,8 +52,8 @@ class NatsSourceConfig(NatsConfig, SourceConfig):
     stream: str | None = key(
         "stream",
         NAME,
-        "JetStream stream to read the subjects from; it keeps what comes while the bridge is down. Without one, "
-        "messages are taken from a plain subscription, which has only what is published while it is there.",
+        "JetStream stream to read the subjects from; it keeps messages that come while the bridge is down. Without "
+        "one, messages are taken from a plain subscription, which gets only those that are published while it exists.",
         default_note="a plain subscription",
         example="ORDERS",
     )
@@ -64,9 +64,9 @@ class NatsSourceConfig(NatsConfig, SourceConfig):
     format: WireFormat = key(
         "format",
         choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
-        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). `auto`: in a frame (`json` or `typed`) where the "
-        "payload begins like one, else as NATS' own.",
+        "Form of headers in messages: NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
+        "0.23, `typed-1.0` from 0.24 on), or none (`raw`). `auto`: in a frame (`json` or `typed`) where the payload "
+        "begins like one, else NATS' own.",
         default="auto",
     )
 
@@ -78,17 +78,17 @@ class NatsSinkConfig(NatsConfig, SinkConfig):
     format: WireFormat = key(
         "format",
         choice(WireFormat),
-        "How messages carry headers: as NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
-        "0.23, `typed-1.0` from 0.24 on), or not at all (`raw`). Replies go in the format of their requests.",
+        "Form of headers in messages: NATS' own (`headers`), in a frame (`json`; `typed` of nats-jms-bridge up to "
+        "0.23, `typed-1.0` from 0.24 on), or none (`raw`). Replies go in the format of their requests.",
         default="headers",
     )
     stream: bool = key(
         "stream",
         FLAG,
-        "Whether a JetStream stream has to take each message, and to leave out the ones it has already.",
+        "`true`: a JetStream stream has to take each message, and to leave out those that it has already.",
         default="false",
     )
-    """Whether each published message has to be stored, and confirmed, by a JetStream stream."""
+    """True if each published message has to be stored, and confirmed, by a JetStream stream."""
 
 
 # Subjects may be written like the topics that messages from there come from. Buckets of values and objects, `$KV`

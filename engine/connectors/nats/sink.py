@@ -278,7 +278,7 @@ def _subject(address: str) -> bytes:
         RefusedError: the address has no valid subject, or one by which messages would command the server.
     """
     if not _ADDRESS.fullmatch(address):
-        raise RefusedError(f"'{address[:100]}' is no subject to publish to")
+        raise RefusedError(f"'{address[:100]}' is not a subject to publish to")
     prefix = _PREFIX.match(address)
     subject = address[prefix.end() :] if prefix else address
     if not ADDRESSES.allow(address):
@@ -286,7 +286,7 @@ def _subject(address: str) -> bytes:
     try:
         return subject.encode()
     except UnicodeEncodeError as error:
-        raise RefusedError(f"{address[:100]!r} is no subject to publish to") from error
+        raise RefusedError(f"{address[:100]!r} is not a subject to publish to") from error
 
 
 def _error(said: dict[str, Any]) -> ApiError | None:

@@ -14,8 +14,8 @@ caller passes them (`HeaderCodes`).
 
 Some output of the Java program, which it cannot read itself, is read here where it has one meaning, and never written:
 more than 127 headers, short texts of 128 to 255 bytes, and empty texts. The Java program counts the characters of names
-and texts, not their bytes, so its names and texts beyond ASCII have no meaning. Faulty bytes are no frame but a plain
-body, as for the Java program: `decode` raises, and its caller takes the bytes as they are.
+and texts, not their bytes, so its names and texts beyond ASCII have no meaning. Faulty bytes count as a plain body,
+as for the Java program: `decode` raises, and its caller takes the bytes as they are.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _value(name: str, value: Property) -> bytes:
 
 
 def _number(value: Property) -> bytes | None:
-    """Encodes a number with its type; None if the property is no number or does not fit its type."""
+    """Encodes a number with its type; None if the property is not a number or does not fit its type."""
     if value.type is None or value.type not in _NUMBERS:
         return None
     code, layout = _NUMBERS[value.type]

@@ -198,7 +198,7 @@ def _parse_head(head: bytes) -> _Head:
         text = "\n".join([line.removesuffix("\r") for line in text.split("\n")])
     command, *lines = text.split("\n")
     if command not in _COMMANDS:
-        msg = f"a frame begins with {command[:_SHOWN]!r}, which is no STOMP command"
+        msg = f"a frame begins with {command[:_SHOWN]!r}, which is not a STOMP command"
         raise StompFrameError(msg)
     # Of the frames that a broker sends, only CONNECTED has headers that are not escaped.
     escaped = "\\" in text and command != "CONNECTED"
@@ -216,7 +216,7 @@ def _parse_head(head: bytes) -> _Head:
     stated = headers.get("content-length")
     length = None if stated is None else whole(stated.strip(" \t"))
     if stated is not None and length is None:
-        fault = fault or f"a content-length that is no number: {stated[:_SHOWN]!r}"
+        fault = fault or f"a content-length that is not a number: {stated[:_SHOWN]!r}"
     return _Head(command, headers, length, fault)
 
 

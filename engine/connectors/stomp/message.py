@@ -1,7 +1,7 @@
 """Conversion between STOMP frames and the canonical message, in both directions.
 
 The tables of headers were established on Artemis 2.40, whose frames hold more than the specification requires, with its
-JMS client as the receiver; what other brokers do differently stands in `traits`. `docs/connectors/stomp.md` documents
+JMS client as the receiver; differences of other brokers stand in `traits`. `docs/connectors/stomp.md` documents
 the tables, the facts that a frame does not carry and the parts of a message that it cannot carry. No header value,
 however malformed, makes the conversion of a received frame fail.
 """

@@ -228,7 +228,7 @@ class StompSession:
         beats = _heart_beats(connected)
         if beats is None:
             text = connected.headers["heart-beat"]
-            raise self.lost(f"the broker sent a heart-beat that is no pair of numbers: {text[:40]!r}")
+            raise self.lost(f"the broker sent a heart-beat that is not a pair of numbers: {text[:40]!r}")
         connection.hear(connected, beats)
         if (version := connected.headers.get("version")) != "1.2":
             msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
@@ -248,7 +248,7 @@ class StompSession:
         try:
             self.connection.wire.send(frames)
         except NotConnectedError as error:
-            # The end of what the broker sent is no news.
+            # The bridge need not react to the end of the broker's output.
             with suppress(NotConnectedError):
                 while self._read(0):
                     pass
@@ -394,8 +394,8 @@ def said(frame: StompFrame) -> str:
 def _heart_beats(connected: StompFrame) -> tuple[int, int] | None:
     """Returns the intervals at which the broker can send heart-beats and wants to get them, in milliseconds.
 
-    0 is none, and no interval is longer than `_LONGEST_BEAT`; None if the header is no pair of numbers (STOMP 1.2,
-    Heart-beating).
+    0 stands for no heart-beats, and no interval is longer than `_LONGEST_BEAT`; None if the header is not a pair of
+    numbers (STOMP 1.2, Heart-beating).
     """
     sends, _, wants = connected.headers.get("heart-beat", "0,0").partition(",")
     first, second = whole(sends.strip()), whole(wants.strip())

@@ -49,9 +49,9 @@ class StompSourceConfig(JmsSourceConfig):
     empty_body: EmptyBody = key(
         "empty-body",
         choice(EmptyBody),
-        "What becomes of a message without a body from ActiveMQ Classic, or from a JMS client of Artemis: these "
-        "brokers send map, stream and object messages like empty texts. `reject` handles it by "
-        "`routing.on-soft-failure`, `accept` takes it as an empty text.",
+        "Treatment of a message without a body from ActiveMQ Classic, or from a JMS client of Artemis: these brokers "
+        "send map, stream and object messages like empty texts. `reject` handles it by `routing.on-soft-failure`, "
+        "`accept` takes it as an empty text.",
         default="reject",
     )
 

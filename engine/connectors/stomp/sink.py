@@ -148,7 +148,7 @@ class StompSink:
         self._session.close()
 
     def _frame(self, outgoing: Outgoing) -> bytes:
-        """Returns the SEND frame of a message; RefusedError if there can be none."""
+        """Returns the SEND frame of a message; RefusedError if a frame cannot carry it."""
         return to_frame(outgoing, self._session.traits)
 
     def _release(self) -> bool:

@@ -172,7 +172,7 @@ class StompSource:
         return NotConnectedError(why, error.back_off_seconds)
 
     def _malformed(self, frame: StompFrame) -> str | None:
-        """Returns what of a MESSAGE frame is not STOMP 1.2; None for a sound frame."""
+        """Returns the violation of STOMP 1.2 in a MESSAGE frame; None for a sound frame."""
         if frame.fault is not None:
             return f"the broker sent {frame.fault}"
         missing = [name for name in _REQUIRED if not frame.headers.get(name)]

@@ -39,16 +39,16 @@ def structured(message: Message, transformation: str) -> Message:
     """Returns the message with the values of its XML body; `transformation` is `MAP` or `OBJECT`.
 
     Raises:
-        StructureError: the body is no such XML, or has a value that no value of a JMS message can be.
+        StructureError: the body is not such XML, or has a value that no value of a JMS message can be.
     """
     xml = message.body.decode("utf-8", "replace")
     if transformation == MAP:
-        # The order of a Java map is no fact of the message, and need not be the same when it is delivered again.
+        # The order of a Java map is not a fact of the message, and need not be the same when it is delivered again.
         body, types = encode_map(dict(sorted(_entries(xml).items())))
         return replace(message, body=body, body_type=BodyType.MAP, body_types=types)
     found = _SINGLE.fullmatch(xml)
     if found is None:
-        raise StructureError("an object that is no single value")
+        raise StructureError("an object that is not a single value")
     body, types = encode_object(_value(found))
     return replace(message, body=body, body_type=BodyType.OBJECT, body_types=types)
 
@@ -56,14 +56,14 @@ def structured(message: Message, transformation: str) -> Message:
 def _entries(xml: str) -> dict[str, MapEntry]:
     found = _MAP.fullmatch(xml)
     if found is None:
-        raise StructureError("a map message whose XML is no map")
+        raise StructureError("a map message whose XML is not a map")
     text, position = found["entries"] or "", 0
     entries: dict[str, MapEntry] = {}
     while entry := _ENTRY.match(text, position):
         entries[_unescaped(entry["name"] or "")] = _value(entry)
         position = entry.end()
     if text[position:].strip():
-        raise StructureError(f"a map message with a value that is no simple one, behind {len(entries)} others")
+        raise StructureError(f"a map message with a value that is not simple, behind {len(entries)} others")
     return entries
 
 
@@ -74,7 +74,7 @@ def _value(found: re.Match[str]) -> MapEntry:
     try:
         return _READERS[tag](text)
     except (KeyError, ValueError) as error:
-        raise StructureError(f"a value that is no {tag}: {text[:40]!r}") from error
+        raise StructureError(f"a value that is not of type {tag}: {text[:40]!r}") from error
 
 
 def _unescaped(text: str) -> str:

@@ -81,7 +81,7 @@ class StompTraits:
     """Behaviour of a broker over STOMP; the default of each trait is the specification, or else the usual way."""
 
     lacks: Mapping[Feature, str] = field(default_factory=lambda: _NO_LACKS)
-    """Features that the broker does not honour, each with what it does instead."""
+    """Features that the broker does not honour, each with its behaviour instead."""
 
     spelled: Callable[[str, str], str] = _path
     """Makes the header `destination` of kind (`queue` or `topic`) and name."""
@@ -105,7 +105,7 @@ class StompTraits:
     """Value of the header `transformation` of SUBSCRIBE which makes it convert map messages; empty: it cannot."""
 
     is_message_id: bool = True
-    """`message-id` identifies the message; else it only identifies the delivery, and is no JMSMessageID."""
+    """`message-id` identifies the message; else it only identifies the delivery, and is not a JMSMessageID."""
     native_id: str = ""
     """Header with the id that the sender gave the message; precedes `message-id`."""
     absent_delivery_mode: str = ""
@@ -113,9 +113,9 @@ class StompTraits:
     plain_body: PlainBody = PlainBody.LENGTH
     """Sign of a bytes message."""
     sends_modified_utf8: bool = False
-    """Its texts may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
+    """True if texts of the broker may have NUL and the characters beyond U+FFFF in Java's modified UTF-8."""
     takes_modified_utf8: bool = False
-    """It passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
+    """True if the broker passes texts on as they are to clients that read modified UTF-8, and fail at UTF-8."""
     hides_bodies: bool = False
     """Map, stream and object messages come without a body and without a sign of their kind."""
     hidden_sender: str = ""
@@ -133,7 +133,7 @@ class StompTraits:
     sent_id: str = ""
     """Header of SEND for the id of a message, which stays the same when it is sent again; empty: none."""
     drops_duplicates: bool = False
-    """It drops a message that comes again with the same `sent_id`."""
+    """True if the broker drops a message that comes again with the same `sent_id`."""
     scheduled: str = ""
     """Header of SEND for a JMSDeliveryTime in the future; empty: none."""
     group_sequence: str = "JMSXGroupSeq"
@@ -145,7 +145,7 @@ class StompTraits:
     with_non_persistent: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """Further headers of SEND for a message that is not persistent."""
     needs_priority: bool = False
-    """Its JMS client fails to read the priority of a message that was sent without one."""
+    """True if its JMS client fails to read the priority of a message that was sent without one."""
     marks_bytes: bool = False
     """A bytes message needs a content-type to be told from text."""
     errors_name_messages: bool = True
@@ -165,7 +165,7 @@ class StompTraits:
 SPECIFICATION = StompTraits(
     lacks={Feature.SUBSCRIPTION: NOT_KNOWN, Feature.SELECTOR: NOT_KNOWN, Feature.POSITIONS: NOT_KNOWN}
 )
-"""Traits of a broker that the bridge does not know: only what STOMP specifies is assumed."""
+"""Traits of a broker that the bridge does not know: it is assumed to follow STOMP and no more."""
 
 TRAITS: Mapping[Product, StompTraits] = {
     ARTEMIS: StompTraits(
@@ -263,7 +263,7 @@ _VERSION = re.compile(r"/([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 def traits_of(product: Product, server: str = "") -> StompTraits:
-    """Returns the traits of a broker; `server` is what it says of itself, with its version."""
+    """Returns the traits of a broker; `server` is the name that it gives, with its version."""
     if product is CLASSIC and (found := _VERSION.search(server)) is not None:
         version = tuple(int(number or 0) for number in found.groups())
         if version < (5, 18, 6) or (6, 0, 0) <= version < (6, 1, 4):

@@ -2,7 +2,7 @@
 
 Frames name their transaction: SEND of messages and of positions, and ACK of the position messages that are taken out of
 their queue. All SEND frames have their receipts before COMMIT is sent, since a broker may refuse a frame and commit the
-others. `PositionSink` decides what belongs to a transaction.
+others. `PositionSink` decides on the messages of a transaction.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TransactedStompSink(StompSink):
 
         Raises:
             NotConnectedError: this failed, or the broker refuses the position queue.
-            HardFailureError: the broker does not honour what the configuration asks for.
+            HardFailureError: the broker does not honour a feature that the configuration asks for.
         """
         self._arrived.clear()
         self._subscriptions = 0

@@ -126,7 +126,9 @@ def _body(settings: RouteSettings) -> FailureCheck:
 def _destination(settings: RouteSettings) -> FailureCheck:
     def says(row: PlanRow) -> Column:
         filled = F.substring(F.make_valid_utf8(settings.address(row)), 1, 100)
-        found = F.coalesce(F.concat(F.lit(": '"), filled, F.lit("' is none")), F.lit(": a header is missing or empty"))
+        found = F.coalesce(
+            F.concat(F.lit(": '"), filled, F.lit("' is not a destination")), F.lit(": a header is missing or empty")
+        )
         return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
 
     def stops(route: Route) -> str:

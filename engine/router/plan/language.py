@@ -58,7 +58,7 @@ class MessageField:
 def field_text(headers: HeaderView, name: str) -> Column:
     """Text of a JMS field or property (`ADDRESS` too), whatever its type; NULL if the message has none.
 
-    Bytes that are no UTF-8 are in it as they came.
+    Bytes that are not UTF-8 are in it as they came.
     """
     if name != ADDRESS:
         return headers.text(JMS_PREFIX + name)

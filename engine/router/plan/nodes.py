@@ -37,7 +37,7 @@ class Map(Node):
 
     change: Callable[[PlanRow], PlanRow] = field(kw_only=True)
     apart: bool = field(default=False, kw_only=True)
-    """Whether Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
+    """True if Spark computes the change apart from the rest: few records come here, and the change is a lot of code."""
 
 
 @dataclass(frozen=True, slots=True)

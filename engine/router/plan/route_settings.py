@@ -60,7 +60,7 @@ class AddressTemplate:
     """Index of the route."""
     template: Template
     sink: bool
-    """Whether the address is one of a sink's system; else it is a Kafka topic."""
+    """True if the address is one of a sink's system; else it is a Kafka topic."""
     topics: tuple[str, ...]
     """The Kafka topics that it may name."""
     pattern: str
@@ -109,9 +109,9 @@ class RouteSettings:
     keys: ByBranch
     """JMS fields or properties that keys are taken from, or `JOURNAL_KEY`."""
     configured_keys: ByBranch
-    """The same for routes whose key is configured, and therefore checked."""
+    """The part of `keys` for routes whose key is configured, and therefore checked."""
     policies: ByBranch
-    """What happens to a message that fails softly (`routes.model.Policy`)."""
+    """Treatment of a message that fails softly (`routes.model.Policy`)."""
     any_body: ByBranch
     """Empty text for routes that take every kind of body."""
     json_body: ByBranch

@@ -58,7 +58,7 @@ class TopologyTestDriver:
         *,
         on_failure: str = "dead-letter",
     ) -> None:
-        """Creates the driver; `on_failure` and what is raised at the first input are described at `plan`.
+        """Creates the driver; `plan` describes `on_failure` and the errors at the first input.
 
         Args:
             topology: the topology, or the function that builds it, which is called when the session is open, as one
@@ -68,7 +68,7 @@ class TopologyTestDriver:
             on_failure: `dead-letter`, `skip` or `stop`.
 
         Raises:
-            TypeError: this is no topology, and no function that returns one.
+            TypeError: the argument is neither a topology nor a function that returns one.
             SetupError: no session can be opened.
         """
         if not callable(topology):
@@ -128,7 +128,7 @@ class TopologyTestDriver:
         timestamp: int = 0,
         headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] = (),
     ) -> None:
-        """Processes one record; a key or value that is no bytes is written in the form that the topic's has.
+        """Processes one record; a key or value that is not bytes is written in the form of the topic's.
 
         `timestamp` is in milliseconds since 1970; below 0, the record has no time, as in Kafka. `headers` are pairs of
         a name and bytes or text, such as `[("region", b"emea")]`, or a mapping.
@@ -224,7 +224,7 @@ class TopologyTestDriver:
         return _parsed(value if is_letter else bytes(self._program.planner.decoded(topic, value)))
 
     def close(self) -> None:
-        """Ends what the driver has opened: the process of Python functions, and its share in the session.
+        """Ends the driver's resources: the process of Python functions, and its share in the session.
 
         The session ends with the last driver that shares it; one that was given stays. A driver that is not closed
         leaves its process to a later driver, and the session to the end of this process.
@@ -251,7 +251,7 @@ class TopologyTestDriver:
 def _check(topology: object) -> None:
     if not isinstance(topology, Topology):
         what = "None" if topology is None else f"a {type(topology).__name__}"
-        msg = f"the driver takes a topology, not {what}: what `builder.build()` returns"
+        msg = f"the driver takes a topology, not {what}; pass the result of `builder.build()`"
         raise TypeError(msg)
 
 

@@ -134,7 +134,7 @@ class Stream(Guided):
         self._keyed_by = keyed_by
         """Text of the expression that gave the records their key."""
         self._is_moved = is_moved
-        """Whether the key was changed since the records were read, so that those of a key are in several partitions."""
+        """True if the key was changed since the records were read, so that those of a key are in several partitions."""
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Stream:
         """The records for which the condition is true (neither false nor unknown)."""
@@ -172,12 +172,12 @@ class Stream(Guided):
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
 
-        What is returned keeps the key, the time and the headers of the record; behind a timer, its key and time. After
+        The results keep the key, the time and the headers of the record; behind a timer, its key and time. After
         a crash the function may be called again for a record; its state, timers and results count once.
 
         Args:
             function: gets an `InputRecord` and a `ProcessorContext`; returns mappings from fields to values, or None.
-            fields: fields of what it returns, as text of Spark SQL.
+            fields: fields of its results, as text of Spark SQL.
             state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
             on_timer: gets the context and the time of a timer, and returns records as `function`.
             name: name of the node, under which the state is kept.
@@ -221,7 +221,7 @@ class Stream(Guided):
         )
 
     def repartition(self, *, name: str | None = None) -> Stream:
-        """The records, those of each key in one partition; what needs this does it by itself."""
+        """The records, those of each key in one partition; nodes that need this do it by themselves."""
         name = self._builder._named(name, "repartition")
         return self._builder._add(nodes.Repartition(name, (self.name,)), keyed_by=self._keyed_by)
 
@@ -396,7 +396,7 @@ class Grouped(Guided):
         self._windows = windows
 
     def windowed_by(self, windows: Windows) -> Grouped:
-        """The records of each key by windows of time; TypeError for what are none."""
+        """The records of each key by windows of time; TypeError for other values."""
         check_windows(windows)
         return Grouped(self._stream, windows)
 
@@ -436,7 +436,7 @@ class Table(Guided):
         self.name = name
         self._windows = windows
         self._is_kept = is_kept
-        """Whether the node itself keeps the values, so that they can be looked up."""
+        """True if the node itself keeps the values, so that they can be looked up."""
 
     def filter(self, condition: Expression, *, name: str | None = None) -> Table:
         """The rows for which the condition is true; a row that it takes no longer is removed."""

@@ -17,7 +17,7 @@ _MESSAGE = re.compile(r"(?:\[[A-Z_.]+\]\s*)?(.*?)\s*(?:SQLSTATE: \w+)?\s*(?:\(li
 
 
 class ExpressionError(ValueError):
-    """Text that is no expression of Spark SQL; the error shows the text and its place, in lines of their own."""
+    """Text that is not an expression of Spark SQL; the error shows the text and its place, in lines of their own."""
 
     def __init__(self, message: str, text: str, line: int = 1, column: int = 0) -> None:
         """`line` counts from 1, `column` from 0."""
@@ -30,7 +30,7 @@ def parsed(text: str) -> Column:
     """The Column of an expression.
 
     Raises:
-        ExpressionError: the text is no expression, or has words behind its end, which Spark takes for a name.
+        ExpressionError: the text is not an expression, or has words behind its end, which Spark takes for a name.
     """
     session: Any = SparkSession.active()
     try:
@@ -48,7 +48,7 @@ def _syntax(text: str, said: str) -> ExpressionError:
     message = _MESSAGE.match(first)
     reason = message[1] if message else first
     line, column = (int(place[1]), int(place[2])) if place else (1, 0)
-    return ExpressionError(reason.rstrip(". ") or "this is no expression", text, line, column)
+    return ExpressionError(reason.rstrip(". ") or "the text is not an expression", text, line, column)
 
 
 def _named(text: str) -> ExpressionError:

@@ -1,4 +1,4 @@
-"""Answers to what users of Kafka Streams and of Spark try on a stream or a table: the name that it has here."""
+"""Answers to calls that users of Kafka Streams and of Spark try on a stream or a table: the name that it has here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NAMES: Mapping[str, str] = {
     "with_column_renamed": "map_values",
     "write_stream": "to",
 }
-"""Names in Kafka Streams and Spark, in small letters, by what is written here."""
+"""Names in Kafka Streams and Spark, in small letters, by the names here."""
 _GROUPINGS = ("group_by", "groupby")
 _OTHERS = ("site-packages", "importlib", "<string>", sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Parts of the names of files that are not the user's."""
@@ -56,7 +56,7 @@ _WAYS: Mapping[tuple[str, str], str] = {
     ("GroupedTable", "Table"): "aggregate the rows first, with count() or aggregate(…)",
     ("StreamsBuilder", "Stream"): "read a topic first, with stream(topic)",
 }
-"""How to get from one class to one that has the name."""
+"""Call that leads from one class to one that has the name."""
 
 
 class Guided:

@@ -62,9 +62,9 @@ Expression: TypeAlias = str | Column | RowFunction | PythonFunction
 
 
 def column_of(expression: Expression, row: Row) -> Column:
-    """The expression as a Column of the row; ValueError for what is none, or a Python function where none can be."""
+    """The expression as a Column of the row; ValueError for another value, or a misplaced Python function."""
     if isinstance(expression, PythonFunction):
-        msg = "a Python function cannot stand here: compute a field first, with map_values(f=python(…))"
+        msg = "a Python function is not allowed here: compute a field with it first, by map_values(f=python(…))"
         raise ValueError(msg)
     if isinstance(expression, str):
         return parsed(expression)
@@ -96,7 +96,7 @@ class SourceNode(Node):
     key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Raises TypeError for values in a form that is no serde."""
+        """Raises TypeError for values in a form that is not a serde."""
         check_serde(self.value)
 
 
@@ -171,7 +171,7 @@ class ToStream(Node):
     """Passes the changes of a table as records."""
 
     keeps_removals: bool = field(default=True, kw_only=True)
-    """Whether a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
+    """True if a removed row is a record without a value; not for rows of windows, which the key alone does not tell."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,7 +181,7 @@ class Aggregate(Node):
     columns: Mapping[str, str | Column] = field(kw_only=True)
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
-    """Whether a window's result is forwarded once, when the window is closed."""
+    """True if a window's result is forwarded once, when the window is closed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,7 +197,7 @@ class Join(Node):
     """Joins the records of two parents with equal keys, of streams or tables."""
 
     keeps_left: bool = field(default=False, kw_only=True)
-    """Whether a left record without a partner is forwarded as well."""
+    """True if a left record without a partner is forwarded as well."""
     keeps_right: bool = field(default=False, kw_only=True)
     prefix: str = field(default="", kw_only=True)
     """Text before the names of the right side's fields."""
@@ -233,7 +233,7 @@ class JoinStreams(Join):
     """Joins the records of two streams whose times are near."""
 
     before_ms: int = field(kw_only=True)
-    """How much earlier than the left record the right one may be."""
+    """Time by which the right record may be earlier than the left one."""
     after_ms: int = field(kw_only=True)
     grace_ms: int = field(kw_only=True)
 
@@ -262,16 +262,16 @@ class DropField(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process(Node):
-    """Passes what a Python function returns for each record."""
+    """Passes the results of a Python function for each record."""
 
     function: ProcessFunction = field(kw_only=True)
     fields: str = field(kw_only=True)
-    """Fields of what it returns as text of Spark SQL."""
+    """Fields of its results as text of Spark SQL."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedProcess(Process):
-    """Passes what a Python function returns for each record, with a state and timers for each key."""
+    """Passes the results of a Python function for each record, with a state and timers for each key."""
 
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""
@@ -292,10 +292,10 @@ class SinkNode(Node):
     key: Key | None = field(default=None, kw_only=True)
     """Form of the keys; None: as they are, structs as JSON."""
     is_compacted: bool = field(default=False, kw_only=True)
-    """Whether Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
+    """True if Kafka shall keep the latest record of each key alone, in a topic that is created if it is missing."""
 
     def __post_init__(self) -> None:
-        """Raises TypeError for values in a form that is no serde."""
+        """Raises TypeError for values in a form that is not a serde."""
         check_serde(self.value)
 
 

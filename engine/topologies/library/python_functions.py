@@ -1,4 +1,4 @@
-"""Python functions of a topology: what users write, and what the worker process gets.
+"""Python functions of a topology: the users' declarations, and the form in which the worker process gets them.
 
 `python` makes a function over Arrow batches an expression. A function of `Stream.process` gets an `InputRecord` and a
 `ProcessorContext`. `pickled` packs a function for `python_worker`, the process that runs it.
@@ -57,7 +57,7 @@ def python(function: BatchFunction, returns: str) -> PythonFunction:
 
 
 def without_result(function: BatchFunction) -> PythonFunction:
-    """The function, called for what it does; its values are NULL."""
+    """The function, called for its effect; its values are NULL."""
 
     def call(batch: Any) -> list[None]:
         function(batch)
@@ -77,7 +77,7 @@ class InputRecord(NamedTuple):
     """Milliseconds since 1970; -1: the record has no time."""
     headers: tuple[tuple[str, bytes | None], ...]
     topic: str | None
-    """Where it was read, with `partition` and `offset`; None if it comes of several records."""
+    """Topic that the record was read from, with `partition` and `offset`; None if it comes of several records."""
     partition: int
     offset: int
 
@@ -107,7 +107,7 @@ class ProcessorContext:
 
     @property
     def state(self) -> dict[str, Any] | None:
-        """The state of the key, a copy; None if there is none. What is assigned is kept; None removes it."""
+        """The state of the key, a copy; None if there is none. An assigned value is kept; None removes it."""
         self._check()
         if self._state is None:
             return None

@@ -1,10 +1,10 @@
 """Process of a topology's Python functions for one task: `python -m engine.topologies.library.python_worker`.
 
-Requests come at the standard input, answers go to the standard output; what functions print goes to the standard error.
+Requests come at the standard input, answers go to the standard output; output of functions goes to the standard error.
 A message is the number of its parts and each part behind its length. The first message has the pickled functions; its
 answer, without parts, says that they could be loaded. The first part of a request is the number of a function, further
 parts are batches of Arrow. `PythonWorker` in `jvm/spark` is the other side, `PythonColumns` and `PythonProcess` there
-say what the batches have.
+describe the batches.
 
 An answer has the numbers of pieces with outputs and with states, the failures, the changed timers, and pieces up to
 `RESULT_BYTES`: the JVM holds no more at once. A request without batches asks for the next piece.
@@ -393,7 +393,7 @@ def _listed(result: Iterable[Mapping[str, Any]] | Mapping[str, Any] | None) -> l
     outputs = [result] if isinstance(result, Mapping) else list(result)
     for each in outputs:
         if not isinstance(each, Mapping):
-            msg = f"it forwards a {type(each).__name__}; what it returns or yields are mappings from fields to values"
+            msg = f"it forwards a {type(each).__name__}; its results have to be mappings from fields to values"
             raise TypeError(msg)
     return outputs
 
@@ -407,7 +407,7 @@ def _records(batch: pa.RecordBatch) -> Iterable[InputRecord]:
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with the fields of the values, and what is known about the records where no field has its name."""
+    """A batch with the fields of the values, and the attributes of the records where no field has their names."""
     value = batch["value"]
     columns = dict(zip((each.name for each in value.type), value.flatten(), strict=True))
     for name in _ABOUT:

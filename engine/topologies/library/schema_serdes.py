@@ -34,9 +34,9 @@ class SchemaSerde:
     version: int
     """Version of the subject; 0: the latest."""
     uses_registry: bool
-    """Whether values are in Confluent's wire format, with a schema that a registry has; False: bare bytes."""
+    """True if values are in Confluent's wire format, with a schema that a registry has; False: bare bytes."""
     registers: bool
-    """Whether a sink registers its schema, if the registry does not have it."""
+    """True if a sink registers its schema, if the registry does not have it."""
 
     def __str__(self) -> str:
         about = [*filter(None, (self.message, self.subject)), *([f"version {self.version}"] if self.version else [])]
@@ -114,7 +114,7 @@ def _serde(
         msg = f"{form.lower()} has either a schema or a version of its subject"
         raise ValueError(msg)
     if version is not None and version < 1:
-        msg = f"versions of a subject begin with 1, {version} is none"
+        msg = f"versions of a subject begin with 1, not {version}"
         raise ValueError(msg)
     return SchemaSerde(form, schema, message, subject, version or 0, registry, register)
 

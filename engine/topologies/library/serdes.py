@@ -102,7 +102,7 @@ def json(schema: str = "") -> ColumnSerde:
 
 
 def key_form(given: Key) -> KeyForm:
-    """The form of keys that is given as a name or a serde; ValueError for a name that is none."""
+    """The form of keys that is given as a name or a serde; ValueError for any other name."""
     if isinstance(given, SchemaSerde):
         return given
     if isinstance(given, ColumnSerde):
@@ -110,12 +110,12 @@ def key_form(given: Key) -> KeyForm:
     if given in set(KeyKind):
         return KeyKind(given)
     kinds = ", ".join(f"{kind.value!r}" for kind in KeyKind)
-    msg = f'key={_shown(given)} is no form of keys: write {kinds}, json("a int, …"), avro(…) or protobuf(…)'
+    msg = f'key={_shown(given)} is not a form of keys: write {kinds}, json("a int, …"), avro(…) or protobuf(…)'
     raise ValueError(msg)
 
 
 def check_serde(given: object) -> None:
-    """Raises TypeError if the form of a topic's values is no serde; None is one that is left out."""
+    """Raises TypeError if the form of a topic's values is not a serde; None is one that is left out."""
     if given is not None and not isinstance(given, ColumnSerde | SchemaSerde):
         instead = _INSTEAD.get(given) if isinstance(given, str) else None
         if instead is None:

@@ -37,7 +37,7 @@ class _Loader(InspectLoader):
         self._module = module
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of the module; SyntaxError, with the place in the file, if it is no Python."""
+        """The code of the module; SyntaxError, with the place in the file, if it is not Python."""
         return self.source_to_code(self._module.source, self._module.file)
 
     def get_source(self, fullname: str) -> str:

@@ -107,10 +107,10 @@ class NodeState:
         """The rows that fit all that is given, `limit` of them at most.
 
         Raises:
-            StateError: the node has no windows and times are given, or its keys cannot be what is given.
+            StateError: the node has no windows and times are given, or a key is given that cannot be one of its keys.
         """
         if key is not None and not (from_key is None and to_key is None and prefix is None):
-            msg = "one key does not go with a range or a prefix of keys: leave the one or the others out"
+            msg = "one key does not go with a range or a prefix of keys: leave out one or the others"
             raise StateError(msg)
         if not self._has_windows and not (since is None and until is None):
             msg = f"'{self._name}' has no windows: ask without times"
@@ -146,7 +146,7 @@ class NodeState:
         try:
             return _long(int(str(key)))
         except (ValueError, OverflowError) as error:
-            msg = f"the keys of '{self._name}' are whole numbers of 64 bits, and {key!r} is none"
+            msg = f"the keys of '{self._name}' are whole numbers of 64 bits, not {key!r}"
             raise StateError(msg) from error
 
     def _typed(self, key: Key) -> bytes:
@@ -154,7 +154,7 @@ class NodeState:
         try:
             return bytes(self._program.planner.keyBytes(self._name, text.encode()))
         except JVM_ERRORS as error:
-            msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, and {text} as JSON is none"
+            msg = f"the keys of '{self._name}' are {self._program.key_kind(self._name)}, not {text} as JSON"
             raise StateError(msg) from error
 
     def _read(self, ranges: list[tuple[Any, ...]], limit: int | None) -> Iterator[dict[str, Any]]:
@@ -176,6 +176,6 @@ def _milliseconds(time: Time | None, default: int) -> int:
         return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
     number = default if time is None else time
     if not _LEAST <= number <= _MOST:
-        msg = f"{time} is no time: milliseconds since 1970 are a number of 64 bits"
+        msg = f"{time} is not a time: milliseconds since 1970 are a number of 64 bits"
         raise StateError(msg)
     return number

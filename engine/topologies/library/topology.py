@@ -127,9 +127,11 @@ def _name_faults(nodes: Sequence[Node], name: str) -> Iterable[str]:
     """Names of which topics could not be made, in a topology with a name."""
     rule = "(1 to 100 of a-z, A-Z, 0-9, '.', '_' and '-')"
     if name and not _NAME.fullmatch(name):
-        yield f"'{name}' is no name of a topology {rule}: topics begin with it"
+        yield f"'{name}' is not a valid name of a topology {rule}: topics begin with it"
     yield from (
-        f"'{node.name}' is no name of a node {rule}" for node in nodes if name and not _NAME.fullmatch(node.name)
+        f"'{node.name}' is not a valid name of a node {rule}"
+        for node in nodes
+        if name and not _NAME.fullmatch(node.name)
     )
 
 
@@ -149,7 +151,7 @@ def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
 
 def _topic_faults(name: str, topic: str) -> Iterable[str]:
     if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        yield f"'{name}': '{topic}' is no topic name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-')"
+        yield f"'{name}': '{topic}' is not a valid topic name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-')"
 
 
 def _constant_topics(sink: SinkNode) -> tuple[str, ...]:

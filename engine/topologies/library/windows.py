@@ -34,14 +34,16 @@ def milliseconds(duration: Duration, *, least: int = 0) -> int:
     """The duration in milliseconds.
 
     Raises:
-        ValueError: the text is no duration, or the duration is less than `least` milliseconds.
+        ValueError: the text is not a duration, or the duration is less than `least` milliseconds.
     """
     if isinstance(duration, timedelta):
         length = round(duration / timedelta(milliseconds=1))
     else:
         found = _DURATION.fullmatch(duration)
         if found is None or found[2].lower() not in _UNITS:
-            msg = f"'{duration}' is no duration; write a number and a unit, such as 500 ms, 10 s, 1 minute or 2 hours"
+            msg = (
+                f"'{duration}' is not a duration; write a number and a unit, such as 500 ms, 10 s, 1 minute or 2 hours"
+            )
             raise ValueError(msg)
         length = int(found[1]) * _UNITS[found[2].lower()]
     if length < least:
@@ -113,7 +115,7 @@ Windows: TypeAlias = TimeWindows | SlidingWindows | SessionWindows
 
 
 def check_windows(given: object) -> None:
-    """Raises TypeError for what are no windows, such as their length alone."""
+    """Raises TypeError for a value other than windows, such as a length alone."""
     if isinstance(given, TimeWindows | SlidingWindows | SessionWindows):
         return
     size = f'"{given}"' if isinstance(given, str) else repr(given) if isinstance(given, timedelta) else '"1 minute"'

@@ -48,7 +48,7 @@ class CheckedTopology:
     fault: str = ""
     """Fault of its definition, with its place; empty: it has none."""
     unplanned: str = ""
-    """Why its nodes were not planned although it could be built; empty: they were, or were not to be."""
+    """Reason for which its nodes were not planned although it could be built; empty: they were, or were not to be."""
 
 
 def check_loaded(snapshot: Snapshot, codes: Mapping[str, TopologyCode], names: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ class ModuleSource(NamedTuple):
     file: str
     """Path of the file; empty for a package without `__init__.py`."""
     folders: tuple[str, ...]
-    """Folders of a package, in which its modules are looked for; empty for a module that is no package."""
+    """Folders of a package, in which its modules are looked for; empty for a module that is not a package."""
     source: bytes
 
 
@@ -84,7 +84,7 @@ def load_codes(dumped: bytes) -> dict[str, TopologyCode]:
 def read_code(build: str, folder: Path) -> TopologyCode:
     """The source files on disk of the topology that `build` names, as `module:function`.
 
-    Never raises for what files contain: a file that is no Python is taken as it is, and so is one that is missing.
+    Never raises for the content of files: a file that is not Python is taken as it is, and so is one that is missing.
 
     Args:
         build: name of the function.
@@ -97,7 +97,7 @@ def read_code(build: str, folder: Path) -> TopologyCode:
 
 
 class _Reader:
-    """Collects a module and what it imports."""
+    """Collects a module and its imports."""
 
     def __init__(self, path: Sequence[Path], own: str) -> None:
         """Modules are looked for in `path`; those of the package `own` are taken wherever they are."""
@@ -153,7 +153,7 @@ class _Reader:
 
 
 def _prefixes(name: str) -> list[str]:
-    """`a`, `a.b` and `a.b.c` for `a.b.c`; nothing for what is no name of a module."""
+    """`a`, `a.b` and `a.b.c` for `a.b.c`; nothing for a text that is not the name of a module."""
     parts = name.split(".")
     return [".".join(parts[: count + 1]) for count in range(len(parts))] if all(map(str.isidentifier, parts)) else []
 

@@ -106,7 +106,7 @@ class InputWatch:
     topics: Mapping[str, TopicFacts]
     """Topics with positions as they were when the run began."""
     tables: Mapping[str, TopicFacts]
-    """Those of global tables."""
+    """Topics of global tables."""
     fixed: Mapping[str, Sequence[str]]
     """Nodes by topic whose number of partitions they depend on."""
     _kafka: KafkaOffsets | None = None
@@ -144,7 +144,7 @@ class InputWatch:
         check_identity(self.name, self.folder, {topic: each.id for topic, each in self.topics.items()}, self._now)
 
     def restart(self) -> str:
-        """Why the query has to start again to read all that it can, in one line; empty if it reads all."""
+        """Reason for which the query has to start again to read all topics, in one line; empty if it reads all."""
         for topic, before in {**self.topics, **self.tables}.items():
             now = self._now.get(topic)
             if now is None or topic in self.fixed:
@@ -156,7 +156,7 @@ class InputWatch:
         return ""
 
     def trouble(self) -> str:
-        """Faults of topics that the run cannot mend, in one line; empty if there is none. Each is logged once."""
+        """Faults of topics that the run cannot repair, in one line; empty if there is none. Each is logged once."""
         faults = [f"topic '{topic}' is missing" for topic in sorted(self._missing)]
         for topic, nodes in self.fixed.items():
             before, now = self.topics.get(topic), self._now.get(topic)

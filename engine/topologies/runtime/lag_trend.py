@@ -14,7 +14,7 @@ _FALLS = 2
 """Windows one after the other, each with less lag than the one before, until it counts as catching up."""
 _LEAST_RECORDS = 1_000
 _LEAST_SECONDS = 60.0
-"""A backlog that is processed in less time is no reason to worry."""
+"""A backlog that is processed in less time is not a reason to worry."""
 
 
 class LagTrend:
@@ -32,7 +32,7 @@ class LagTrend:
         self._window: int | None = None
         """Least lag of the present window."""
         self.reason = ""
-        """Why the topology falls behind, in one line; empty if it does not."""
+        """Reason for which the topology falls behind, in one line; empty if it does not."""
 
     def update(self, now: float, records: int, lag: int) -> str:
         """Takes the figures of a moment; returns why the topology falls behind, in one line, or an empty text.

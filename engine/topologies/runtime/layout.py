@@ -1,4 +1,4 @@
-"""Layout of a topology: the parts that it is cut into, the partitions of its topics, and what identifies its state.
+"""Layout of a topology: the parts that it is cut into, the partitions of its topics, and digests of its state.
 
 A part is a set of nodes that are joined without an internal topic between them. A task has all records of a key in a
 part only if the topics of the part are partitioned alike.
@@ -71,7 +71,7 @@ class Layout:
     partitions: Mapping[str, int]
     """Number of partitions of each topic that is read, internal topics included."""
     internal: Mapping[str, int]
-    """Those of the internal topics alone."""
+    """Partitions of the internal topics alone."""
     compacted: Mapping[str, int]
     """Number of partitions for each compacted topic that is written, if it has to be created."""
     mixes_inputs: tuple[str, ...]
@@ -79,7 +79,7 @@ class Layout:
     python: tuple[str, ...]
     """Nodes that call Python functions, which get many records at once."""
     order: ReadOrder
-    """What the nodes behind internal topics need of the order in which topics are read."""
+    """Requirements of the nodes behind internal topics on the order in which topics are read."""
 
     @property
     def shares(self) -> int:
@@ -185,9 +185,9 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
 
 
 def fingerprints(program: Program) -> dict[str, str]:
-    """Digest for each node with state of what must stay the same: its inputs' fields, keys, windows and results."""
+    """Digest, for each node with state, of its fixed properties: its inputs' fields, keys, windows and results."""
     topology = program.topology
-    found = {}
+    digests = {}
     for node in topology.nodes:
         if isinstance(node, STATEFUL):
             about = [program.fields(parent) for parent in node.parents], program.fields(node.name), _settings(node)
@@ -197,8 +197,8 @@ def fingerprints(program: Program) -> dict[str, str]:
             kind = program.key_kind(node.name)
             # State that was kept before keys had types goes on.
             typed = [] if kind in _PLAIN_KEYS else [kind]
-            found[node.name] = _digest([type(node).__name__, *about, *typed])
-    return found
+            digests[node.name] = _digest([type(node).__name__, *about, *typed])
+    return digests
 
 
 def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[str]]:
@@ -208,13 +208,13 @@ def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[st
     that are not among `kept` begin with empty state, and need no number.
     """
     inputs = _inputs(topology)
-    found: dict[str, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     for node in topology.nodes:
         is_kept = isinstance(node, STATEFUL) and node.name in kept
         if is_kept or (isinstance(node, Join) and not isinstance(node, JoinGlobal)):
             for topic in dict.fromkeys(topic for each in (node.name, *node.parents) for topic in inputs[each]):
-                found.setdefault(topic, []).append(node.name)
-    return found
+                readers.setdefault(topic, []).append(node.name)
+    return readers
 
 
 def internal_formats(program: Program) -> dict[str, str]:
@@ -268,18 +268,18 @@ def _text(expression: object) -> str:
 
 def _inputs(topology: Topology) -> dict[str, tuple[str, ...]]:
     """The topics whose records reach each node without another topic between them."""
-    found: dict[str, tuple[str, ...]] = {}
+    inputs: dict[str, tuple[str, ...]] = {}
     for node in topology.nodes:
         if isinstance(node, GlobalTableNode):
             # Every task has all of it, whatever its partitions.
-            found[node.name] = ()
+            inputs[node.name] = ()
         elif isinstance(node, SourceNode):
-            found[node.name] = (node.topic,)
+            inputs[node.name] = (node.topic,)
         elif topics := topology.internal_topics(node):
-            found[node.name] = topics[-1:]
+            inputs[node.name] = topics[-1:]
         else:
-            found[node.name] = tuple(dict.fromkeys(topic for parent in node.parents for topic in found[parent]))
-    return found
+            inputs[node.name] = tuple(dict.fromkeys(topic for parent in node.parents for topic in inputs[parent]))
+    return inputs
 
 
 def _numbers(counts: Mapping[str, int]) -> str:

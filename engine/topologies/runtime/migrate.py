@@ -30,7 +30,7 @@ class Migration:
     """A migration that fits the topology and has not been carried out yet."""
 
     steps: tuple[str, ...]
-    """What happens to each node, as `keep totals`."""
+    """Treatment of each node, as `keep totals`."""
     _folder: Folder
     _after: KeptState
 
@@ -64,7 +64,7 @@ class Migration:
         return cls(tuple(steps), folder, after)
 
     def run(self) -> None:
-        """Carries it out; the next run of the topology removes what is dropped."""
+        """Carries it out; the next run of the topology removes dropped state."""
         self._after.write(self._folder)
 
 

@@ -1,7 +1,7 @@
 """Reset of a topology: its state, its internal topics and its positions are thrown away.
 
 The topics are those that the state notes, or those of the definition where the state is gone. A note in the state's
-folder says what is to be deleted until all is gone, so that the next reset finishes one that was cut short.
+folder lists the things to delete until all are gone, so that the next reset finishes one that was cut short.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTE = "reset.json"
 
 
 def reset_topology(config: Config, name: str) -> Iterator[str]:
-    """Throws away what a topology keeps; gives a line for each thing that is gone.
+    """Throws away the state of a topology; gives a line for each thing removed.
 
     Args:
         config: the configuration, for Kafka and the folder of the state.

@@ -70,7 +70,7 @@ Guarantee = Literal["exactly_once", "at_least_once"]
 
 _MOST_SHARES = 60
 _MOST_RECORDS = 500_000
-"""Most records of a partition in one batch: a batch is one transaction, and what a restart repeats."""
+"""Most records of a partition in one batch: a batch is one transaction, and a restart repeats it."""
 _COMMIT_MS = 100
 _MOST_REFUSED = 1000
 """Most records that a run remembers as refused by Kafka."""
@@ -97,7 +97,7 @@ class TopologySettings:
     interval_seconds: float | None = None
     """Time between two commits of the state; None: 1 second in batches, 30 in real-time mode."""
     on_failure: str = "dead-letter"
-    """What happens with a record that cannot be read or computed: `dead-letter`, `skip` or `stop`."""
+    """Treatment of a record that cannot be read or computed: `dead-letter`, `skip` or `stop`."""
     name: str = "topology"
     """Name of the log file of its JVM."""
 
@@ -121,7 +121,7 @@ class TopologyFigures:
 
     @property
     def remarks(self) -> str:
-        """The lag, what was not processed and what it waits for, each after a comma; empty if there is none of them."""
+        """The lag, the unprocessed records and the cause of a wait, each after a comma; empty without any."""
         passed = [f"{node} {reason}: {number:,}" for (node, reason), number in sorted(self.passed_over.items())]
         waits = [self.trouble] if self.trouble else []
         return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed, *waits])
@@ -444,7 +444,7 @@ class _Query:
     def _stop(self, query: StreamingQuery) -> None:
         """Stops the query, and closes clients and state in the JVM.
 
-        What goes wrong there is logged and not raised: the next run goes on from the last commit, as after a kill.
+        Failures there are logged and not raised: the next run goes on from the last commit, as after a kill.
         """
         try:
             query.stop()

@@ -54,7 +54,7 @@ def open_skip(config: Config, name: str, text: str) -> Iterator[Skip]:
         text: the record's position, as `topic:partition:offset`.
 
     Raises:
-        UsageError: the text is no position, the topology does not read the topic, or Kafka has no such record.
+        UsageError: the text is not a position, the topology does not read the topic, or Kafka has no such record.
         SetupError: the topology runs, has no state, or has processed the record.
         UnreachableError: Kafka does not answer.
     """

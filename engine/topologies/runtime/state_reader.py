@@ -45,7 +45,7 @@ class StateReader:
 
     @contextmanager
     def open(self, node: str) -> Iterator[NodeState]:
-        """Opens the state of a node, as the last commit leaves it now; what is committed later is not in it.
+        """Opens the state of a node, as the last commit leaves it now; later commits are not in it.
 
         Raises:
             StateError: the node keeps no state that can be shown.
@@ -65,7 +65,7 @@ class StateReader:
             committed.close()
 
     def answer(self, question: StateQuestion) -> StateAnswer:
-        """The answer to a question of the status page; what goes wrong is said in the answer."""
+        """The answer to a question of the status page; the answer reports failures."""
         try:
             with self.open(question.node) as state:
                 times = {"since": question.since_ms, "until": question.until_ms}

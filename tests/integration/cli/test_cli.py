@@ -227,11 +227,11 @@ def test_a_reader_that_has_seen_enough_ends_the_command_in_silence(
     ("arguments", "code", "said"),
     [
         (("receive", "kafka:no-such-topic"), 64, "topic 'no-such-topic' does not exist on Kafka at 127.0.0.1:"),
-        (("receive", "kafka:no/topic"), 64, "'no/topic' is no topic name"),
+        (("receive", "kafka:no/topic"), 64, "'no/topic' is not a valid topic name"),
         (("send", "kafka:no-such-topic", "x"), 4, "refuses the message to 'no-such-topic'"),
         (("explain", "--journal", "7:0"), 64, "has no partition 7, only 0 to 1"),
         (("explain", "--journal", "0:99"), 64, "no such record; partition 0 of "),
-        (("explain", "--journal", "99"), 64, "'99' is no position: expected PARTITION:OFFSET"),
+        (("explain", "--journal", "99"), 64, "'99' is not a position: expected PARTITION:OFFSET"),
     ],
 )
 def test_what_is_not_there_is_one_clear_line(run: Run, arguments: tuple[str, ...], code: int, said: str) -> None:

@@ -80,7 +80,7 @@ class AmqpSinkHarness:
         return f"queue/{name}"
 
     def refused(self, message: Message) -> tuple[str, Message]:
-        # A number is no map.
+        # A number is not a map.
         return "queue/any", replace(message, body_type=BodyType.MAP)
 
     def arrived(self, name: str, count: int) -> list[Arrived]:

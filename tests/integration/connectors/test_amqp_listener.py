@@ -71,7 +71,7 @@ def test_a_producer_without_a_destination_sends_where_each_message_says(
         b"q": f"queue:{queue}",
         b"t": f"topic:{queue}",
     }
-    with pytest.raises(AssertionError, match="queue:elsewhere is not among what this bridge takes"):
+    with pytest.raises(AssertionError, match="queue:elsewhere is not among the destinations that this bridge takes"):
         client.relay("queue:elsewhere", [{"body": "x"}])
 
 

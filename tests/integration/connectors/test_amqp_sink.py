@@ -243,7 +243,7 @@ def test_more_addresses_than_links_are_kept_open(sink: AmqpSink, amqp: AmqpHarne
         ("queue/none.q", "none.q"),
         ("queue/closed.q", "CREATE_ADDRESS"),
         ("queue/secret.q", "SEND"),
-        ("nowhere", "'nowhere' is no address of a JMS broker"),
+        ("nowhere", "'nowhere' is not an address of a JMS broker"),
     ],
 )
 def test_what_the_broker_refuses_is_told_and_the_rest_arrives(

@@ -130,7 +130,7 @@ BODIES = {
     "unicode": "hällo ☃\n\r\n\t".encode(),
     "nul": b"with\0nul\0",
     "looks like a frame": b"MESSAGE\na:b\n\nc\0\n\nMESSAGE\n\n\0",
-    "a byte that is no text": b"\xff",
+    "a byte that is not a text": b"\xff",
     "every byte": bytes(range(256)),
     "1 MiB of text": b"x" * 1024 * 1024,
     "1 MiB": bytes(n % 256 for n in range(1024 * 1024)),

@@ -331,7 +331,7 @@ def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: Mak
         ".jndi.queue.Q": "q",
         ".jndi.connection-factory": "Q",
     }
-    with pytest.raises(HardFailureError, match="which is no connection factory of"):
+    with pytest.raises(HardFailureError, match="which is not a connection factory of"):
         ends(jndi).source.connect()
     missing = ends(own | {".class-path": own[".class-path"].split(",")[0]})
     with pytest.raises(HardFailureError, match="NoClassDefFoundError: org/slf4j"):

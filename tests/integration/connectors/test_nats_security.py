@@ -217,7 +217,7 @@ def test_plain_nats_to_a_tls_server_says_what_to_write(
     assert str(refusal(connectors, server.url)) == expected
 
 
-# What is no server
+# What is not a server
 
 
 @pytest.mark.parametrize(

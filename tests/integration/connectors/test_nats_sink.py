@@ -148,7 +148,7 @@ def test_what_nats_cannot_take_is_refused_in_its_place(
 
     assert said[0] is None
     assert said[-1] is None
-    assert all(each and each.endswith("is no subject to publish to") for each in said[1:7])
+    assert all(each and each.endswith("is not a subject to publish to") for each in said[1:7])
     assert said[7] == "NATS cannot carry header 'a': its value has a line break or NUL"
     assert said[8] == "10000028 bytes with headers are more than the 9437184 that the server takes"
     assert said[9] is not None

@@ -300,7 +300,7 @@ def test_a_header_that_a_frame_cannot_hold_is_refused_without_a_word_to_the_brok
     found = told(sink, 4)
 
     assert found[2] == "header 'evil' has a NUL character, which STOMP cannot carry"
-    assert "'nowhere' is no address" in str(found[4])
+    assert "'nowhere' is not an address" in str(found[4])
     assert stomp.waiting(queue) == 2
 
 

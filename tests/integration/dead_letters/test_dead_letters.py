@@ -201,7 +201,7 @@ def test_the_commands_say_what_they_did(bridge: Bridge, capsys: pytest.CaptureFi
         (("replay", "0:0", "--all"), "say which dead letters: either positions (as 0:17) or --all"),
         (("replay", "0:99"), "no such record"),
         (("replay", "other:0:0"), "dead letters are in '"),
-        (("show", "zero"), "'zero' is no position"),
+        (("show", "zero"), "'zero' is not a position"),
     ],
 )
 def test_a_dead_letter_that_is_not_there_is_one_clear_line(

@@ -342,5 +342,7 @@ def test_a_part_is_restarted_by_its_name_alone(bridge: Bridge) -> None:
     assert bridge.reload.restart("source:s") == ["source:s"]
     assert restarted(bridge, "source:s", before["source:s"]).split()[1] == "a"
     assert bridge.details()["router"] == before["router"]
-    with pytest.raises(UsageError, match="'sink:x' is no part that can be restarted alone; there are router, source:s"):
+    with pytest.raises(
+        UsageError, match="'sink:x' is not a part that can be restarted alone; there are router, source:s"
+    ):
         bridge.reload.restart("sink:x")

@@ -297,5 +297,5 @@ def test_a_fresh_clone_has_the_templates_that_init_writes(name: str) -> None:
     git = shutil.which("git") or pytest.skip("no git: the test compares what git has")
     done = subprocess.run([git, "show", f":{name}"], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
-        pytest.skip("this is no clone: the test compares what git has")
+        pytest.skip("this is not a clone: the test compares what git has")
     assert done.stdout == (ROOT / "engine/cli/templates" / name).read_bytes(), f"cp engine/cli/templates/{name} {name}"

@@ -65,7 +65,7 @@ def test_a_faulty_file_is_refused_while_messages_flow_and_parts_that_die_do_not_
     ("more", "why"),
     [
         ("journal.retention=1d\nrouter.interval=20s\n", "journal.retention, router.interval cannot be changed while"),
-        ("sink.nats.type=nats\n", "this would start the embedded nats, which only a restart of the bridge does"),
+        ("sink.nats.type=nats\n", "the change would start the embedded nats, which only a restart of the bridge does"),
         (
             "routing.create-topics=false\nroutes.x.in.include=msg.address==x\nroutes.x.out.topic=gone\n",
             "topic 'gone' (route 'x'): does not exist",

@@ -97,7 +97,7 @@ class TopologyBench:
         return f"{self.prefix}-{topic}" in admin.list_topics(timeout=10).topics
 
     def send_unreadable(self) -> None:
-        """Sends a click that is no JSON."""
+        """Sends a click that is not JSON."""
         producer = self._producer()
         producer.produce(f"{self.prefix}-clicks", b"{", b"k", timestamp=BEGIN_MS)
         assert producer.flush(60) == 0

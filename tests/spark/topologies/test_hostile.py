@@ -78,7 +78,7 @@ def test_records_that_are_no_rows_are_dead_letters(driver: TopologyTestDriver) -
     assert [each.value for each in driver.read_output("out")] == [{"page": "p1", "n": 5}, None]
     *values, key = letters(driver)
     assert [reason for reason, _ in values] == ["value"] * len(BAD_ROWS)
-    assert all("no row of this topology" in error for _, error in values)
+    assert all("not a row of this topology" in error for _, error in values)
     assert key == ("key", "each record of an internal topic has a key")
 
 
@@ -94,7 +94,7 @@ def test_nested_values_are_checked(spark: SparkSession) -> None:
     driver = TopologyTestDriver(builder.build(), spark)
     head, region = 8 + 4 * 8, 24
     bad_parts = {
-        # An array of a string that lies behind it, a map with keys of another size, a struct that is no row.
+        # An array of a string that lies behind it, a map with keys of another size, a struct that is not a row.
         0: struct.pack("<QQQ", 1, 0, 4_000 << 32 | 8),
         1: struct.pack("<QQQ", 4_000, 0, 0),
         2: struct.pack("<QQQ", 0, 4_000 << 32 | 8, 0),

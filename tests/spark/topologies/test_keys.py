@@ -87,7 +87,7 @@ def test_records_are_grouped_by_keys_of_several_writers_schemas(spark: SparkSess
     assert list(kept.all()) == [{"key": key, "n": sum(numbers)}]
     with pytest.raises(StateError, match="have no order"):
         next(kept.prefix("{"))
-    with pytest.raises(StateError, match="struct<region:string,id:bigint>, and ann as JSON is none"):
+    with pytest.raises(StateError, match="struct<region:string,id:bigint>, not ann as JSON"):
         kept.get("ann")
 
 

@@ -185,7 +185,9 @@ def test_a_python_function_where_there_can_be_none_is_a_fault_with_the_way_out(s
     builder = StreamsBuilder("nowhere")
     stream = builder.stream("in", value=json("n int"))
     stream.deduplicate(within="1 s", by=python(lambda batch: batch["n"], "int"), name="once").to("out")
-    with pytest.raises(TopologyError, match=r"'once': a Python function cannot stand here: compute a field first"):
+    with pytest.raises(
+        TopologyError, match=r"'once': a Python function is not allowed here: compute a field with it first"
+    ):
         TopologyTestDriver(builder.build(), spark).pipe_input("in", "k", {"n": 1})
 
 

@@ -155,7 +155,7 @@ package shop;
 import "shop/money.proto";
 import "shop/unit.proto";
 import "google/protobuf/wrappers.proto";
-// An order; { comments and "quotes" are no schema.
+// An order; { comments and "quotes" are not a schema.
 message Order {
   enum Level { LOW = 0; HIGH = 1; }
   message Head { int32 n = 1; }

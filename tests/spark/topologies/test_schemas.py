@@ -346,12 +346,12 @@ def test_protobuf_records_are_read_by_the_message_that_they_name(spark: SparkSes
         (b"\x00\x00\x00\x00\x63x", "the schema registry has no AVRO schema with the id 99"),
         (
             b"\x00\x00\x00\x00\x01\x06an",
-            "the bytes are no AVRO value of the schema with the id 1: a text or bytes announce 3 bytes, and 2 are "
-            "there",
+            "the bytes are not a valid AVRO value of the schema with the id 1: a text or bytes announce 3 bytes, "
+            "and 2 are there",
         ),
         (
             framed(1, avro_bytes(ORDER, {"customer": "ann", "amount": 1.5})) + b"\x00",
-            "the bytes are no AVRO value of the schema with the id 1: there are bytes behind its end",
+            "the bytes are not a valid AVRO value of the schema with the id 1: there are bytes behind its end",
         ),
     ],
 )
@@ -485,9 +485,9 @@ def test_a_sink_registers_the_schema_of_its_fields_and_writes_its_id(spark: Spar
         ("customer string, amount string", avro(ORDER), "amount"),
         ("customer string", avro(version=3), "no subject 'out-value' with the version 3"),
         ("customer string", avro(register=False), "no subject 'out-value' with a version"),
-        ("customer string", avro(ORDER[:-1]), "this is no Avro schema"),
+        ("customer string", avro(ORDER[:-1]), "the text is not an Avro schema"),
         ("customer string", protobuf(), "the numbers of Protobuf's fields cannot be told"),
-        ("customer string", protobuf(b"x"), "the schema is no FileDescriptorSet"),
+        ("customer string", protobuf(b"x"), "the schema is not a FileDescriptorSet"),
     ],
 )
 def test_a_sink_whose_fields_do_not_fit_is_a_fault_of_the_topology(
@@ -544,7 +544,7 @@ def test_serdes_of_tables_and_streams_join(spark: SparkSession) -> None:
         (lambda: avro(registry=False), "avro without a registry needs a schema"),
         (lambda: avro(ORDER, registry=False, subject="x"), "no subject and no version"),
         (lambda: avro(ORDER, version=1), "either a schema or a version"),
-        (lambda: protobuf(version=0), "begin with 1, 0 is none"),
+        (lambda: protobuf(version=0), "begin with 1, not 0"),
     ],
 )
 def test_a_serde_that_cannot_be_is_refused_at_once(make: Callable[[], SchemaSerde], fault: str) -> None:

@@ -167,7 +167,7 @@ def test_a_test_that_fails_says_what_was_expected_where_and_what_was_found(call:
         ),
         (
             TOTALS + "- {input: [], output: {totals-dead-letters: []}}\n",
-            "error: totals-dead-letters is no output here (expect its records in 'dead-letters')",
+            "error: totals-dead-letters is not an output here (expect its records in 'dead-letters')",
         ),
     ],
 )

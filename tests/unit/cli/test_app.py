@@ -233,8 +233,8 @@ def test_the_topology_is_printed_for_programs(call: Call, tmp_path: Path) -> Non
     assert all({*node.get("after", ()), *node.get("before", ())} <= known for node in nodes)
     connectors = {node["name"]: node["routes"] for node in nodes if node["kind"] == "sink connector"}
     assert connectors == {
-        "nats": {"orders": "nats:orders.${msg.header.region}", "replies to nats": "nats: who asked"},
-        "jms": {"rest": "jms:queue/rest", "replies to jms": "jms: who asked"},
+        "nats": {"orders": "nats:orders.${msg.header.region}", "replies to nats": "nats: requesters"},
+        "jms": {"rest": "jms:queue/rest", "replies to jms": "jms: requesters"},
     }
     assert call("topology", "--json", "--mermaid", "-c", str(path))[0] == 64
 
@@ -244,10 +244,10 @@ def test_the_topology_shows_where_sinks_send_what_they_read(call: Call, file: Pa
     text = call("topology", "-c", str(file))[1]
     assert text.partition("Sinks:\n")[2].splitlines() == [
         "   Sink: nats (topic: jms-bridge.sink.nats, broker: nats://127.0.0.1:4222)",
-        "    replies to nats --> nats: who asked",
+        "    replies to nats --> nats: requesters",
         "    orders --> nats:orders.${msg.header.region}",
         "   Sink: jms (topic: jms-bridge.sink.jms, broker: stomp://127.0.0.1:1)",
-        "    replies to jms --> jms: who asked",
+        "    replies to jms --> jms: requesters",
         "    rest --> jms:queue/rest",
     ]
     picture = call("topology", "--mermaid", "-c", str(file))[1].splitlines()
@@ -269,11 +269,11 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("send", "orders", "x"), "'orders' is no destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
+        (("send", "orders", "x"), "'orders' is not a destination: expected kafka:TOPIC, queue:NAME, topic:NAME, nats:"),
         (("receive", "jsm:orders"), "NAME:ADDRESS (NAME is a source or sink: s)"),
         (("send", "nats:orders.*", "x"), "expected a subject without wildcards"),
-        (("send", "queue:a", "x", "--stream"), "--stream is for NATS; queue:a is sent to without"),
-        (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; kafka:a is sent to without"),
+        (("send", "queue:a", "x", "--stream"), "--stream is for NATS; leave it out for queue:a"),
+        (("send", "kafka:a", "x", "--format", "json"), "--format is for NATS; leave it out for kafka:a"),
         (("send", "nats:a", "x", "--format", "auto"), "--format auto: expected headers, json, typed, typed-1.0 or raw"),
         (
             ("send", "nats:a", "x", "--format", "raw", "-p", "b=c"),
@@ -282,7 +282,7 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("send", "queue:a", "x", "-H", "JMSMessageID=ID:1"), "JMSMessageID is set by the broker or by the receiver"),
         (
             ("send", "queue:a", "x", "--reply-to", "replies"),
-            "'replies' is no destination: expected queue/NAME or topic/",
+            "'replies' is not a destination: expected queue/NAME or topic/",
         ),
         (("send", "nats:a", "x", "--stream", "--reply-to", "b"), "--stream and --reply-to do not go together"),
         (("receive", "queue:a", "--stream", "S"), "--stream is for NATS; queue:a is read without"),
@@ -291,9 +291,9 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
         (("request", "queue:a", "-H", "JMSReplyTo=queue:b"), "request uses a reply address of its own"),
         (
             ("topology", "state", "a:b", "n", "--since", str(2**63)),
-            f"'{2**63}' is no time: expected 2026-01-01T12:00:00Z",
+            f"'{2**63}' is not a time: expected 2026-01-01T12:00:00Z",
         ),
-        (("request", "queue:a", "--timeout", "soon"), "'soon' is no time: expected seconds, as 5 or 5s, or 500ms"),
+        (("request", "queue:a", "--timeout", "soon"), "'soon' is not a time: expected seconds, as 5 or 5s, or 500ms"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(call: Call, file: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -126,10 +126,10 @@ def test_wildcards_are_for_receiving(subject: str) -> None:
 @pytest.mark.parametrize(
     ("destination", "said"),
     [
-        ("nats:a..b", "'nats:a..b' is no destination: expected a subject, as in nats:orders.eu"),
+        ("nats:a..b", "'nats:a..b' is not a destination: expected a subject, as in nats:orders.eu"),
         ("nats:a.>.b", "expected a subject, as in"),
         ("nats:a b", "expected a subject, as in"),
-        ("stomp:orders", "'stomp:orders' is no destination: expected queue/NAME or topic/NAME"),
+        ("stomp:orders", "'stomp:orders' is not a destination: expected queue/NAME or topic/NAME"),
         ("archive:orders", "expected queue/NAME or topic/NAME"),
         ("jsm:orders", "(NAME is a source or sink: jms, other, nats-in, both, archive)"),
     ],
@@ -188,7 +188,7 @@ def test_what_may_be_a_login_is_not_repeated(url: str) -> None:
 
 
 def test_a_url_is_no_destination_and_its_login_is_not_repeated() -> None:
-    with pytest.raises(UsageError, match="a URL with a login is no destination: expected kafka:TOPIC") as caught:
+    with pytest.raises(UsageError, match="a URL with a login is not a destination: expected kafka:TOPIC") as caught:
         kafka_topic("stomp://u:secret@127.0.0.1:1")
     assert "secret" not in str(caught.value)
 
@@ -223,7 +223,7 @@ def test_replies_go_to_an_address_of_the_same_broker(destination: str, text: str
 
 
 def test_a_place_for_replies_has_to_be_one_of_that_broker() -> None:
-    with pytest.raises(UsageError, match="'replies' is no destination: expected queue/NAME"):
+    with pytest.raises(UsageError, match="'replies' is not a destination: expected queue/NAME"):
         at("queue:a").reply_address("replies")
 
 
@@ -270,7 +270,7 @@ def test_a_folder_may_be_named_on_the_command_line() -> None:
             "dropbox:../a",
             None,
             None,
-            "'dropbox:../a' is no destination: expected queue/NAME, topic/NAME or the NAME of",
+            "'dropbox:../a' is not a destination: expected queue/NAME, topic/NAME or the NAME of",
         ),
         ("dropbox:a", "dropbox://host:1", None, "--url dropbox://host:1: expected dropbox:///PATH, the folder of the"),
         ("dropbox:a", "/srv", None, "--url /srv: expected dropbox:///PATH"),

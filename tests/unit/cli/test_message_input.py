@@ -60,7 +60,7 @@ def test_what_the_commands_print_as_json_is_read_back_unchanged(tmp_path: Path) 
         ('{"adress": "queue:a"}', "unknown member adress; known are address, headers, properties, body, body_type"),
         ('{"address": ', "Expecting value"),
         ('{"properties": {"n": {"type": "integer", "value": 5}}}', "'integer' is not a valid JmsType"),
-        ('{"body_base64": "!"}', "this is no message"),
+        ('{"body_base64": "!"}', "is not a message"),
         ("just a line", "line 1: expected NAME: VALUE"),
         (b"\xff: 1\n\n", "can't decode byte"),
     ],

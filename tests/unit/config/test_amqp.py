@@ -25,14 +25,14 @@ def faults(*lines: str) -> list[str]:
 @pytest.mark.parametrize(
     ("lines", "place", "message"),
     [
-        (("sink.n.type=amqp", "sink.n.url=stomp://h:1"), "7:12", "'stomp://h:1' is no URL for type amqp"),
+        (("sink.n.type=amqp", "sink.n.url=stomp://h:1"), "7:12", "'stomp://h:1' is not a URL for type amqp"),
         (("sink.n.type=amqp", "sink.n.url=amqp://h:x"), "7:21", "'x' is not a port"),
         (("sink.n.type=amqp", "sink.n.url=amqp://h:1/vhost"), "7:19", "has more than a host and a port"),
         (("sink.n.type=amqp", "sink.n.url=amqps://u:p@h:1"), "7:12", "a URL holds no user name and no password"),
         (("sink.n.type=amqp", "sink.n.tls.verify=false"), "7:1", "'sink.n.tls.verify' has no effect without TLS"),
         (("sink.n.type=amqp", "sink.n.url=amqps://h:1", "sink.n.tls.ca=no.pem"), "8:15", "there is no file 'no.pem'"),
         (("sink.n.type=amqp", "sink.n.password=x"), "7:17", "a password without a user name"),
-        (("sink.n.type=amqp", "sink.n.reply-to=replies"), "7:17", "'replies' is no place for replies"),
+        (("sink.n.type=amqp", "sink.n.reply-to=replies"), "7:17", "'replies' is not a place for replies"),
         (("sink.n.type=amqp", "sink.n.stream=true"), "7:1", "'sink.n.stream' is for type nats, not amqp"),
         (("sink.n.type=amqp", "sink.n.token=x"), "7:1", "'sink.n.token' is for type nats, not amqp"),
         (("source.p.type=amqp", "source.p.destinations=b"), "7:23", "'b' is not a destination (write queue:b"),
@@ -45,7 +45,7 @@ def faults(*lines: str) -> list[str]:
         (
             ("sink.n.type=amqp", "routes.q.in.include=x=1", "routes.q.out.topic=n:a"),
             "8:20",
-            "'a' is no destination of type amqp (queue/NAME or topic/NAME, as in amqp:queue/orders)",
+            "'a' is not a destination of type amqp (queue/NAME or topic/NAME, as in amqp:queue/orders)",
         ),
         (
             (*LISTENER, "source.p.url=amqp://h:1"),
@@ -91,8 +91,8 @@ def faults(*lines: str) -> list[str]:
         ((*PLANT.splitlines(), "source.p.broker=openqm"), "8:17", "rabbitmq, broker-j, openmq or jms-bridge (did you"),
         ((*PLANT.splitlines(), "source.p.broker=classic"), "8:17", "(did you mean activemq-classic?)"),
         (("source.s.broker=ibm",), "6:17", "(remove the line for another broker)"),
-        ((*LISTENER, "source.p.broker=openmq"), "9:17", "a listener has no broker: it is no client of a broker"),
-        (("source.p.type=ampq",), "6:15", "'ampq' is no known type (did you mean amqp?)"),
+        ((*LISTENER, "source.p.broker=openmq"), "9:17", "a listener has no broker: it is not a client of a broker"),
+        (("source.p.type=ampq",), "6:15", "'ampq' is not a known type (did you mean amqp?)"),
     ],
 )
 def test_what_is_wrong_is_reported(lines: tuple[str, ...], place: str, message: str) -> None:

@@ -114,7 +114,7 @@ def test_a_blank_elsewhere_in_a_line_shows_nothing_of_its_value() -> None:
 def test_a_name_that_no_topic_can_have_is_refused_where_it_stands(line: str, kind: str) -> None:
     name = line.split(".")[1]
     assert found(SOURCE + ROUTE + line + "\n") == [
-        (7, 1, f"'{name}' is no name of a {kind}", "a-z, A-Z, 0-9, '_' and '-', 100 at most")
+        (7, 1, f"'{name}' is not a valid name of a {kind}", "a-z, A-Z, 0-9, '_' and '-', 100 at most")
     ]
 
 

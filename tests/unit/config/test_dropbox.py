@@ -78,7 +78,10 @@ def test_all_keys(tmp_path: Path) -> None:
         ("source.s.processed=deleted", "'deleted' is not keep or delete (did you mean delete?)"),
         ("source.s.root=", "the value is empty (remove the line if nothing is to be set)"),
         ("sink.d.watch=scan", "unknown key 'sink.d.watch'"),
-        ("sink.d.reply-to=topic-root", "'topic-root' is no place for replies, queue/NAME (as in queue:bridge.replies)"),
+        (
+            "sink.d.reply-to=topic-root",
+            "'topic-root' is not a place for replies, queue/NAME (as in queue:bridge.replies)",
+        ),
         ("source.s.subscription=x", "a durable subscription of no topic"),
         ("embedded=off\nkafka.bootstrap.servers=h:1\nsource.s.root=a", "'off' leaves no folder for sink 'd'"),
     ],

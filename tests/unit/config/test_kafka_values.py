@@ -84,12 +84,12 @@ def test_lint_takes_what_librdkafka_takes_and_nothing_beyond(name: str) -> None:
         (("spark.driver.memory=100m",), "6:21: error: Spark does not start with a heap of '100m' (450m is the least)"),
         (
             ("spark.master=",),
-            "6:14: error: spark.master is '', which is no master of Spark (leave it out, or write local[6], or name a "
-            "cluster: spark://HOST:7077, k8s://https://HOST:443, yarn)",
+            "6:14: error: spark.master is '', which is not a master of Spark (leave it out, or write local[6], or name "
+            "a cluster: spark://HOST:7077, k8s://https://HOST:443, yarn)",
         ),
         (
             ("spark.master=mesos",),
-            "6:14: error: spark.master is 'mesos', which is no master of Spark (leave it out, or write local[6], or "
+            "6:14: error: spark.master is 'mesos', which is not a master of Spark (leave it out, or write local[6], or "
             "name a cluster: spark://HOST:7077, k8s://https://HOST:443, yarn)",
         ),
         (

@@ -19,7 +19,10 @@ routes.r.out.topic=t
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("source.k.destinations=a(", "'a(' is no regular expression: missing ), unterminated subpattern at position 1"),
+        (
+            "source.k.destinations=a(",
+            "'a(' is not a regular expression: missing ), unterminated subpattern at position 1",
+        ),
         ("source.k.destinations=jms-bridge.journal", "'jms-bridge.journal' is a topic of the bridge itself"),
         ("source.k.destinations=jms-bridge.journal.state", "'jms-bridge.journal.state' is a topic of the bridge"),
         (

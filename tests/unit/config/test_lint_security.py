@@ -1,4 +1,4 @@
-"""What lint says of what others on the network could read or reach, and of files that are no configuration."""
+"""What lint says of what others on the network could read or reach, and of files that are not a configuration."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_of_very_many_unknown_keys_only_the_first_are_looked_up() -> None:
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        (("source.l.listen=amqp://127.0.0.1:1", "source.l.username=u"), ["no password lets in who knows it"]),
+        (("source.l.listen=amqp://127.0.0.1:1", "source.l.username=u"), ["no password lets in everybody who knows"]),
         (("source.l.listen=amqp://bridge.example:1",), ["there is no TLS", "nobody has to log in"]),
         (
             ("source.l.listen=amqp://bridge.example:1", "source.l.username=u", "source.l.password=p"),

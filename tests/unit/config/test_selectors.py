@@ -1,4 +1,4 @@
-"""What is no JMS selector is an error with its place; what only a broker can tell is a warning."""
+"""What is not a JMS selector is an error with its place; what only a broker can tell is a warning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(selector: str) -> list[str]:
         ("a = 'x' AND (b = 1", "6:31: error: this ( is never closed"),
         ("a = 'it", "6:23: error: the text that starts here has no closing quote"),
         ("a IN (1, 2)", "6:25: error: IN takes texts, not numbers"),
-        ("a.b = 1", "6:19: error: a.b is no name as it stands (as in region = 'emea' AND amount > 5)"),
+        ("a.b = 1", "6:19: error: a.b is not a name without quotes (as in region = 'emea' AND amount > 5)"),
         ("msg.header.region==emea", "6:19: error: … msg.header.region (write region)"),
         ("x = 1 AND msg.header.Type = 'a'", "6:29: error: … msg.header.Type (write JMSType)"),
         ("msg.address = 'q'", "6:19: error: … msg.address (source.NAME.destinations"),

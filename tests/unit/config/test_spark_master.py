@@ -39,7 +39,7 @@ def test_this_process_is_no_cluster(master: str | None) -> None:
 def test_what_is_no_master(master: str) -> None:
     unfit = unfit_master(master, 4)
     assert unfit is not None
-    assert unfit[0] == f"spark.master is {master!r}, which is no master of Spark"
+    assert unfit[0] == f"spark.master is {master!r}, which is not a master of Spark"
     assert "spark://HOST:7077" in unfit[1]
 
 

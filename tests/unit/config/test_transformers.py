@@ -111,7 +111,7 @@ def test_the_defaults_of_the_keys_are_those_of_the_settings() -> None:
         ),
         (
             "transformer.a.class=JMSMapping\ntransformer.a.destinations=x\nsource.plant.transformer=a",
-            "'x' is no queue and no topic",
+            "'x' is neither a queue nor a topic",
             "as in queue:orders, topic:prices",
         ),
         (
@@ -126,7 +126,7 @@ def test_the_defaults_of_the_keys_are_those_of_the_settings() -> None:
         ),
         (
             "transformer.a.class=JMSMapping\ntransformer.a.name-translator=a b\nsource.plant.transformer=a",
-            "'a b' is no name translator",
+            "'a b' is not a name translator",
             "write InvalidToUnderscore, UnderscoreToDash, Null or module:function",
         ),
         (

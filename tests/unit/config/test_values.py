@@ -159,11 +159,11 @@ def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
         ),
         (addresses.TOPIC, "", "the value is empty", "remove the line if nothing is to be set", 0),
         (values.TEXT, "a\tb", "the value holds a control character, U+0009", "", 1),
-        (SYSTEM, "NATS", "'NATS' is no known type", "did you mean nats?", 0),
+        (SYSTEM, "NATS", "'NATS' is not a known type", "did you mean nats?", 0),
         (
             FIELDS.row("source.NAME.type").kind,
             "mqtt",
-            "'mqtt' is no known type",
+            "'mqtt' is not a known type",
             "write stomp, amqp, jms, nats, dropbox or kafka",
             0,
         ),

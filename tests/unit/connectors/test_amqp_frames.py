@@ -110,7 +110,7 @@ def test_a_transfer_may_have_any_form_of_its_descriptor(descriptor: bytes, field
 
 
 def test_a_boolean_is_no_number() -> None:
-    with pytest.raises(AmqpError, match="field 0 of a performative is no number"):
+    with pytest.raises(AmqpError, match="field 0 of a performative is not a number"):
         performatives.number([True], 0)
     for fields in (b"\xc0\x02\x01\x41", b"\xc0\x04\x02\x52\x05\x41", b"\xc0\x06\x04\x52\x05\x40\x40\x42"):
         with pytest.raises(AmqpError):
@@ -126,7 +126,7 @@ def test_bytes_that_are_no_performative_are_a_named_error(data: bytes) -> None:
 
 
 def test_fields_of_another_type_are_a_named_error() -> None:
-    with pytest.raises(AmqpError, match="field 1 of a performative is no number"):
+    with pytest.raises(AmqpError, match="field 1 of a performative is not a number"):
         performatives.number([0, "x"], 1)
     assert performatives.number([], 1, 7) == 7
     assert performatives.outcome_of("x") == (0, [])

@@ -393,7 +393,7 @@ def test_the_sender_cannot_claim_the_format() -> None:
     assert message.properties["JMS_AMQP_MESSAGE_FORMAT"] == Property("0", LONG)
 
 
-# What is no message, and which transformer is taken.
+# What is not a message, and which transformer is taken.
 
 
 def test_what_is_no_message_is_one_line() -> None:

@@ -213,8 +213,8 @@ def broker() -> Iterator[Callable[..., AmqpSession]]:
         (b"", "the broker has closed the connection"),
         (b"HTTP/1.1 400 Bad Request\r\n", "in place of an AMQP header; is this its AMQP port?"),
         (PROTOCOL_HEADER, "the broker speaks no login here"),
-        (SASL_HEADER + b"\0\0\0\x04\0\0\0\0", "the broker sent what is no AMQP: a frame of"),
-        (SASL_HEADER + frame(0, b"\xff\xff", SASL), "the broker sent what is no AMQP: "),
+        (SASL_HEADER + b"\0\0\0\x04\0\0\0\0", "the broker sent bytes that are not AMQP: a frame of"),
+        (SASL_HEADER + frame(0, b"\xff\xff", SASL), "the broker sent bytes that are not AMQP: "),
         (SASL_HEADER + frame(0, performative(0x40, Symbol("GSSAPI")), SASL), "offers no login without a user name"),
         (SASL_HEADER + MECHANISMS + frame(0, performative(0x44, UByte(1)), SASL), "refuses a login without a user"),
         (LOGIN + OPEN + frame(0, performative(Code.CLOSE)), "the broker has closed the connection"),
@@ -222,7 +222,7 @@ def broker() -> Iterator[Callable[..., AmqpSession]]:
             LOGIN + frame(0, performative(0x18, Described(ULong(0x1D), [Symbol("amqp:not-allowed"), "not\nyou"]))),
             "the broker says: not you (amqp:not-allowed)",
         ),
-        (LOGIN + frame(0, performative(Code.OPEN, "b", None, "large")), "field 2 of a performative is no number"),
+        (LOGIN + frame(0, performative(Code.OPEN, "b", None, "large")), "field 2 of a performative is not a number"),
     ],
 )
 def test_what_goes_wrong_with_a_connection_is_told_in_one_line(
@@ -257,9 +257,9 @@ def test_a_second_connection_is_tried_again_until_the_first_is_closed(broker: Ca
     ("said", "says"),
     [
         (frame(0, performative(Code.END)), "the broker has ended the session"),
-        (frame(0, b"\0\x53\x14\xc0"), "the broker sent what is no AMQP: a transfer that is cut off"),
+        (frame(0, b"\0\x53\x14\xc0"), "the broker sent bytes that are not AMQP: a transfer that is cut off"),
         (frame(0, b"\0\x54\x14\xc0\x03\x01\x52\x05"), "a transfer whose descriptor is neither a ulong nor a symbol"),
-        (frame(0, performative(Code.FLOW, "x")), "is no number"),
+        (frame(0, performative(Code.FLOW, "x")), "is not a number"),
         (frame(0, performative(Code.ATTACH, "who", UInt(0), True)), "attaches a link that the bridge did not request"),
         (frame(0, performative(0x99)) + frame(9, performative(Code.DETACH, UInt(7))), "has closed the connection"),
     ],

@@ -347,7 +347,7 @@ def test_who_drains_its_credit_gets_what_is_there_and_its_credit_back(sink: Amqp
 def test_an_address_that_is_none_is_refused(sink: AmqpListenerSink) -> None:
     give(sink, 1, address="nowhere")
     ((outcome),) = known(sink)
-    assert outcome.refusal == "'nowhere' is no address of a listener; expected queue/NAME or topic/NAME"
+    assert outcome.refusal == "'nowhere' is not an address of a listener; expected queue/NAME or topic/NAME"
 
 
 def within(transaction: bytes, outcome: Described) -> Described:

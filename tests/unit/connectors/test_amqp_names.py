@@ -90,7 +90,7 @@ def test_a_translator_that_is_not_there_is_said(name: str) -> None:
 def test_what_a_translator_does_wrong_is_said() -> None:
     with pytest.raises(TranslationError, match=r"name translator 'builtins:int' failed on 'x': ValueError: "):
         translator("builtins:int")("x")
-    with pytest.raises(TranslationError, match="name translator 'builtins:len' gave a int for 'x', no text"):
+    with pytest.raises(TranslationError, match="name translator 'builtins:len' gave a int for 'x', not a text"):
         translator("builtins:len")("x")
 
 

@@ -319,14 +319,14 @@ def test_an_empty_message_is_small() -> None:
 @pytest.mark.parametrize(
     ("message", "address", "problem"),
     [
-        (Message(b"\xff", BodyType.TEXT), "queue/q", "the body of a text message is no UTF-8"),
+        (Message(b"\xff", BodyType.TEXT), "queue/q", "the body of a text message is not UTF-8"),
         (Message(b"[]", BodyType.MAP), "queue/q", "the body of a map message is a JSON object, not an array"),
-        (Message(b"x", BodyType.STREAM), "queue/q", "the body is no JSON: Expecting value: line 1 column 1 (char 0)"),
-        (Message(b""), "orders", "'orders' is no address of a JMS broker; expected queue/NAME or topic/NAME"),
+        (Message(b"x", BodyType.STREAM), "queue/q", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (Message(b""), "orders", "'orders' is not an address of a JMS broker; expected queue/NAME or topic/NAME"),
         (
             Message(b"", properties={"JMS_AMQP_ContentType": Property("ä")}),
             "queue/q",
-            "'ä' is no symbol: symbols are ASCII",
+            "'ä' is not a symbol: symbols are ASCII",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The sections of an AMQP message: their order, their fields, and what is no message."""
+"""The sections of an AMQP message: their order, their fields, and what is not a message."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_message_that_comes_again_stays_the_one_that_a_source_has_taken(bridge
 )
 def test_an_address_that_is_no_folder_is_refused(bridge: Bridge, address: str) -> None:
     (refused,) = outcomes(bridge.sink(), numbered(1, address))
-    assert refused.refusal == f"{address!r} is no dropbox; expected queue/NAME, topic/NAME or the NAME of a queue"
+    assert refused.refusal == f"{address!r} is not a dropbox; expected queue/NAME, topic/NAME or the NAME of a queue"
     assert list(bridge.boxes.root.iterdir()) == []
 
 

@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_read_is_a_fault_and_goes_to_error(bridge: Bridge,
     source = bridge.source()
     found = {delivery.message.headers["JMSMessageID"]: delivery for delivery in taken(source, 2)}
     assert found["ID:link"].fault == "its file cannot be read: Too many levels of symbolic links"
-    assert found["ID:folder"].fault == "its file cannot be read: it is no regular file"
+    assert found["ID:folder"].fault == "its file cannot be read: it is not a regular file"
     source.acknowledge([delivery.token for delivery in found.values()])
     assert sorted(entry.name for entry in (queue / "error").iterdir()) == ["folder", "link"]
 

@@ -67,7 +67,7 @@ def test_a_stomp_length_that_is_no_number_is_reported(length: str) -> None:
     (frame,) = fed(f"MESSAGE\ncontent-length:{length}\n\nx\0".encode())
     assert frame.body == b"x"
     assert frame.fault is not None
-    assert frame.fault.startswith("a content-length that is no number")
+    assert frame.fault.startswith("a content-length that is not a number")
     assert len(frame.fault) < 100
 
 

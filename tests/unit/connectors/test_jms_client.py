@@ -276,7 +276,7 @@ def test_a_batch_of_a_sink_is_not_larger_than_its_setting(
 def test_jars_that_are_missing_are_named(tmp_path: Path, lines: dict[str, str]) -> None:
     assert "there is no file 'lib/*.jar'" in told(tmp_path, lines, class_path="lib/*.jar")
     assert "has no client jars" in told(tmp_path, lines, class_path=None)
-    assert "is no Maven package" in told(tmp_path, lines, packages="artemis-jms-client")
+    assert "is not a Maven package" in told(tmp_path, lines, packages="artemis-jms-client")
 
 
 def test_a_class_that_is_missing_or_no_connection_factory_is_named(tmp_path: Path, lines: dict[str, str]) -> None:
@@ -286,7 +286,7 @@ def test_a_class_that_is_missing_or_no_connection_factory_is_named(tmp_path: Pat
     assert f"did you mean {FACTORY}" in mistyped
     other = told(tmp_path, alone, connection_factory=FACTORY.replace("Factory", "MetaData"))
     assert "ActiveMQConnectionMetaData of artemis-jms-client-" in other
-    assert "is no connection factory of javax.jms or jakarta.jms" in other
+    assert "is not a connection factory of javax.jms or jakarta.jms" in other
     assert "has no connection factory" in told(tmp_path, alone, connection_factory=None)
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "client.jar").touch()

@@ -1,4 +1,4 @@
-"""The parser of NATS' protocol: any cut of the stream, what is left to nats-py, and what is no protocol."""
+"""The parser of NATS' protocol: any cut of the stream, what is left to nats-py, and what is not a protocol."""
 
 from __future__ import annotations
 

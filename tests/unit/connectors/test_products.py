@@ -246,7 +246,7 @@ def test_the_key_broker_overrides_what_the_broker_says_of_itself(
 def test_a_heart_beat_that_is_no_pair_of_numbers_is_a_lost_connection(broker: MakeBroker, beats: str) -> None:
     script = stomp(OTHER).replace(b"heart-beat:0,0", f"heart-beat:{beats}".encode())
     own = source("stomp", broker(script).port, "destinations=queue:a")
-    with pytest.raises(NotConnectedError, match="heart-beat that is no pair of numbers"):
+    with pytest.raises(NotConnectedError, match="heart-beat that is not a pair of numbers"):
         own.connect()
     own.close()
 

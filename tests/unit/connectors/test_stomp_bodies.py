@@ -101,16 +101,16 @@ def test_an_object_of_classic_that_is_one_value_has_it() -> None:
 @pytest.mark.parametrize(
     ("xml", "transformation", "why"),
     [
-        (b"<list/>", MAP, "whose XML is no map"),
+        (b"<list/>", MAP, "whose XML is not a map"),
         (b"<map><entry><string>a</string><map/></entry></map>", MAP, "a value of type 'map'"),
-        (b"<map><entry><int>1</int><int>1</int></entry></map>", MAP, "no simple one, behind 0 others"),
-        (b"<map><entry><string>a</string><int>x</int></entry></map>", MAP, "a value that is no int: 'x'"),
-        (b"<map><entry><string>a</string><boolean>1</boolean></entry></map>", MAP, "no boolean"),
-        (b"<map><entry><string>a</string><byte-array>!</byte-array></entry></map>", MAP, "no byte-array"),
-        (b"<!DOCTYPE x [<!ENTITY a 'b'>]><map/>", MAP, "whose XML is no map"),
-        (b"<own.Type>\n  <x>5</x>\n</own.Type>", OBJECT, "no single value"),
-        (b"", OBJECT, "no single value"),
-        (b"\xff", MAP, "whose XML is no map"),
+        (b"<map><entry><int>1</int><int>1</int></entry></map>", MAP, "not simple, behind 0 others"),
+        (b"<map><entry><string>a</string><int>x</int></entry></map>", MAP, "a value that is not of type int: 'x'"),
+        (b"<map><entry><string>a</string><boolean>1</boolean></entry></map>", MAP, "not of type boolean"),
+        (b"<map><entry><string>a</string><byte-array>!</byte-array></entry></map>", MAP, "not of type byte-array"),
+        (b"<!DOCTYPE x [<!ENTITY a 'b'>]><map/>", MAP, "whose XML is not a map"),
+        (b"<own.Type>\n  <x>5</x>\n</own.Type>", OBJECT, "not a single value"),
+        (b"", OBJECT, "not a single value"),
+        (b"\xff", MAP, "whose XML is not a map"),
     ],
 )
 def test_other_xml_is_no_message(xml: bytes, transformation: str, why: str) -> None:

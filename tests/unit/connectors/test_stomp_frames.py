@@ -93,7 +93,7 @@ def test_bytes_that_are_no_utf8_in_a_header_do_not_hurt() -> None:
 @pytest.mark.parametrize(
     ("stream", "says"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n\0", "'HTTP/1.1 400 Bad Request', which is no STOMP command"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n\0", "'HTTP/1.1 400 Bad Request', which is not a STOMP command"),
         (b"MESSAGE\ncontent-length:2000\n\n" + b"x" * 2001, "a body that does not end after its 2000 bytes"),
         (b"MESSAGE\na:" + b"x" * 2_000_000, "a frame with more than 1048576 bytes of headers"),
     ],
@@ -116,10 +116,10 @@ def test_what_is_not_stomp_is_reported(stream: bytes, says: str) -> None:
         (b"no colon", b"body", "a header line without a colon: 'no colon'"),
         (b"fonts:Arial\r\nBold\r", b"body", "a header line without a colon: 'Bold'"),
         (b"content-length:4\nno colon", b"bo\0y", "a header line without a colon: 'no colon'"),
-        (b"content-length:3\x1c", b"body", "a content-length that is no number: '3\\x1c'"),
-        (b"content-length:ten", b"body", "a content-length that is no number: 'ten'"),
-        (b"content-length:-1", b"body", "a content-length that is no number: '-1'"),
-        (b"content-length:99999999999999999999", b"", "a content-length that is no number: '99999999999999999999'"),
+        (b"content-length:3\x1c", b"body", "a content-length that is not a number: '3\\x1c'"),
+        (b"content-length:ten", b"body", "a content-length that is not a number: 'ten'"),
+        (b"content-length:-1", b"body", "a content-length that is not a number: '-1'"),
+        (b"content-length:99999999999999999999", b"", "a content-length that is not a number: '99999999999999999999'"),
         (b"content-length:2", b"body", "a body that does not end after its 2 bytes"),
         (b"content-length:7", b"body", "a body that does not end after its 7 bytes"),
         (b"a:x\\ty", b"body", r"a header line with an unknown escape: 'a:x\\ty'"),

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
             "without a colon: 'Bold'",
             True,
         ),
-        (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\ncontent-length:ten", "is no number: 'ten'", True),
+        (
+            b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\ncontent-length:ten",
+            "is not a number: 'ten'",
+            True,
+        ),
         (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\ncontent-length:2", "after its 2 bytes", True),
         (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\na:\\t", "an unknown escape", True),
         (b"ack:9\nmessage-id:1\nsubscription:1\ndestination:/queue/a\na:\xff", "that is not UTF-8", True),

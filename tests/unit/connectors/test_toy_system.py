@@ -76,7 +76,7 @@ def test_its_keys_are_read_into_settings_of_its_own() -> None:
         ("sink.u.type=toy\n", "8:1: sink 'u' has no 'sink.u.url'; as in sink.u.url=toy://host:port"),
         (
             "sink.u.type=toy\nsink.u.url=amqp://h\n",
-            "9:12: 'amqp://h:5672' is no URL for type toy; write toy://host:port or toys://host:port",
+            "9:12: 'amqp://h:5672' is not a URL for type toy; write toy://host:port or toys://host:port",
         ),
         ("source.s.tls.ca=x\n", "8:1: 'source.s.tls.ca' has no effect without TLS; write source.s.url=toys://…"),
     ],
@@ -88,7 +88,7 @@ def test_its_faults_are_found_at_their_place(text: str, fault: str) -> None:
 
 def test_routes_know_its_addresses() -> None:
     (fault,) = told((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:shelf"))
-    assert fault == "4:20: 'shelf' is no destination of type toy; box-NUMBER, as in toy:box-1"
+    assert fault == "4:20: 'shelf' is not a destination of type toy; box-NUMBER, as in toy:box-1"
     assert str(loads((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:box-3")).routes[0].target) == "t:box-3"
 
 

@@ -150,7 +150,7 @@ def test_a_folder_is_there_or_can_be_made(tmp_path: Path) -> None:
 def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "var").write_text("")
     found = check_folder("embedded.data", tmp_path / "var" / "checkpoint")
-    assert (found.state, found.found, found.exit_code) == (Severity.FAILED, f"{tmp_path}/var is no folder", 3)
+    assert (found.state, found.found, found.exit_code) == (Severity.FAILED, f"{tmp_path}/var is not a folder", 3)
     assert found.remedy.endswith("or set embedded.data to another folder")
 
 

@@ -155,7 +155,7 @@ def test_a_letter_shows_headers_and_body_escaped(page: Page, kafka: Kafka) -> No
 def test_a_place_that_is_none_is_named(page: Page, place: str) -> None:
     answer = page.client.get(f"/dead-letters/letter/{place}", headers=LOGIN)
     assert answer.status_code == 404
-    assert "is no position" in answer.text
+    assert "is not a position" in answer.text
 
 
 def test_a_large_body_is_cut(page: Page, kafka: Kafka) -> None:
@@ -248,8 +248,8 @@ def test_a_form_without_our_signature_changes_nothing(page: Page, kafka: Kafka, 
     [
         ({"action": "replay"}, "no dead letter is selected"),
         ({"action": "drop", "position": "0:7"}, "there is no action &#39;drop&#39;"),
-        ({"action": "replay", "position": "x"}, "is no position"),
-        ({"action": "replay", "position": f"0:{'9' * 5000}"}, "is no position"),
+        ({"action": "replay", "position": "x"}, "is not a position"),
+        ({"action": "replay", "position": f"0:{'9' * 5000}"}, "is not a position"),
         ({"action": "replay", "position": [f"0:{n}" for n in range(201)]}, "201 dead letters are too many"),
     ],
 )

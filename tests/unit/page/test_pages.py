@@ -250,11 +250,11 @@ def test_a_message_that_fails_says_why(page: Page) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"properties": "region"}, "line 1 of the headers: &#39;region&#39; is none"),
+        ({"properties": "region"}, "line 1 of the headers: &#39;region&#39; is not a header"),
         ({"properties": "a=1\nb:integer=2"}, "line 2 of the headers: there is no type &#39;integer&#39;"),
         ({"kind": "nothing"}, "there is no kind of body &#39;nothing&#39;"),
         ({"body": "x" * 1024 * 1024}, "this form holds more than 1024 KiB"),
-        ({"properties": "a=1\n" * 1001}, "these are 1,001 headers; at most 1,000 are taken here"),
+        ({"properties": "a=1\n" * 1001}, "there are 1,001 headers; at most 1,000 are taken here"),
     ],
 )
 def test_a_form_that_makes_no_message_is_refused_in_words(page: Page, fields: dict[str, str], told: str) -> None:
@@ -320,7 +320,7 @@ def test_with_kafka_down_dead_letters_say_so_within_three_seconds(page: Page) ->
         ("since=yesterday", "expected a time"),
         ("where=a+%3D%3D+%26", "where:6: error:"),
         ("until=-1h", "expected a time"),
-        ("where=" + "a" * 4097, "where has 4,097 characters; at most 4,096 are taken here"),
+        ("where=" + "a" * 4097, "the field &#39;where&#39; has 4,097 characters; at most 4,096 are taken here"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_named(page: Page, query: str, told: str) -> None:

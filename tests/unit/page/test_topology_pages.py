@@ -178,7 +178,7 @@ def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
     assert asked.questions == [("totals", StateQuestion("sums", None, "a", 1_767_268_800_000, 99))]
     assert re.findall(r"<th scope[^>]*>([^<]*)<", shown) == ["key", "window_start", "total", "who"]
     assert ">5.5<" in shown
-    assert "There are more rows than these 2" in shown
+    assert "There are more than these 2 rows" in shown
     assert "<script>alert" not in shown
     asked.answer = StateAnswer()
     assert "No row." in asked.text("/topologies/state?topology=totals&node=sums&key=nobody")
@@ -188,8 +188,8 @@ def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
     ("query", "status", "told"),
     [
         ("topology=other&node=sums", 404, "has run on this machine"),
-        ("topology=totals&node=sums&since=yesterday", 400, "is no time"),
-        (f"topology=totals&node=sums&until={2**63}", 400, "is no time"),
+        ("topology=totals&node=sums&since=yesterday", 400, "is not a time"),
+        (f"topology=totals&node=sums&until={2**63}", 400, "is not a time"),
         ("topology=totals&node=sums&key=" + 2_000 * "k", 400, "longer than 1024 characters"),
         ("topology=totals&node=sums", 503, "gave no answer within"),
     ],

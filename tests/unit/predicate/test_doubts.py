@@ -21,8 +21,8 @@ VALUES = {
 NEVER = [
     ("JMSDeliveryMode = 2", "JMSDeliveryMode is text, never the number 2", "write 'PERSISTENT'"),
     ("JMSDeliveryMode==1", "JMSDeliveryMode is text, never the number 1", "write 'NON_PERSISTENT'"),
-    ("JMSDeliveryMode = 'persistent'", "'persistent' is no delivery mode", "did you mean 'PERSISTENT'?"),
-    ("JMSDeliveryMode IN ('x')", "'x' is no delivery mode", "it is 'PERSISTENT' or 'NON_PERSISTENT'"),
+    ("JMSDeliveryMode = 'persistent'", "'persistent' is not a delivery mode", "did you mean 'PERSISTENT'?"),
+    ("JMSDeliveryMode IN ('x')", "'x' is not a delivery mode", "it is 'PERSISTENT' or 'NON_PERSISTENT'"),
     ("JMSPriority='4'", "JMSPriority is a number, never the text '4'", "write 4 without quotes"),
     ("'high' = JMSPriority", "JMSPriority is a number, never the text 'high'", "compare it with a number"),
     ("JMSPriority <> '4'", "JMSPriority is a number, never the text '4'", "write 4 without quotes"),
@@ -40,10 +40,10 @@ NEVER = [
     ("JMSType BETWEEN 1 AND 4", "JMSType is text, and BETWEEN asks for numbers", "compare with ="),
     ("JMSType > 3", "JMSType is text, and > compares numbers", "compare with = or <>"),
     ("JMSPriority", "JMSPriority is a number, and never TRUE", "compare it"),
-    ("msg.address==queue:q", "'queue:q' is no address: msg.address is the name alone", "write 'q'"),
-    ("msg.address = 'topic:q'", "'topic:q' is no address: msg.address is the name alone", "write 'q'"),
-    ("msg.address LIKE 'queue:q%'", "'queue:q%' is no address: msg.address is the name alone", "write 'q%'"),
-    ("msg.address IN ('queue:q')", "'queue:q' is no address: msg.address is the name alone", "write 'q'"),
+    ("msg.address==queue:q", "'queue:q' is not an address: msg.address is the name alone", "write 'q'"),
+    ("msg.address = 'topic:q'", "'topic:q' is not an address: msg.address is the name alone", "write 'q'"),
+    ("msg.address LIKE 'queue:q%'", "'queue:q%' is not an address: msg.address is the name alone", "write 'q%'"),
+    ("msg.address IN ('queue:q')", "'queue:q' is not an address: msg.address is the name alone", "write 'q'"),
 ]
 
 

@@ -43,7 +43,7 @@ SLIPS = [
         "write 'emea' for the text, msg.header.\"emea\" for the property",
     ),
     ("region = emea.west", 10, "emea.west needs quotes", "write 'emea.west' for the text, or == before it"),
-    ("my.name = 5", 1, "my.name is no name as it stands", 'write "my.name" or msg.header."my.name"'),
+    ("my.name = 5", 1, "my.name is not a name without quotes", 'write "my.name" or msg.header."my.name"'),
     ("msg.foo == 1", 1, "there is no msg.foo", "there are msg.address and msg.header.NAME, in small letters"),
     ("Msg.address==x", 1, "there is no Msg.address", "there are msg.address and msg.header.NAME, in small letters"),
     ("msg.header.1st == 5", 1, "there is no msg.header.1st", 'write msg.header."1st"'),
@@ -86,17 +86,17 @@ SLIPS = [
     (
         "a\u00a0= 1",
         2,
-        "the character '\\xa0' (NO-BREAK SPACE) is no white space of the language",
+        "the character '\\xa0' (NO-BREAK SPACE) is not white space in predicates",
         "use a plain blank",
     ),
     (
         "a\u00b2 = 1",
         2,
-        "the character '\u00b2' (SUPERSCRIPT TWO) cannot stand here",
+        "the character '\u00b2' (SUPERSCRIPT TWO) is not allowed here",
         "text goes in single quotes, a name in double quotes",
     ),
-    ("a = 1;", 6, "the character ';' cannot stand here", "text goes in single quotes, a name in double quotes"),
-    ("a = '\ud800'", 6, "the character '\\ud800' (no name) is no white space of the language", "use a plain blank"),
+    ("a = 1;", 6, "the character ';' is not allowed here", "text goes in single quotes, a name in double quotes"),
+    ("a = '\ud800'", 6, "the character '\\ud800' (no name) is not white space in predicates", "use a plain blank"),
     ('"" = 5', 1, 'there is no name between "..."', "an empty text is ''"),
 ]
 MISFITS = [

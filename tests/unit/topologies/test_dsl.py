@@ -46,7 +46,7 @@ def test_all_faults_are_told_at_once() -> None:
         builder.build()
     text = "\n".join(error.value.faults)
     for expected in (
-        "'bad-topic': 'a/b' is no topic name",
+        "'bad-topic': 'a/b' is not a valid topic name",
         "'loop': topic 'in' is read by 'in': records would go round for ever",
         "'empty': a split without branches",
         "'twice': merges a stream with itself",
@@ -76,8 +76,8 @@ def test_names_that_topics_cannot_have_are_faults() -> None:
     with pytest.raises(TopologyError) as error:
         builder.build()
     assert [fault.partition(" (")[0] for fault in error.value.faults] == [
-        "'order totals' is no name of a topology",
-        "'a/b' is no name of a node",
+        "'order totals' is not a valid name of a topology",
+        "'a/b' is not a valid name of a node",
     ]
 
 
@@ -89,7 +89,7 @@ def test_names_that_topics_cannot_have_are_faults() -> None:
             lambda b: b.stream("in").join(b.table("t", value=json("x int")), within="1 s", name="j"),
             "'j': `within` is for",
         ),
-        (lambda b: b.stream("in").deduplicate(within="soon", name="d"), "'d': 'soon' is no duration"),
+        (lambda b: b.stream("in").deduplicate(within="soon", name="d"), "'d': 'soon' is not a duration"),
         (lambda b: b.stream("in").group_by_key().aggregate("a"), "'a': it aggregates nothing"),
         (
             lambda b: b.stream("in").group_by_key().count(name="c").suppress(),
@@ -114,5 +114,5 @@ def test_wrong_use_is_a_fault_that_names_the_node(build: Callable[[StreamsBuilde
 
 @pytest.mark.parametrize("wrong", [("0 s",), ("1 s", "2 s"), ("-1 s",), ("1 parsec",)])
 def test_windows_that_are_none_are_refused(wrong: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"is no duration|too short|would leave records out"):
+    with pytest.raises(ValueError, match=r"is not a duration|too short|would leave records out"):
         TimeWindows.of(wrong[0], advance=wrong[1] if len(wrong) > 1 else None)

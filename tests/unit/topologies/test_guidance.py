@@ -57,7 +57,7 @@ def test_the_form_of_values_is_a_serde_everywhere(given: Any, told: str) -> None
 
 
 def test_a_form_of_keys_that_is_none_is_told_the_others() -> None:
-    with pytest.raises(ValueError, match="key='string' is no form of keys: write 'text', 'bytes', 'long', json"):
+    with pytest.raises(ValueError, match="key='string' is not a form of keys: write 'text', 'bytes', 'long', json"):
         StreamsBuilder("t").stream("in", key="string")
 
 

@@ -84,8 +84,11 @@ def test_expectations_are_parts_of_records_with_their_places(tmp_path: Path) -> 
             HEAD + "  - {topic: a, value: 1, value_base64: AA==}\n  output: {}\n",
             "error: the record has a 'value' already",
         ),
-        (HEAD + "  - {topic: a, key_base64: '?'}\n  output: {}\n", "t.yaml:4:28: error: this is not base64"),
-        (HEAD + "  - {topic: a, timestamp: soon}\n  output: {}\n", "t.yaml:4:27: error: 'soon' is no time: expected"),
+        (HEAD + "  - {topic: a, key_base64: '?'}\n  output: {}\n", "t.yaml:4:28: error: the text is not base64"),
+        (
+            HEAD + "  - {topic: a, timestamp: soon}\n  output: {}\n",
+            "t.yaml:4:27: error: 'soon' is not a time: expected",
+        ),
         (
             HEAD + "  - {advance-time: 1, key: k}\n  output: {}\n",
             "error: 'key' belongs to a record, not to 'advance-time'",

@@ -44,7 +44,7 @@ Reader = Callable[[bytes, int, int], tuple[Any, int]]
 offset behind it."""
 
 UNREADABLE = (IndexError, struct.error, UnicodeDecodeError)
-"""Exceptions, beside `AmqpError`, that a reader raises where the bytes end early or a string is no UTF-8."""
+"""Exceptions, beside `AmqpError`, that a reader raises where the bytes end early or a string is not UTF-8."""
 
 _MOST_EMPTY = 4096
 _LAST_CHAR = 0x10FFFF
@@ -54,7 +54,7 @@ def decode(data: bytes) -> Any:
     """Decodes bytes that hold exactly one value.
 
     Raises:
-        AmqpError: the bytes are no value, or more bytes follow it.
+        AmqpError: the bytes are not a value, or more bytes follow it.
     """
     value, end = decode_at(data, 0)
     if end != len(data):
@@ -77,7 +77,7 @@ def decode_at(data: bytes, at: int) -> tuple[Any, int]:
 def unreadable(error: Exception, data: bytes, at: int) -> AmqpError:
     """Makes the `AmqpError` for an exception of `UNREADABLE` that was raised in the value at an offset."""
     if isinstance(error, UnicodeDecodeError):
-        return AmqpError(f"a string in the value at byte {at} is no UTF-8: {error.reason}")
+        return AmqpError(f"a string in the value at byte {at} is not UTF-8: {error.reason}")
     return _cut_off(data, at)
 
 

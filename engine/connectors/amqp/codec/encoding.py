@@ -47,7 +47,7 @@ def encode(value: Any) -> bytes:
     try:
         return _WRITERS[type(value)](value)
     except KeyError as error:
-        raise AmqpError(f"{error.args[0].__name__} is no type of AMQP, in {value!r:.100}") from error
+        raise AmqpError(f"{error.args[0].__name__} has no AMQP type, in {value!r:.100}") from error
     except (struct.error, OverflowError) as error:
         raise AmqpError(f"a number in {value!r:.100} does not fit its type {type_name(value)}: {error}") from error
 
@@ -101,7 +101,7 @@ def _make_symbol(value: str) -> bytes:
     try:
         return _name(value.encode("ascii"))
     except UnicodeEncodeError as error:
-        raise AmqpError(f"{value!r:.100} is no symbol: symbols are ASCII") from error
+        raise AmqpError(f"{value!r:.100} is not a symbol: symbols are ASCII") from error
 
 
 _LONGEST_KNOWN = 64
@@ -175,7 +175,7 @@ def _packed(layout: str) -> Callable[[Any], bytes]:
 
 
 def _sized(size: int, encoded: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Makes a writer of array elements of variable size: a size field of `size` bytes, then what `encoded` returns."""
+    """Makes a writer of array elements of variable size: a size field of `size` bytes, then the result of `encoded`."""
 
     def write(value: Any) -> bytes:
         raw = encoded(value)

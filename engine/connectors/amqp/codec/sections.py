@@ -143,8 +143,8 @@ def decode(data: bytes) -> Sections:
     """Decodes a message. Messages may share parts, such as equal annotations, so the caller must not change them.
 
     Raises:
-        AmqpError: the bytes are no message: they are cut off, the sections are out of order, or a section or field has
-            a wrong type.
+        AmqpError: the bytes are not a message: they are cut off, the sections are out of order, or a section or
+            field has a wrong type.
     """
     found: list[Any] = [None] * len(_NAMES)
     parts: list[Any] = []

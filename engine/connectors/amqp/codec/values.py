@@ -121,7 +121,7 @@ class Decimal128(bytes):
 
 
 class AmqpMap(list[tuple[Any, Any]]):
-    """A map as pairs of key and value, in order. AMQP allows keys that Python cannot hash, so it is no dict."""
+    """A map as pairs of key and value, in order. AMQP allows keys that Python cannot hash, so it is not a dict."""
 
     __slots__ = ()
 

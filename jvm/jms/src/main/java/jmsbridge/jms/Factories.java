@@ -31,7 +31,7 @@ public final class Factories {
     if (made == null || api(made.getClass()) == null) {
       String what = made == null ? "nothing" : "a " + made.getClass().getName();
       String where = names == null ? "" : "JNDI has under '" + settings.get("jndi-name") + "' ";
-      throw new RefusedException(where + what + ", which is no connection factory of javax.jms or jakarta.jms");
+      throw new RefusedException(where + what + ", which is not a connection factory of javax.jms or jakarta.jms");
     }
     for (Map.Entry<String, String> each : settings.all("property.").entrySet()) {
       set(made, each.getKey(), each.getValue());

@@ -39,7 +39,7 @@ final class HeaderLayout {
     this.parent = parent;
     this.bytes = bytes;
     size = parent == null ? 0 : parent.size + 1;
-    // As Kafka decodes it, so that bytes which are no UTF-8 become the same text.
+    // As Kafka decodes it, so that bytes which are not UTF-8 become the same text.
     text = bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
     name = text == null ? null : UTF8String.fromString(text);
   }

@@ -19,7 +19,7 @@ import scala.util.Right;
  *
  * <p>Options: {@code origin}, the text of the header with which published records are marked; {@code message}, the
  * name of the header with a message's id, for notes; {@code kafka.*}, settings of the producer. Its table is that of
- * Spark's {@code foreach}, which real-time mode allows. The seal of records is no option: Spark shows options in plans.
+ * Spark's {@code foreach}, which real-time mode allows. The seal of records is not an option: Spark shows options in plans.
  */
 public final class RecordSink implements TableProvider {
   private static final String KAFKA = "kafka.";

@@ -45,7 +45,7 @@ public final class KeyCheck implements ScalarFunction<Boolean> {
     }
   }
 
-  /** Function with these settings; IllegalArgumentException if they are no JSON. */
+  /** Function with these settings; IllegalArgumentException if they are not JSON. */
   public KeyCheck(String settings) {
     this.settings = settings;
     text = read(settings);

@@ -131,7 +131,7 @@ final class Value {
     }
   }
 
-  /** Calculates; NULL if an operand is no number, for division by zero, and if an exact result exceeds 64 bits. */
+  /** Calculates; NULL if an operand is not a number, for division by zero, and if an exact result exceeds 64 bits. */
   static Value calculate(Sign sign, Value left, Value right) {
     Value a = left == null ? null : left.number();
     Value b = right == null ? null : right.number();
@@ -149,7 +149,7 @@ final class Value {
     }
   }
 
-  /** Unary minus; NULL if the operand is no number, and for the least number of 64 bits. */
+  /** Unary minus; NULL if the operand is not a number, and for the least number of 64 bits. */
   static Value negate(Value value) {
     Value number = value == null ? null : value.number();
     if (number == null) {

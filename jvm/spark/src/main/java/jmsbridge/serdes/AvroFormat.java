@@ -78,7 +78,7 @@ final class AvroFormat implements Format {
       parse(schema.references(), parser);
       return parser.parse(schema.text());
     } catch (AvroRuntimeException failure) {
-      throw new IllegalArgumentException("this is no Avro schema: " + failure.getMessage(), failure);
+      throw new IllegalArgumentException("the text is not an Avro schema: " + failure.getMessage(), failure);
     }
   }
 

@@ -24,7 +24,7 @@ interface Format extends Serializable {
   /** The schema of values of a type, for which no schema is given; a record has this name. */
   SchemaText schema(DataType type, String name);
 
-  /** Fields of the values of a schema; values that are no records are in one field, {@code value}. */
+  /** Fields of the values of a schema; values that are not records are in one field, {@code value}. */
   StructType fields(SchemaText schema);
 
   /** Whether the values of a schema are records. */

@@ -52,7 +52,7 @@ public final class HttpRegistry implements SchemaRegistry {
   /** A question that any registry answers, if only with 404, where none has been answered yet. */
   private static final String ANY_PATH = "/schemas/ids/" + Integer.MAX_VALUE;
   private static final int NOT_FOUND = 404;
-  /** The first status that is no answer to the question. */
+  /** The first status that is not an answer to the question. */
   private static final int REFUSED = 300;
   private static final String SCHEMA = "schema";
   private static final String SUBJECT = "subject";
@@ -381,7 +381,7 @@ public final class HttpRegistry implements SchemaRegistry {
       read = json.readTree(response.body());
     } catch (JacksonException failure) {
       if (response.statusCode() < REFUSED) {
-        throw new IOException("the answer is no JSON: is this a schema registry?", failure);
+        throw new IOException("the answer is not JSON: is this a schema registry?", failure);
       }
     }
     return new Answer(response.statusCode(), read);

@@ -67,7 +67,7 @@ public final class MemoryRegistry implements SchemaRegistry {
   public synchronized int lookUp(String type, String subject, SchemaText schema) {
     int id = schemas.indexOf(new Entry(type, schema)) + 1;
     if (!subjects.getOrDefault(subject, List.of()).contains(id)) {
-      throw new RegistryException("the schema is no version of the subject '%s'".formatted(subject), null);
+      throw new RegistryException("the schema is not a version of the subject '%s'".formatted(subject), null);
     }
     return id;
   }

@@ -72,7 +72,7 @@ final class ProtobufFormat implements Format {
       }
     } catch (InvalidProtocolBufferException failure) {
       throw new IllegalArgumentException(
-          "the schema is no FileDescriptorSet; protoc --include_imports --descriptor_set_out=FILE makes one", failure);
+          "the schema is not a FileDescriptorSet; protoc --include_imports --descriptor_set_out=FILE makes one", failure);
     }
     if (last == null || own == null && !message.isEmpty()) {
       throw new IllegalArgumentException("no file of the schema has the message '%s'".formatted(message));

@@ -279,14 +279,14 @@ final class ProtobufRows {
 
   private static int unsigned(FieldDescriptor field, long value) {
     if (value < 0 || value > MOST_UINT32) {
-      throw new UnfitValueException("%d is no value of %s, a %s".formatted(value, field.getFullName(), text(field)));
+      throw new UnfitValueException("%d is not a value of %s, a %s".formatted(value, field.getFullName(), text(field)));
     }
     return (int) value;
   }
 
   private static long unsigned(FieldDescriptor field, BigInteger value) {
     if (value.signum() < 0 || value.bitLength() > Long.SIZE) {
-      throw new UnfitValueException("%d is no value of %s, a %s".formatted(value, field.getFullName(), text(field)));
+      throw new UnfitValueException("%d is not a value of %s, a %s".formatted(value, field.getFullName(), text(field)));
     }
     return value.longValue();
   }
@@ -297,7 +297,7 @@ final class ProtobufRows {
       return field.getEnumType().findValueByNumberCreatingIfUnknown(Integer.parseInt(name));
     }
     if (found == null) {
-      throw new UnfitValueException("'%s' is no value of %s".formatted(name, field.getEnumType().getFullName()));
+      throw new UnfitValueException("'%s' is not a value of %s".formatted(name, field.getEnumType().getFullName()));
     }
     return found;
   }

@@ -83,7 +83,7 @@ public final class SchemaReader implements ValueReader {
     } catch (UnfitValueException failure) {
       throw failure;
     } catch (Exception failure) {
-      throw UnfitValueException.of("the bytes are no %s value%s".formatted(format.type(), by), failure);
+      throw UnfitValueException.of("the bytes are not a valid %s value%s".formatted(format.type(), by), failure);
     }
   }
 

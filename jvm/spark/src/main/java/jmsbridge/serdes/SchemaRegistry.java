@@ -17,7 +17,7 @@ public interface SchemaRegistry extends Serializable {
   /** A version of a subject; 0: the latest. */
   Version version(String type, String subject, int version);
 
-  /** The id of a schema, which is made a version of the subject if it is none yet. */
+  /** The id of a schema, which becomes a version of the subject unless it is one already. */
   int register(String type, String subject, SchemaText schema);
 
   /** The id of a schema that is a version of the subject. */

@@ -43,7 +43,7 @@ final class ColumnReader implements ValueReader {
       throw new UnfitValueException(failure.getMessage());
     }
     if (read.isNullAt(0)) {
-      throw new UnfitValueException("the value is no JSON object");
+      throw new UnfitValueException("the value is not a JSON object");
     }
     return read.getStruct(0, type().size());
   }

@@ -36,7 +36,7 @@ class EvaluationException extends RuntimeException {
     reason = "function";
   }
 
-  /** The result of a computation; null if it fails, as for a former value: one that cannot be computed is no row. */
+  /** The result of a computation; null if it fails, as for a former value: one that cannot be computed is not a row. */
   static <T> T orNull(Supplier<T> computation) {
     try {
       return computation.get();

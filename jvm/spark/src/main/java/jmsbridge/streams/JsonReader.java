@@ -97,7 +97,7 @@ final class JsonReader implements ValueReader {
     return at == in.length;
   }
 
-  /** The next byte that is no white space, and no longer passed; 0 at the end. */
+  /** The next byte that is not white space, and no longer passed; 0 at the end. */
   private byte next() {
     while (at < in.length && (in[at] == ' ' || in[at] == '\n' || in[at] == '\r' || in[at] == '\t')) {
       at++;

@@ -70,7 +70,7 @@ final class JsonValues {
     return output.json().apply(output.reader().read(value)).getBinary(0);
   }
 
-  /** The bytes of a key from its JSON, which is the key itself where the schema is none of records. */
+  /** The bytes of a key from its JSON, which is the key itself where the schema is not a record. */
   byte[] encodedKey(String topic, byte[] json) {
     Input input = inputs.get(topic);
     return encoded(topic, input == null || input.writer().isRecord() ? json : wrapped(json));

@@ -71,7 +71,7 @@ abstract class KeyKind implements Serializable {
     return this instanceof Typed;
   }
 
-  /** Checks that bytes which others may have written are a key; UnfitValueException if they are none. */
+  /** Checks that bytes which others may have written are a key; UnfitValueException for other bytes. */
   void check(byte[] key) {
     // Any bytes are, of most kinds.
   }

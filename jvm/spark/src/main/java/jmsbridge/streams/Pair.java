@@ -23,11 +23,11 @@ final class Pair {
     return Arrays.copyOfRange(pair, begin(ByteBuffer.wrap(pair).getInt()), pair.length);
   }
 
-  /** Where the second begins; UnfitValueException if the bytes are no pair. */
+  /** Where the second begins; UnfitValueException if the bytes are not a pair. */
   static int beginOfSecond(byte[] pair) {
     int length = pair.length < Integer.BYTES ? -1 : ByteBuffer.wrap(pair).getInt();
     if (length < 0 || length > pair.length - Integer.BYTES || begin(length) > pair.length) {
-      throw new UnfitValueException("%d bytes are no pair of this topology".formatted(pair.length));
+      throw new UnfitValueException("%d bytes are not a pair of this topology".formatted(pair.length));
     }
     return begin(length);
   }

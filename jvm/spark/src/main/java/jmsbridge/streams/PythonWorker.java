@@ -85,7 +85,7 @@ final class PythonWorker implements AutoCloseable {
     for (int at = 0; at < answer.length; at++) {
       int length = in.readInt();
       if (length < 0 || length > Limits.MOST_ANSWER_BYTES) {
-        throw new IOException("it has sent what is no answer");
+        throw new IOException("it has sent bytes that are not an answer");
       }
       answer[at] = in.readNBytes(length);
       if (answer[at].length < length) {

@@ -51,12 +51,12 @@ final class RowCheck implements Serializable {
   /**
    * The row in the bytes from a position on.
    *
-   * @throws UnfitValueException if they are no row of the type
+   * @throws UnfitValueException if they are not a row of the type
    */
   UnsafeRow row(byte[] bytes, int from) {
     String fault = from > bytes.length ? "it ends before its row" : row.fault(bytes, from, bytes.length - from);
     if (fault != null) {
-      throw new UnfitValueException("the bytes are no row of this topology: " + fault);
+      throw new UnfitValueException("the bytes are not a row of this topology: " + fault);
     }
     UnsafeRow found = new UnsafeRow(row.fields);
     found.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + from, bytes.length - from);
@@ -66,7 +66,7 @@ final class RowCheck implements Serializable {
   /**
    * The row of an entry of the state, from a position on.
    *
-   * @throws DamagedStateException if the bytes are no row of the type
+   * @throws DamagedStateException if the bytes are not a row of the type
    */
   UnsafeRow kept(byte[] entry, int from) {
     try {
@@ -101,7 +101,7 @@ final class RowCheck implements Serializable {
 
     @Override
     String fault(byte[] in, int from, int length, int slot, int least) {
-      return in[slot] == 0 || in[slot] == 1 ? null : "%d is no boolean".formatted(in[slot]);
+      return in[slot] == 0 || in[slot] == 1 ? null : "%d is not a boolean".formatted(in[slot]);
     }
   }
 
@@ -146,7 +146,7 @@ final class RowCheck implements Serializable {
 
     @Override
     String fault(byte[] in, int from, int length) {
-      return length == INTERVAL_BYTES ? null : "%d bytes are no interval".formatted(length);
+      return length == INTERVAL_BYTES ? null : "%d bytes are not an interval".formatted(length);
     }
   }
 
@@ -163,7 +163,7 @@ final class RowCheck implements Serializable {
     String fault(byte[] in, int from, int length) {
       boolean isNumber = length > 0 && length <= MOST_DECIMAL_BYTES
           && new BigInteger(in, from, length).abs().compareTo(limit) < 0;
-      return isNumber ? null : "%d bytes are no decimal".formatted(length);
+      return isNumber ? null : "%d bytes are not a decimal".formatted(length);
     }
   }
 
@@ -174,7 +174,7 @@ final class RowCheck implements Serializable {
     @Override
     String fault(byte[] in, int from, int length) {
       int size = length < Integer.BYTES ? -1 : (int) INTS.get(in, from);
-      return size < 0 || size > length - Integer.BYTES ? "%d bytes are no variant".formatted(length) : null;
+      return size < 0 || size > length - Integer.BYTES ? "%d bytes are not a variant".formatted(length) : null;
     }
   }
 

@@ -28,7 +28,7 @@ final class Rows {
 
   static long time(byte[] timed) {
     if (timed.length < Long.BYTES) {
-      throw new DamagedStateException("%d bytes are no time and row".formatted(timed.length));
+      throw new DamagedStateException("%d bytes are not a time and row".formatted(timed.length));
     }
     return ByteBuffer.wrap(timed).getLong();
   }

@@ -3,7 +3,7 @@ package jmsbridge.streams;
 import java.util.Arrays;
 
 /**
- * What is asked of a node's state. A limit that is null, or the least or the greatest number, is none.
+ * Range of a node's state to read. A limit that is null, or the least or the greatest number, does not limit.
  *
  * @param from the first key
  * @param to the last key, which is included

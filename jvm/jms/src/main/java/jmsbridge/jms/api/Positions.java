@@ -62,7 +62,7 @@ final class Positions {
     private boolean hasChanged;
     private String text = "";
 
-    /** Takes over what a message says; returns false if it is no position before the end of the partition. */
+    /** Takes over what a message says; returns false if it is not a position before the end of the partition. */
     boolean add(String sealed, long end) {
       String found = PositionSeals.text(sealed);
       if (!POSITION.matcher(found).matches()) {
@@ -142,7 +142,7 @@ final class Positions {
     }
     for (String each : counted) {
       if (!position.add(each, place.end())) {
-        leaveOut(place.partition(), "is no position in the topic");
+        leaveOut(place.partition(), "is not a position in the topic");
       }
     }
     send(place.partition(), position);

@@ -18,7 +18,7 @@ final class TemporaryQueues {
 
   private TemporaryQueues() {}
 
-  /** The queue; null if it is none, or if the provider takes its name as that of any other queue. */
+  /** The queue; null for any other destination, or if the provider takes its name as that of any other queue. */
   static Destination found(Session session, String name) throws JMSException {
     String provider = session.getClass().getName();
     try {
