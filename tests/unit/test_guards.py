@@ -15,6 +15,7 @@ from engine.cli.reference import reference as cli_reference
 from engine.telemetry.reference import reference as metrics_reference
 from routes.config import lint
 from routes.config import reference as configuration_reference
+from routes.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "routes")
@@ -287,6 +288,19 @@ def test_no_connector_imports_another() -> None:
         and name.split(".")[2] != imported.split(".")[2]
         and (name.split(".")[2], imported.split(".")[2]) not in allowed
         and describes.get(name) != imported.split(".")[2]
+    ]
+    assert not wrong
+
+
+def test_no_type_of_a_source_or_sink_is_compared_with_the_name_of_a_system() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for name, path in modules().items()
+        if not inside(name, "engine.connectors")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Compare)
+        and {side.value for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)} & SYSTEMS.keys()
+        and any(re.search(r"\btype(\.name)?$", ast.unparse(side)) for side in (node.left, *node.comparators))
     ]
     assert not wrong
 
