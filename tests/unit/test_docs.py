@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "grafana/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PACKAGES = ("engine", "routes")
 FOLDERS = ("bench/", "deploy/", "docs/", "engine/", "examples/", "grafana/", "jvm/", "routes/", "tests/", "tools/")
+MAX_COLUMNS = 120
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -45,6 +46,13 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         if "://" not in target and (not file.exists() or (anchor and anchor not in anchors(file))):
             wrong.append(f"{target}#{anchor}" if anchor else target)
     assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_lines_of_prose_are_wrapped(page: Path) -> None:
+    lines = [line for line in prose(page).splitlines() if not re.match(r" *\|", line)]
+    # A line may be one word, such as a link.
+    assert [line for line in lines if len(line) > MAX_COLUMNS and " " in line.strip(" -")] == []
 
 
 def test_names_of_modules_and_paths_in_the_documentation_exist() -> None:
