@@ -27,7 +27,9 @@ _INTRODUCTION = """\
 
 The bridge is configured by one file, `jms-bridge.properties`. `jms-bridge validate` checks it without starting anything
 and names all faults at once, each with its line and column.
+"""
 
+_FILE = """\
 ## The file
 
 - A Java properties file in UTF-8: `key=value`, `key: value` or `key value`; `#` and `!` start a comment; a backslash at
@@ -86,7 +88,7 @@ These can only have the value given here, for the reason given here.
 
 def reference() -> str:
     """Returns the whole page, in Markdown."""
-    parts = [_INTRODUCTION.replace("\\\\\\\\", "\\\\"), _contents()]
+    parts = [_INTRODUCTION, _contents(), _FILE.replace("\\\\\\\\", "\\\\")]
     for section, about in sections().items():
         common = [row for row in FIELDS.in_section(section) if not row.systems]
         parts += [f"## {section}\n", _wrapped(about), _table(common)]
