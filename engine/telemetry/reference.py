@@ -29,10 +29,11 @@ source `NAME.replies`.
 |---|---|---|---|
 {rows}
 
-The buckets of the latency histogram end at {bounds} seconds and +Inf. In OpenMetrics a bucket
-has an exemplar, a message of the last ten minutes with that latency: `{{journal="PARTITION:OFFSET"}}`.
-`jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus stores exemplars if it is started with
-`--enable-feature=exemplar-storage`.
+The buckets of the latency histogram end at these seconds:
+{bounds}, +Inf.
+In OpenMetrics a bucket has an exemplar, a message of the last ten minutes with that latency:
+`{{journal="PARTITION:OFFSET"}}`. `jms-bridge explain --journal PARTITION:OFFSET` shows that message. Prometheus stores
+exemplars if it is started with `--enable-feature=exemplar-storage`.
 
 The leader counts dead letters about every second; the figures are absent until all were read once.
 

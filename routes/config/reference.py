@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from routes.config.checks import RESERVED_SPARK
 from routes.config.fields import FIELDS, sections
 from routes.config.kafka import RESERVED
 from routes.keys.pattern import DEFAULT_KEY_PATTERN
+from routes.systems import all_systems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from routes.keys.table import Field
 
 __all__ = ["reference"]
+
+_WIDTH = 120
 
 _INTRODUCTION = """\
 # Configuration
@@ -23,7 +27,9 @@ _INTRODUCTION = """\
 
 The bridge is configured by one file, `jms-bridge.properties`. `jms-bridge validate` checks it without starting anything
 and names all faults at once, each with its line and column.
+"""
 
+_FILE = """\
 ## The file
 
 - A Java properties file in UTF-8: `key=value`, `key: value` or `key value`; `#` and `!` start a comment; a backslash at
@@ -82,9 +88,15 @@ These can only have the value given here, for the reason given here.
 
 def reference() -> str:
     """Returns the whole page, in Markdown."""
-    parts = [_INTRODUCTION.replace("\\\\\\\\", "\\\\")]
+    parts = [_INTRODUCTION, _contents(), _FILE.replace("\\\\\\\\", "\\\\")]
     for section, about in sections().items():
-        parts.append(f"## {section}\n\n{about}\n\n" + "\n".join(_table(section)) + "\n")
+        common = [row for row in FIELDS.in_section(section) if not row.systems]
+        parts += [f"## {section}\n", _wrapped(about), _table(common)]
+        for system, rows in _of_systems(section):
+            page = f"connectors/{system}.md"
+            parts.append(f"### {section.capitalize()}s of type `{system}`\n")
+            parts.append(f"In addition to [the keys of all {section}s](#{section}). See also [{page}]({page}).\n")
+            parts.append(_table(rows))
         if section == "routing":
             parts.append(_KEYS_OF_RECORDS.format(pattern=DEFAULT_KEY_PATTERN))
         if section == "kafka":
@@ -95,12 +107,31 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _table(section: str) -> Iterator[str]:
-    yield "| key | value | default | what it does | example |"
-    yield "|---|---|---|---|---|"
-    for field in FIELDS.in_section(section):
-        keys = "<br>".join(f"`{key}`" for key in (field.key, *field.aliases))
-        yield f"| {keys} | {field.kind.name} | {_default(field)} | {field.doc} | {_example(field)} |"
+def _contents() -> str:
+    links = []
+    for section in sections():
+        types = [f"[{system}](#{section}s-of-type-{system})" for system, _ in _of_systems(section)]
+        links.append(f"[{section}](#{section})" + (f" (of type {', '.join(types)})" if types else ""))
+    return _wrapped(f"Sections: {', '.join(links)}.")
+
+
+def _of_systems(section: str) -> list[tuple[str, list[Field]]]:
+    """Returns the types of sources or sinks that have keys of their own in a section, each with these keys."""
+    fields = FIELDS.in_section(section)
+    rows = [(system.name, [row for row in fields if system in row.systems]) for system in all_systems()]
+    return [(system, own) for system, own in rows if own]
+
+
+def _table(rows: Sequence[Field]) -> str:
+    lines = ["| key | value | default | what it does | example |", "|---|---|---|---|---|"]
+    for row in rows:
+        keys = "<br>".join(f"`{key}`" for key in (row.key, *row.aliases))
+        lines.append(f"| {keys} | {row.kind.name} | {_default(row)} | {row.doc} | {_example(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _default(field: Field) -> str:

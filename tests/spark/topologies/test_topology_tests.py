@@ -178,12 +178,16 @@ def test_a_fault_of_a_test_or_of_its_topology_is_exit_code_2_with_its_place(call
     assert "Traceback" not in err
 
 
-def test_the_tests_of_the_example_pass(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("name", "count"), [("order_totals", 4), ("queue_totals", 3)])
+def test_the_tests_of_an_example_pass(
+    name: str, count: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert spark is not None
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as ended:
-        main(["topology", "test", "examples/order_totals.test.yaml"])
+        main(["topology", "test", f"examples/{name}.test.yaml"])
     out = capsys.readouterr().out
-    assert (ended.value.code, out.splitlines()[-1]) == (0, "4 tests, 0 failed"), out
+    assert (ended.value.code, out.splitlines()[-1]) == (0, f"{count} tests, 0 failed"), out
+    if name == "queue_totals":
+        shown = f"$ jms-bridge topology test examples/{name}.test.yaml\n{out}"
+        assert shown in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,17 @@ def test_every_row_of_the_table_is_in_a_section_and_its_examples_are_valid(tmp_p
 def test_every_key_is_in_the_reference() -> None:
     page = reference()
     assert [key for field in FIELDS.fields for key in (field.key, *field.aliases) if f"`{key}`" not in page] == []
+
+
+def test_the_reference_has_a_table_of_the_keys_of_each_type_of_source_and_sink() -> None:
+    tables: dict[str, list[str]] = {}
+    for heading, text in re.findall(r"^##+ (.+)\n((?:(?!##).*\n)*)", reference(), re.MULTILINE):
+        tables[heading] = re.findall(r"^\| `((?:source|sink)\.[^`]+)`", text, re.MULTILINE)
+    expected: dict[str, list[str]] = {section: [] for section in ("source", "sink")}
+    for field in (*FIELDS.in_section("source"), *FIELDS.in_section("sink")):
+        for heading in [f"{field.section.capitalize()}s of type `{system}`" for system in field.systems]:
+            expected.setdefault(heading, []).append(field.key)
+        if not field.systems:
+            expected[field.section].append(field.key)
+    assert {heading: keys for heading, keys in tables.items() if keys} == expected
+    assert len(expected) == 2 + 6 + 5
