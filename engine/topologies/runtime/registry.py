@@ -51,7 +51,7 @@ def planned(
             raise UnreachableError(str(error)) from error
         if not pinned:
             raise
-        return planned(config, topology, spark, on_failure)
+        return planned(config, topology, spark, on_failure, function_timeout_seconds)
 
 
 def _client(config: SchemaConfig, spark: SparkSession) -> Any:
