@@ -93,9 +93,9 @@ def test_the_commands_print_what_the_page_shows(editor: Editor) -> None:
     terminal = Terminal(editor.bridge.file.parent)
     editor.reload(PAYMENTS)
     try:
-        assert f"$ jms-bridge {FIRST}\n{terminal.run(FIRST).partition(' at ')[0]}" in PAGE
+        assert f"$ jms-bridge {FIRST}\n{terminal.run(f'{FIRST} 2>&1').partition(' at ')[0]}" in PAGE
         with terminal.running(RUN):
-            assert shape(terminal.run(SEND)) == shape(SHOWN[SEND])
+            assert shape(terminal.run(f"{SEND} 2>&1")) == shape(SHOWN[SEND])
             terminal.shows(RECEIVE)
         editor.write(PAYMENTS + SETTING)
         assert shape(terminal.run(RELOAD)) == shape(SHOWN[RELOAD])
