@@ -1,9 +1,9 @@
 """Folder of the pinned JVM jars, which `make setup` fetches and wheels contain, and their class-data archives.
 
-A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. Set-up makes one
-each for Kafka, Artemis and Spark from lists of classes that a bridge writes (`tools/class_data.py`). A JVM checks its
-archive itself and ignores one that another Java version made or that belongs to other jars; it then only starts more
-slowly. Beside the archives are copies of some of Spark's jars.
+A class-data archive has the classes that a JVM loads at its start, in a form that maps into memory. One each for Kafka,
+Artemis and Spark is made from lists of classes that a bridge writes (`tools/class_data.py`). A JVM checks its archive
+itself and ignores one that another Java version made or that belongs to other jars; it then only starts more slowly.
+Beside the archives are copies of some of Spark's jars.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def parse(text: str) -> Predicate:
     """Parses the text of a predicate, see `routes.predicate.parser`, which is imported by the first call.
 
     Raises:
-        PredicateError: the text is no predicate; with the place and what was expected. No other error is raised.
+        PredicateError: the text is not a predicate; with the place and what was expected. No other error is raised.
     """
     from routes.predicate import parser
 

@@ -45,7 +45,7 @@ def test_no_argument_of_the_jvm_shows_in_the_list_of_processes(spark: SparkSessi
 def test_the_jvm_maps_its_class_data(spark: SparkSession) -> None:
     archive = jars().absolute() / "class-data" / "spark.jsa"
     if not archive.exists():
-        pytest.skip(f"no {archive.name}: make setup records it")
+        pytest.skip(f"no {archive.name}: make setup-dev records it")
     gateway: Any = spark.sparkContext._gateway
 
     assert str(archive) in Path(f"/proc/{gateway.proc.pid}/maps").read_text()

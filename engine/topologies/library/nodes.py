@@ -81,7 +81,7 @@ class Node:
     """A step in a topology; `parents` are the names of the nodes whose records it consumes."""
 
     is_end: ClassVar[bool] = False
-    """Whether records end here, so that no node consumes them."""
+    """True for nodes at which records end, so that no node consumes them."""
 
     name: str
     parents: tuple[str, ...] = ()

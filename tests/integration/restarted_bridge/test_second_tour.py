@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +18,6 @@ from tests.integration.restarted_bridge.conftest import TO_A
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.integration.restarted_bridge.conftest import Editor
 
@@ -50,24 +49,23 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.output = folder / "tour.out"
-        self._environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
         (folder / "examples").symlink_to(ROOT / "examples")
 
     def run(self, command: str) -> str:
         """What a command prints."""
-        done = subprocess.run(
-            self._words(command), cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        shell = ["sh", "-c", f"jms-bridge {command}"]
+        return subprocess.run(
+            shell, cwd=self.folder, env=self._environment, stdout=subprocess.PIPE, text=True, check=False
+        ).stdout
 
     @contextmanager
     def running(self, command: str) -> Iterator[None]:
         """A command that runs until Ctrl-C, from its first line on."""
         with self.output.open("w") as output:
-            process = subprocess.Popen(
-                self._words(command), cwd=self.folder, env=self._environment, stdout=output, stderr=output
-            )
+            shell = ["sh", "-c", f"exec jms-bridge {command}"]
+            process = subprocess.Popen(shell, cwd=self.folder, env=self._environment, stdout=output, stderr=output)
         try:
             wait(lambda: shape(SHOWN[command]) in shape(self.output.read_text()), self.output.read_text)
             yield
@@ -79,11 +77,11 @@ class Terminal:
 
     def shows(self, command: str) -> None:
         """Waits until a command prints what the page shows."""
-        wait(lambda: shape(self.run(command)) == shape(SHOWN[command]), lambda: f"{command}: {self.run(command)}", 60)
+        wait(lambda: shape(self.run(command)) == shape(SHOWN[command]), lambda: f"{command}: {self.run(command)}", 120)
 
-    @staticmethod
-    def _words(command: str) -> list[str]:
-        return [sys.executable, "-m", "engine", *shlex.split(command)]
+    def total(self) -> float:
+        """The sum of all windows of the state."""
+        return sum(map(float, re.findall(r'"total": ([\d.]+)', self.run(STATE.partition(" |")[0]))))
 
 
 def test_the_program_is_that_of_the_example() -> None:
@@ -92,17 +90,17 @@ def test_the_program_is_that_of_the_example() -> None:
 
 
 def test_the_commands_print_what_the_page_shows(editor: Editor) -> None:
-    assert f"$ jms-bridge {FIRST}\n" in PAGE
     terminal = Terminal(editor.bridge.file.parent)
     editor.reload(PAYMENTS)
     try:
-        terminal.run(FIRST)
+        assert f"$ jms-bridge {FIRST}\n{terminal.run(f'{FIRST} 2>&1').partition(' at ')[0]}" in PAGE
         with terminal.running(RUN):
-            assert shape(terminal.run(SEND)) == shape(SHOWN[SEND])
+            assert shape(terminal.run(f"{SEND} 2>&1")) == shape(SHOWN[SEND])
             terminal.shows(RECEIVE)
         editor.write(PAYMENTS + SETTING)
         assert shape(terminal.run(RELOAD)) == shape(SHOWN[RELOAD])
         terminal.shows(STATE)
+        wait(lambda: terminal.total() == 5070, terminal.total)
         assert "queue-totals" in editor.bridge.get("/topologies")[1]
         state = "/topologies/state?topology=queue-totals&node=totals&key=queue:payments"
         wait(lambda: "queue:payments" in editor.bridge.get(state)[1], lambda: editor.bridge.get(state))
