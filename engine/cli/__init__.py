@@ -4,11 +4,6 @@ Commands read arguments, call the function of `engine` or `routes` that does the
 people is made in `output`, output for programs (`--json`) in `records` and beside each command.
 """
 
-import gc
-
-# Imports make many objects and no garbage; the search for garbage would take a tenth of a command's time.
-gc.set_threshold(100_000)
-
-from engine.cli.app import main  # noqa: E402
+from engine.cli.app import main
 
 __all__ = ["main"]

@@ -188,7 +188,7 @@ class ClientProcess:
                 if time.monotonic() > deadline:
                     raise self._lost("the process of the client takes nothing any more") from None
                 # It may be waiting until its own frames are read.
-                select.select([self._out], [self._in], [], 1.0)
+                self._await({self._out: select.POLLIN, self._in: select.POLLOUT}, 1.0)
                 self._read(0)
             except OSError:
                 raise self._ended() from None
@@ -273,10 +273,18 @@ class ClientProcess:
         self._heard = time.monotonic()
         self.provider = ""
 
+    @staticmethod
+    def _await(events: Mapping[int, int], timeout_seconds: float) -> None:
+        """Waits for one of the events, by descriptor; of any number, unlike `select`, which takes none above 1,023."""
+        poll = select.poll()
+        for descriptor, event in events.items():
+            poll.register(descriptor, event)
+        poll.poll(timeout_seconds * 1000)
+
     def _read(self, timeout_seconds: float) -> None:
         """Takes the frames that are there, and waits up to `timeout_seconds` for the first bytes."""
         if timeout_seconds > 0:
-            select.select([self._out], [], [], timeout_seconds)
+            self._await({self._out: select.POLLIN}, timeout_seconds)
         try:
             data = os.read(self._out, _READ_BYTES)
         except BlockingIOError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import struct
 import sys
+from contextlib import ExitStack
 from threading import Timer
 from typing import TYPE_CHECKING, cast
 
@@ -99,3 +102,16 @@ def test_a_process_that_ends_while_much_is_written_to_it_has_said_why(client: Cl
     Timer(0.5, process.kill).start()
     with pytest.raises(NotConnectedError, match="MQRC 2009"):
         client.write(ord("S"), b"x" * 3_000_000)
+
+
+def test_descriptors_of_a_process_with_many_open_files_are_waited_for(client: ClientProcess, tmp_path: Path) -> None:
+    write(tmp_path, READY)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with ExitStack() as stack:
+        # select() takes no descriptor above 1,023.
+        for _ in range(1_100):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        client.start({})
+        assert client.provider
+        client.close()
