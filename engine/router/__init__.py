@@ -33,10 +33,16 @@ The other modules run it, one query at a time, with checkpoints, recovery and li
     lag               records that are not routed yet
 """
 
-from engine.router.plan.language import MessageCondition, MessageField
-from engine.router.plan.route import Routed, RoutingOutcome, route
-from engine.router.plan.route_settings import ByBranch
-from engine.router.plan.topology import topology
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.router.plan.language import MessageCondition, MessageField
+    from engine.router.plan.route import Routed, RoutingOutcome, route
+    from engine.router.plan.route_settings import ByBranch
+    from engine.router.plan.topology import topology
 
 __all__ = [
     "ByBranch",
@@ -47,3 +53,25 @@ __all__ = [
     "route",
     "topology",
 ]
+
+_MODULES = {
+    "ByBranch": "route_settings",
+    "MessageCondition": "language",
+    "MessageField": "language",
+    "Routed": "route",
+    "RoutingOutcome": "route",
+    "route": "route",
+    "topology": "topology",
+}
+"""Module in `plan` of each public name."""
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, whose module is imported at the first use: it needs PySpark.
+
+    The checks before a start do without PySpark, so that Spark's JVM starts before that is imported.
+    """
+    if name not in _MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(f"{__name__}.plan.{_MODULES[name]}"), name)

@@ -62,3 +62,11 @@ def test_a_command_imports_the_modules_of_no_other_command(tmp_path: Path) -> No
     *_, modules = done.stderr.splitlines()
     loaded = {name for name in json.loads(modules) if name.startswith("engine.cli.")}
     assert loaded == {"engine.cli.app", "engine.cli.config", "engine.cli.options", "engine.cli.output"}
+
+
+@pytest.mark.parametrize("module", ["last_progress", "position_store", "lag"])
+def test_the_checks_before_a_start_do_without_pyspark(module: str) -> None:
+    """Spark's JVM starts before PySpark is imported, and the supervisor never imports it."""
+    program = f"import sys, engine.router.{module}; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
