@@ -18,7 +18,17 @@ from engine.router.plan.nodes import Fail, Map
 from engine.router.plan.route_settings import ByBranch
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.branches import Branches
-from engine.topologies.library.nodes import Branch, Filter, Merge, Node, SelectKey, SinkNode, SourceNode, Split
+from engine.topologies.library.nodes import (
+    Branch,
+    Filter,
+    Merge,
+    Node,
+    SelectKey,
+    SinkNode,
+    SourceNode,
+    Split,
+    branches,
+)
 from engine.topologies.library.topology import Topology, TopologyError, faults_of
 
 __all__ = ["Plan", "PlanBuilder", "PlanStream"]
@@ -108,11 +118,7 @@ def _function(given: Any) -> Any:
 
 def _choice_faults(nodes: Sequence[Node]) -> Iterable[str]:
     """Faults of sinks that choose a topic by branch."""
-    splits = {
-        node.name: [n.name for n in nodes if isinstance(n, Branch) and node.name in n.parents]
-        for node in nodes
-        if isinstance(node, Split)
-    }
+    splits = branches(nodes)
     for node in nodes:
         if isinstance(node, SinkNode) and isinstance(node.topic, ByBranch):
             yield from (f"'{node.name}': {fault}" for fault in node.topic.faults(splits))

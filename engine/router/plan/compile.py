@@ -118,7 +118,7 @@ class _Compiler:
             case Filter():
                 dropped = self._dropped[node.name] = self._new_place()
                 holds = self._holds(node.condition, node)
-                self._moves.append((self._here(node) & (holds if node.is_negated else ~holds), F.lit(dropped)))
+                self._moves.append((self._here(node) & ~holds, F.lit(dropped)))
                 self._pass(node)
             case Map():
                 row = self._apart(node) if node.apart else self._row(node)

@@ -50,6 +50,7 @@ __all__ = [
     "Split",
     "ToStream",
     "ToTable",
+    "branches",
     "children",
     "column_of",
 ]
@@ -312,3 +313,12 @@ def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:
         for parent in dict.fromkeys(node.parents):
             found.setdefault(parent, []).append(node)
     return found
+
+
+def branches(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
+    """Names of the branches of each split, by its name, in the order in which they are tried."""
+    names: dict[str, list[str]] = {node.name: [] for node in nodes if isinstance(node, Split)}
+    for node in nodes:
+        if isinstance(node, Branch):
+            names[node.parents[0]].append(node.name)
+    return names

@@ -17,7 +17,7 @@ from engine.topologies.library.nodes import (
     Repartition,
     SinkNode,
     SourceNode,
-    Split,
+    branches,
     children,
 )
 from routes.errors import BridgeError
@@ -136,14 +136,7 @@ def _name_faults(nodes: Sequence[Node], name: str) -> Iterable[str]:
 
 
 def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
-    splits = {
-        node.name: [n.name for n in nodes if isinstance(n, Branch) and node.name in n.parents]
-        for node in nodes
-        if isinstance(node, Split)
-    }
-    for split, branches in splits.items():
-        if not branches:
-            yield f"'{split}': a split without branches"
+    yield from (f"'{split}': a split without branches" for split, names in branches(nodes).items() if not names)
     for node in nodes:
         if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
             yield f"'{node.name}': merges a stream with itself"
