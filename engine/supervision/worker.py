@@ -356,10 +356,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
             return
         state = f"state of {size(figures.state_bytes)}"
         text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
-        if figures.trouble:
-            status.state(State.DEGRADED, f"{figures.trouble} ({text})")
-        else:
-            status.state(State.READY, text)
+        status.state(State.READY, text)
 
     def begin(topology: Topology, state: StateReader) -> None:
         write_graph(config, name, topology.name, records(topology.nodes))

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import nats
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from engine.kafka.reader import LocatedRecord
 from tests.chaos.ledger import Number
 from tests.chaos.verdict import Arrival, Position
 from tests.dropboxes import files
 from tests.integration.connectors.stomp_harness import Peer
+from tests.topic_records import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -206,24 +207,9 @@ async def quiet(_: Exception) -> None:
 
 def _records(bootstrap: str, topic: str) -> Iterator[tuple[int, int, Record]]:
     """Partition, offset and content of every record in a topic now, but for those of aborted transactions."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "chaos", "log_level": 0, "enable.auto.commit": False}
-    consumer = Consumer({**settings, "enable.partition.eof": True, "isolation.level": "read_committed"})
-    try:
-        partitions = consumer.list_topics(topic, _SECONDS).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        left = set(partitions)
-        while left:
-            for message in consumer.consume(500, 0.5):
-                error = message.error()
-                if error is None:
-                    read = LocatedRecord.of(message)
-                    yield read.position.partition, read.position.offset, read.record
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(message.partition())
-                else:
-                    raise KafkaException(error)
-    finally:
-        consumer.close()
+    for message in committed_records(bootstrap, topic):
+        read = LocatedRecord.of(message)
+        yield read.position.partition, read.position.offset, read.record
 
 
 def _position(text: str | None) -> Position | None:

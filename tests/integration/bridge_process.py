@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 import stomp
-from confluent_kafka import Consumer, TopicPartition
 from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
+from tests.topic_records import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -180,21 +180,9 @@ class Bridge:
 
 
 def read(bootstrap: str, topic: str) -> list[tuple[str, str]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False})
-    try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        places = [TopicPartition(topic, partition, 0) for partition in partitions]
-        end = sum(consumer.get_watermark_offsets(place, timeout=30)[1] for place in places)
-        consumer.assign(places)
-        records: list[tuple[str, str]] = []
-        while len(records) < end:
-            message = consumer.poll(30)
-            assert message is not None
-            assert not message.error()
-            records.append(((message.key() or b"").decode(), (message.value() or b"").decode()))
-        return records
-    finally:
-        consumer.close()
+    """Key and value of every record in a topic."""
+    records = committed_records(bootstrap, topic)
+    return [((record.key() or b"").decode(), (record.value() or b"").decode()) for record in records]
 
 
 def run_to_its_end(file: Path, *arguments: str) -> tuple[int, str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -25,6 +25,7 @@ from routes.model import Config
 from tests.conftest import TopicFactory
 from tests.integration.router.bench import wait_for
 from tests.spark.router.conftest import known
+from tests.topic_records import committed_records
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -132,18 +133,9 @@ class World:
 
     def published(self) -> list[tuple[Any, ...]]:
         """Records of all topics but the journal, in order."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "all", "log_level": 0})
-        found = []
-        for topic in self.topics.values():
-            consumer.assign([TopicPartition(topic, 0, 0)])
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)
-            while end and (record := consumer.poll(30)) is not None:
-                assert record.error() is None
-                found.append((topic, record.key(), record.value(), record.headers() or []))
-                if record.offset() == end - 1:
-                    break
-        consumer.close()
-        return found
+        records = committed_records(self.bootstrap, *self.topics.values())
+        found = [(str(record.topic()), record.key(), record.value(), record.headers() or []) for record in records]
+        return sorted(found, key=lambda record: list(self.topics.values()).index(record[0]))
 
 
 def wanted(rows: list[Row], topics: Mapping[str, str]) -> list[tuple[Any, ...]]:

@@ -449,6 +449,8 @@ class _Query:
         try:
             query.stop()
             _wait_for_tasks(self._spark)
+            # What was lost since the figures were last read is not lost again, so that the next run cannot tell of it.
+            self._lost(dict(self._java.gaps(self._id)))
             self._java.close(self._id)
         except (*JVM_ERRORS, Py4JNetworkError, ConnectionError) as error:
             why = reason_of(error) if isinstance(error, JVM_ERRORS) else "the JVM has ended"

@@ -6,7 +6,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from prometheus_client import CollectorRegistry
 
 from engine.delivery.source_loop import run_source
@@ -15,6 +14,7 @@ from engine.message import Message, Record
 from engine.telemetry.status import Reporter
 from routes import config as configuration
 from tests.integration.connectors.harness import Outgoing
+from tests.topic_records import committed_records, transactions_have_ended
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 SOURCE = "src"
-_READING = {
-    "group.id": "test",
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    # A broker with nothing more to give says so after this time.
-    "fetch.wait.max.ms": 10,
-    "log_level": 0,
-}
-"""Settings of consumers that read topics to their ends."""
 
 
 def configure(folder: Path, bootstrap: str, journal: str, settings: Mapping[str, str]) -> Config:
@@ -134,37 +125,15 @@ class Located:
 
 def read(bootstrap: str, topic: str) -> list[Located]:
     """Everything in a topic now, by partition and offset, apart from transactions that are open or were aborted."""
-    consumer = Consumer({**_READING, "bootstrap.servers": bootstrap, "fetch.message.max.bytes": 64 * 1024 * 1024})
-    found: list[Located] = []
-    try:
-        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-            # Markers of transactions have offsets, too.
-            while (got := consumer.poll(10)) is not None:
-                if (error := got.error()) is not None and error.code() == KafkaError._PARTITION_EOF:
-                    break
-                assert error is None, error
-                read = LocatedRecord.of(got)
-                found.append(Located(read.record, read.position.partition, read.position.offset, read.time_ms))
-    finally:
-        consumer.close()
-    return found
+    transactions_have_ended(bootstrap, topic)
+    places = map(LocatedRecord.of, committed_records(bootstrap, topic))
+    found = [Located(each.record, each.position.partition, each.position.offset, each.time_ms) for each in places]
+    return sorted(found, key=lambda located: (located.partition, located.offset))
 
 
 def visible(config: Config) -> list[Message]:
     """What a reader of the journal sees, by partition and offset: nothing of open or aborted transactions."""
-    server = {"bootstrap.servers": config.bootstrap_servers}
-    consumer = Consumer({**_READING, **server, "isolation.level": "read_committed"})
-    found: list[Message] = []
-    topic = config.journal.topic
-    try:
-        for partition in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while (got := consumer.poll(10)) is not None and got.error() is None:
-                found.append(Message.from_record(LocatedRecord.of(got).record))
-    finally:
-        consumer.close()
-    return found
+    return [located.message for located in read(config.bootstrap_servers, config.journal.topic)]
 
 
 def bodies(bootstrap: str, topic: str) -> list[bytes]:

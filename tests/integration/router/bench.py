@@ -14,12 +14,13 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
 from tests.integration.router.router_process import route
+from tests.topic_records import committed_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -253,34 +254,12 @@ class Bench(Generic[R]):
     def records(self, *topics: str) -> dict[tuple[str, int, int], Record]:
         """Everything that is in the topics now (the outputs by default), by place."""
         topics = topics or (self.red, self.blue, self.dead)
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": "none",
-                "enable.partition.eof": "true",
-                "isolation.level": "read_committed",
-            }
-        )
-        try:
-            places = [
-                TopicPartition(topic, number, 0)
-                for topic in topics
-                for number in consumer.list_topics(topic, 10).topics[topic].partitions
-            ]
-            consumer.assign(places)
-            found: dict[tuple[str, int, int], Record] = {}
-            ends: set[tuple[str | None, int | None]] = set()
-            while len(ends) < len(places):
-                for message in consumer.consume(1000, 0.2):
-                    if message.error():
-                        ends.add((message.topic(), message.partition()))
-                    else:
-                        headers: Any = tuple(message.headers() or ())
-                        place = str(message.topic()), message.partition() or 0, message.offset() or 0
-                        found[place] = Record(message.key(), message.value(), headers)
-            return found
-        finally:
-            consumer.close()
+        found: dict[tuple[str, int, int], Record] = {}
+        for message in committed_records(self.bootstrap, *topics):
+            headers: Any = tuple(message.headers() or ())
+            place = str(message.topic()), message.partition() or 0, message.offset() or 0
+            found[place] = Record(message.key(), message.value(), headers)
+        return found
 
     def numbers(self, *topics: str) -> Counter[int]:
         """How often each number is in the topics."""

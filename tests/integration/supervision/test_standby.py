@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.message import POSITION, BodyType, Message
@@ -25,6 +25,7 @@ from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge, configuration, descendants, wait
 from tests.integration.connectors.proxy import Proxy
 from tests.processes import gone
+from tests.topic_records import committed_records
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -126,25 +127,11 @@ class Site:
         """How often each number and each journal position is in the output."""
         numbers: Counter[str] = Counter()
         positions: Counter[str] = Counter()
-        consumer = Consumer(
-            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "test", "enable.partition.eof": True}
-        )
-        try:
-            topic = f"{self.name}.routed"
-            places = [TopicPartition(topic, n, 0) for n in consumer.list_topics(topic, 30).topics[topic].partitions]
-            consumer.assign(places)
-            ends = 0
-            while ends < len(places):
-                for message in consumer.consume(1000, 5):
-                    if message.error():
-                        ends += 1
-                        continue
-                    headers: Any = dict(message.headers() or ())
-                    numbers[headers["jms.number"].decode()] += 1
-                    positions[headers[POSITION].decode()] += 1
-            return numbers, positions
-        finally:
-            consumer.close()
+        for message in committed_records(self.kafka.bootstrap, f"{self.name}.routed"):
+            headers: Any = dict(message.headers() or ())
+            numbers[headers["jms.number"].decode()] += 1
+            positions[headers[POSITION].decode()] += 1
+        return numbers, positions
 
     def check(self, doubles_at_most: int = 0) -> None:
         """Each message of the load has been routed, and once."""

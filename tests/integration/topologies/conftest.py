@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
+from tests.topic_records import committed_records
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from confluent_kafka import Message
 
     from engine.embedded import EmbeddedKafka
 
@@ -203,29 +206,16 @@ class TopologyBench:
             yield str(key, "utf-8"), None if value is None else json.loads(value)
 
     def _records(self, topic: str) -> Iterator[Message]:
-        settings = {
-            "bootstrap.servers": self.bootstrap,
-            "group.id": "test",
-            "enable.partition.eof": True,
-            "log_level": 0,
-        }
-        consumer = Consumer({**settings, "isolation.level": "read_committed"})
-        name, ended = f"{self.prefix}-{topic}", 0
-        partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
-        consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in partitions])
-        while ended < len(partitions):
-            record = consumer.poll(30)
-            assert record is not None, "no answer"
-            if (error := record.error()) is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                ended += 1
-                continue
-            yield record
-        consumer.close()
+        return committed_records(self.bootstrap, f"{self.prefix}-{topic}")
 
     def comes_to(self, topic: str, count: int) -> None:
         """Waits until so many records are published."""
-        until(lambda: len(self.published(topic)) >= count, 120, f"{count} records in {topic}")
+        try:
+            until(lambda: len(self.published(topic)) >= count, 120, f"{count} records in {topic}")
+        except AssertionError as error:
+            end_of_log = self.log.read_text()[-3_000:]
+            msg = f"{error}, but {len(self.published(topic))}; the log ends with:\n{end_of_log}"
+            raise AssertionError(msg) from None
 
     def page(self, path: str) -> str:
         """A page of the bridge that runs."""

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from tests.integration.topologies.conftest import BEGIN_MS, TopologyBench
+from tests.topic_records import committed_records
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(500)
@@ -21,21 +21,10 @@ KILLER = 2_000_000_000
 def letters(bench: TopologyBench, name: str) -> list[tuple[bytes | None, dict[str, str]]]:
     """Values and headers of the dead letters of a topology."""
     topic = f"{bench.prefix}-{name}-dead-letters"
-    settings = {"bootstrap.servers": bench.bootstrap, "group.id": "letters", "enable.partition.eof": True}
-    consumer = Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
-    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     found = []
-    while True:
-        record = consumer.poll(30)
-        assert record is not None, "no answer"
-        if (error := record.error()) is not None:
-            if error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART):
-                break
-            assert error.retriable(), error
-            continue
+    for record in committed_records(bench.bootstrap, topic):
         about = {header: str(value, "utf-8") for header, value in record.headers() or [] if isinstance(value, bytes)}
         found.append((record.value(), about))
-    consumer.close()
     return found
 
 

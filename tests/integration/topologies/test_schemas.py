@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
@@ -16,8 +16,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tests.integration.topologies import definitions
-from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
+from tests.integration.topologies.conftest import TopologyBench
 from tests.integration.topologies.registry import ApicurioRegistry
+from tests.topic_records import committed_records
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -81,13 +82,7 @@ class Client:
         assert self._producer.flush(30) == 0
 
     def received(self, topic: str) -> list[Message]:
-        name = f"{self._bench.prefix}-{topic}"
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "test", "log_level": 0})
-        parts = [TopicPartition(name, part, OFFSET_BEGINNING) for part in range(PARTITIONS)]
-        consumer.assign(parts)
-        found = consumer.consume(100, 3.0)
-        consumer.close()
-        return [each for each in found if each.error() is None]
+        return list(committed_records(self._bootstrap, f"{self._bench.prefix}-{topic}"))
 
     def clicks(self) -> list[Any]:
         read = AvroDeserializer(self._client)

@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
+from tests.topic_records import committed_records
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -48,23 +49,9 @@ class Topics:
 
     def read(self, topic: str) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
         """Values and headers of what readers of committed records see."""
-        name = self.name(topic)
-        if name not in (there := self._admin.list_topics(timeout=10).topics):
-            return
-        settings = {"bootstrap.servers": self._bootstrap, "group.id": "test", "log_level": 0}
-        consumer = Consumer({**settings, "enable.partition.eof": True, "isolation.level": "read_committed"})
-        left = set(there[name].partitions)
-        consumer.assign([TopicPartition(name, partition, OFFSET_BEGINNING) for partition in left])
-        while left:
-            record = consumer.poll(10)
-            assert record is not None, "no answer"
-            if (error := record.error()) is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                left.discard(record.partition() or 0)
-                continue
+        for record in committed_records(self._bootstrap, self.name(topic)):
             headers = {key: bytes(value or b"").decode() for key, value in record.headers() or ()}
             yield json.loads(record.value() or b"null"), headers
-        consumer.close()
 
     def numbers(self, topic: str) -> list[int]:
         return sorted(value["n"] for value, _ in self.read(topic))

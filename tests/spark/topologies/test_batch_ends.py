@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
@@ -17,6 +17,7 @@ from engine.embedded import EmbeddedKafka
 from engine.streams import StreamsBuilder, json, plan
 from engine.topologies.runtime.layout import lay_out
 from tests.conftest import TopicFactory
+from tests.topic_records import committed_records
 
 BEGIN_MS = 1_700_000_000_000
 MOST_RECORDS = 20
@@ -73,20 +74,7 @@ def send(kafka: EmbeddedKafka, topic: str, times: list[int], keys: list[int]) ->
 
 
 def read(kafka: EmbeddedKafka, topic: str) -> list[dict[str, Any]]:
-    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "test", "log_level": 0}
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1]
-    found: list[dict[str, Any]] = []
-    while len(found) < end:
-        record = consumer.poll(30)
-        assert record is not None
-        assert record.error() is None
-        value = record.value()
-        assert value is not None
-        found.append(texts.loads(value))
-    consumer.close()
-    return found
+    return [texts.loads(record.value() or b"") for record in committed_records(kafka.bootstrap, topic)]
 
 
 @pytest.mark.parametrize("is_rekeyed", [False, True], ids=["direct", "rekeyed"])
