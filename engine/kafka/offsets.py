@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
-from engine.kafka.errors import MISSING, PASSING, refusal, unanswered
+from engine.kafka.errors import MISSING, PASSING, UNREADY, refusal, unanswered
 from engine.printable import listed
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ EARLIEST, LATEST = _SPEC.earliest(), _SPEC.latest()
 """Offsets to ask for: that of the first record, and the one behind the last."""
 ANSWER_SECONDS = 10.0
 """Seconds that Kafka has for an answer."""
+_COORDINATOR_SECONDS, _PAUSE_SECONDS = 15.0, 0.2
+"""Seconds that a broker has to become the coordinator of a group, and those between two questions."""
 
 
 def offset_summary(offsets: Offsets) -> dict[str, object]:
@@ -126,14 +129,22 @@ class KafkaOffsets:
         }
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> Offsets:
-        """Offsets that a consumer group has committed; partitions without one are left out."""
+        """Offsets that a consumer group has committed; partitions without one are left out.
+
+        A new Kafka makes the topic of committed offsets when it is first asked, which is waited for.
+        """
         places = [TopicPartition(topic, partition) for partition in partitions]
+        deadline = time.monotonic() + _COORDINATOR_SECONDS
         with closing(consumer(self._config, group)) as asking:
-            try:
-                found = committed_positions(asking, places, ANSWER_SECONDS)
-            except KafkaException as error:
-                raise self._translated(error.args[0], [topic]) from error
-        return {place.partition: place.offset for place in found if place.offset >= 0}
+            while True:
+                try:
+                    found = committed_positions(asking, places, ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
+                        raise self._translated(error.args[0], [topic]) from error
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         names, found = sorted(set(topics)), {}

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from engine import lag
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
-from engine.kafka import clients
+from engine.kafka import clients, offsets
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets, committed_positions
 from routes.config import loads
@@ -78,6 +78,7 @@ def test_a_partition_without_a_known_start_begins_at_0() -> None:
 
 def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "Consumer", Group)
+    monkeypatch.setattr(offsets, "_COORDINATOR_SECONDS", 0.5)
     kafka = KafkaOffsets(CONFIG)
     assert kafka.committed("g", TOPIC, [0]) == {0: 7}
     with pytest.raises(KafkaUnavailableError, match=re.escape(FAILED.str())):
@@ -100,3 +101,17 @@ def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
 def test_committed_positions_are_returned_in_order() -> None:
     (found,) = committed_positions(cast("Consumer", Group()), [cast("Any", SimpleNamespace(partition=0))], 1.0)
     assert found.offset == 7
+
+
+def test_a_new_kafka_is_waited_for_until_it_has_a_topic_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR, None]
+
+    def ask(*_: object) -> list[Any]:
+        if code := answers.pop(0):
+            raise KafkaException(KafkaError(code))
+        return [SimpleNamespace(partition=0, offset=3)]
+
+    monkeypatch.setattr(offsets, "committed_positions", ask)
+    monkeypatch.setattr(offsets, "consumer", lambda *_: SimpleNamespace(close=lambda: None))
+    assert KafkaOffsets(CONFIG).committed("g", TOPIC, [0]) == {0: 3}
+    assert answers == []
