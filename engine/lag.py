@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.kafka.clients import sink_group
 from engine.kafka.offsets import KafkaOffsets
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
 
@@ -43,7 +44,7 @@ def from_bridge(config: Config) -> Sequence[LagReport]:
         UnreachableError: no bridge answers.
         HardFailureError: the bridge refuses the login.
     """
-    reading = read(config.http)
+    reading = read(config.section(HttpConfig))
     oldest = reading.total(LAG_SECONDS)
     journal = sorted(reading.by(LAG_RECORDS, "partition").items())
     found = [

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.message import Message
+from engine.telemetry.tracing_section import TracingConfig
 from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def with_context(properties: Mapping[str, Property], context: Context) -> dict[s
 
 def published(message: Message, config: Config) -> Context:
     """Context for the record headers of a message: that of its properties, or empty without `tracing.propagate`."""
-    return of_properties(message.properties) if config.tracing.propagate else NO_CONTEXT
+    return of_properties(message.properties) if config.section(TracingConfig).propagate else NO_CONTEXT
 
 
 def traced(record: Record, config: Config) -> Record:

@@ -7,22 +7,21 @@ declares the key that it is made of.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
-from routes.keys.table import key, part
-from routes.keys.values import ANY_TEXT, NAME, PLACE, STRONG_SECRET, TEXT, choice, duration
+from routes.keys.table import key, named_of, part
+from routes.keys.values import NAME, STRONG_SECRET, TEXT, choice
+from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
     BodyConversion,
     Embedded,
     EmbeddedConfig,
     HeaderStyle,
-    HttpConfig,
     JournalConfig,
     KafkaConfig,
     NonDurable,
@@ -32,9 +31,6 @@ from routes.sections import (
     RouterConfig,
     RouterMode,
     RoutingConfig,
-    SchemaConfig,
-    TopologyConfig,
-    TracingConfig,
     Unmatched,
 )
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig
@@ -70,6 +66,26 @@ __all__ = [
     "TracingConfig",
     "Unmatched",
 ]
+
+
+T = TypeVar("T")
+
+HttpConfig: Any
+SchemaConfig: Any
+TopologyConfig: Any
+TracingConfig: Any
+"""Public classes of sections that parts of the engine bring. There, they have types."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Returns the public class of a section, whose module in the engine is imported at the first use."""
+        kinds = [each.settings for each in registered_sections().values() if each.settings] if name in __all__ else []
+        for kind in (*kinds, *(named for each in kinds for _, named in named_of(each).values())):
+            if kind.__name__ == name:
+                return kind
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,42 +204,24 @@ class Config:
     routes: tuple[Route, ...]
     sources: tuple[SourceConfig, ...]
     sinks: tuple[SinkConfig, ...]
-    topologies: tuple[TopologyConfig, ...]
-    topology_states: Path | str | None = key(
-        "topologies.state",
-        PLACE,
-        "Directory of the states of all topologies, each in a folder of its own, or its URI, as for "
-        "`router.checkpoint`. On a Spark cluster executors have to reach it.",
-        default_note="`topologies` in `embedded.data`",
-        example="hdfs://host:8020/topologies",
-    )
-    function_timeout_seconds: float = key(
-        "topologies.function-timeout",
-        duration("1s", "1d"),
-        "Time that one call of a topology's Python function may take: for a record, a timer or a batch of records. "
-        "Then the call is ended, and its record is one that the topology cannot process.",
-        default="5m",
-    )
-    schema: SchemaConfig = part(SchemaConfig)
-    http: HttpConfig = part(HttpConfig)
     embedded: EmbeddedConfig = part(EmbeddedConfig)
-    spark: Mapping[str, str] = key(
-        "spark.*",
-        ANY_TEXT,
-        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one. `spark.master` is a "
-        "cluster, such as `spark://host:7077` (see scaling.md), or `local[N]`, with two task slots more than the "
-        "journal has partitions.",
-        example="spark.driver.memory=4g",
-        made=lambda found, *_: MappingProxyType({f"spark.{name}": value for name, value in found.items()}),
-        factory=dict,
-    )
-    """Settings by their whole names, `spark.` included."""
     reload: ReloadConfig = part(ReloadConfig)
-    tracing: TracingConfig = part(TracingConfig)
+    sections: Mapping[type, object] = field(default_factory=dict)
+    """Settings of the sections that parts of the engine bring, by their classes; see `section`."""
     secret_variables: frozenset[str] = frozenset()
     """Names of the environment variables that secrets came from; processes that the bridge starts do not need them."""
     text: str = field(default="", repr=False, compare=False)
     """Text of the file that the configuration was read from, as it was then."""
+
+    def section(self, kind: type[T]) -> T:
+        """Returns the settings of a section by their class, which `routes.section_registry` finds."""
+        found = self.sections[kind]
+        assert isinstance(found, kind)
+        return found
+
+    def with_section(self, settings: object) -> Config:
+        """Returns the configuration with other settings of a section."""
+        return replace(self, sections={**self.sections, type(settings): settings})
 
     @property
     def embedded_kafka(self) -> bool:
@@ -241,11 +239,6 @@ class Config:
     def embedded_nats(self) -> bool:
         """True if the bridge starts its own NATS server."""
         return self._embeds("nats")
-
-    @property
-    def topology_folder(self) -> Path | str:
-        """Path or URI of the folder of the states of all topologies."""
-        return self.topology_states or self.embedded.data / "topologies"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -308,6 +301,15 @@ class Config:
         if found is None:
             return None
         return next((s for s in self.sinks if s.type is found.type and self.url(s) == self.url(found)), None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Returns the settings of a section by its name, for programs that were written before `section`."""
+            if name in SECTIONS and (kind := registered_sections()[name].settings):
+                return self.section(kind)
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(msg, name=name, obj=self)
 
     def _embeds(self, server: str) -> bool:
         used = (each.type.server for each in self.brokers if each.url is None and each.listen is None)

@@ -7,27 +7,22 @@ Each field declares its key: type, bounds, default and description. Sources and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routes.keys import table
-from routes.keys.addresses import ENDPOINT, HOST_PORT, HOST_PORTS, PEERS, REGISTRY_URLS, TOPIC
+from routes.keys.addresses import HOST_PORTS, TOPIC
 from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
 from routes.keys.table import key
 from routes.keys.values import (
     ANY_TEXT,
     CREATE_TOPICS,
     FLAG,
-    FUNCTION,
     PATH,
     PLACE,
-    RATIO,
     REPLICATION,
     RETENTION,
-    TEXT,
-    TOKEN,
     choice,
     duration,
     size,
@@ -36,7 +31,6 @@ from routes.keys.values import (
 from routes.targets import state_topic
 
 if TYPE_CHECKING:
-    from routes.keys.addresses import Peer
     from routes.keys.settings import Settings
 
 __all__ = [
@@ -45,7 +39,6 @@ __all__ = [
     "Embedded",
     "EmbeddedConfig",
     "HeaderStyle",
-    "HttpConfig",
     "JournalConfig",
     "KafkaConfig",
     "NonDurable",
@@ -55,11 +48,6 @@ __all__ = [
     "RouterConfig",
     "RouterMode",
     "RoutingConfig",
-    "SchemaConfig",
-    "TopologyConfig",
-    "TopologyGuarantee",
-    "TopologyMode",
-    "TracingConfig",
     "Unmatched",
 ]
 
@@ -336,70 +324,6 @@ class KafkaConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpConfig:
-    """`http.*`: the address at which metrics and health are served, and the login for them."""
-
-    host: str = table.key(
-        "http.address",
-        HOST_PORT,
-        "Address of the status page, `/metrics`, `/health` and `/ready`. If other machines can reach it, a login and "
-        "TLS are required.",
-        default="127.0.0.1:8480",
-        made=lambda address, *_: address[0],
-        value=MISSING,
-    )
-    port: int = table.made_of("http.address", lambda address, *_: address[1])
-    _: KW_ONLY
-    metrics_host: str | None = table.key(
-        "http.metrics-address",
-        HOST_PORT,
-        "Second address for `/metrics`, `/health` and `/ready` alone, without a login and TLS: for probes and "
-        "Prometheus. If other machines can reach it, `http.insecure=true` is required.",
-        example="0.0.0.0:8481",
-        made=lambda address, *_: address and address[0],
-    )
-    """Host of a second address for metrics and health, without login and TLS; None: there is none."""
-    metrics_port: int = table.made_of("http.metrics-address", lambda address, *_: address[1] if address else 0, 0)
-    peers: tuple[Peer, ...] = table.key(
-        "http.peers",
-        PEERS,
-        "The `http.address` of the other hosts on which parts of this bridge run (`run --only`): the status page and "
-        "`jms-bridge status` show their parts too. This host may be in the list as well, so that all hosts can have "
-        "the same list. Peers are asked with the login and the TLS of this file.",
-        example="edge-1.example:8480, edge-2.example:8480",
-        made=lambda peers, *_: peers or (),
-        value=(),
-    )
-    token: str | None = table.key(
-        "http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"
-    )
-    username: str | None = table.key(
-        "http.username",
-        TEXT,
-        "User name of a login by name and password, for which browsers ask.",
-        example="prometheus",
-    )
-    password: str | None = table.key("http.password", TEXT, "Password of the login.", example="${env:METRICS_PASSWORD}")
-    certificate: Path | None = table.key(
-        "http.tls.certificate",
-        PATH,
-        "Certificate (PEM) of this server; with it, all pages are served over TLS.",
-        example="tls/http.pem",
-    )
-    """Certificate for TLS; None: without TLS."""
-    key: Path | None = table.key(
-        "http.tls.key", PATH, "Private key of the certificate (PEM, not encrypted).", example="tls/http.key"
-    )
-    insecure: bool = table.key(
-        "http.insecure",
-        FLAG,
-        "`true` allows other machines to reach `http.address` without TLS, though never without a login, and "
-        "`http.metrics-address`: in a container whose network is closed, or behind a proxy that has TLS.",
-        default="false",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddedConfig:
     """`embedded*`: the brokers that come with the bridge."""
 
@@ -443,143 +367,3 @@ class ReloadConfig:
         default="false",
     )
     """True if the bridge does so when the file changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class TracingConfig:
-    """`tracing.*`: the treatment of the trace that a message belongs to."""
-
-    propagate: bool = key(
-        "tracing.propagate",
-        FLAG,
-        "`true`: a record has the valid trace context of its message (`traceparent`, `tracestate`) in headers of "
-        "these names, where Kafka's clients look for it, beside the JMS properties; and such headers of Kafka and "
-        "NATS take precedence over other properties of these names.",
-        default="true",
-    )
-    """True if a valid trace context of a message is published in headers of its own, beside the properties."""
-    endpoint: str | None = key(
-        "tracing.endpoint",
-        ENDPOINT,
-        "URL to which spans of sources and sinks are sent, by OTLP over HTTP; its path is `/v1/traces` if left out. "
-        "Needs the packages of the [extra `tracing`](tracing.md#spans).",
-        example="http://127.0.0.1:4318",
-    )
-    """URL to which spans are sent, path included; None: there are none."""
-    sample_ratio: float = key(
-        "tracing.sample-ratio",
-        RATIO,
-        "Share of the traces beginning in this bridge that are recorded, from 0 to 1. A message that already belongs "
-        "to a trace is recorded if that trace is.",
-        default="1",
-        example="0.01",
-    )
-    """Share of the traces that begin here to record, from 0 to 1."""
-
-
-class TopologyMode(StrEnum):
-    """Way in which a topology takes its records."""
-
-    AUTO = "auto"
-    REALTIME = "realtime"
-    BATCH = "batch"
-
-
-class TopologyGuarantee(StrEnum):
-    """Promise of a topology for a crash."""
-
-    EXACTLY_ONCE = "exactly_once"
-    AT_LEAST_ONCE = "at_least_once"
-
-
-@dataclass(frozen=True, slots=True)
-class TopologyConfig:
-    """`topologies.NAME.*`: a topology that runs as a part of the bridge."""
-
-    name: str
-    """NAME in the keys; the name of its state is that given to `StreamsBuilder`."""
-    build: str = key(
-        "build",
-        FUNCTION,
-        "The function that returns the topology. Its module is looked for in the working directory and among the "
-        "installed packages.",
-        example="examples.word_count:build",
-        required=True,
-    )
-    mode: TopologyMode = key(
-        "mode",
-        choice(TopologyMode),
-        "Mode of processing: each record as it comes, or batches `interval` apart. `auto`: in real time where that "
-        "is exact.",
-        default="auto",
-    )
-    guarantee: TopologyGuarantee = key(
-        "guarantee",
-        choice(TopologyGuarantee),
-        "Guarantee for results: with `exactly_once` they are written in transactions with the positions behind their "
-        "records.",
-        default="exactly_once",
-    )
-    interval_seconds: float | None = key(
-        "interval",
-        duration("100ms", "1h"),
-        "Time between two commits of the state; a restart computes again the records since the last one. In batches, "
-        "the time between two batches; in real-time mode at least 5s.",
-        default_note="30s; 1s in batches",
-        example="10s",
-    )
-    on_failure: Policy = key(
-        "on-failure",
-        choice(Policy),
-        "Treatment of a record that cannot be read or computed: it goes to the topic of the topology's dead letters, "
-        "is dropped, or ends the topology.",
-        default="dead-letter",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaConfig:
-    """`schema.*`: the registry of the schemas of Avro and Protobuf values in topologies."""
-
-    urls: tuple[str, ...] | None = table.key(
-        "schema.registry.url",
-        REGISTRY_URLS,
-        "URL of a registry with the HTTP interface of Confluent's Schema Registry; several URLs are tried in turn.",
-        example="http://127.0.0.1:8081",
-    )
-    """None: there is no registry."""
-    username: str | None = table.key(
-        "schema.registry.username", TEXT, "User name of a login by name and password.", example="jms-bridge"
-    )
-    password: str | None = table.key(
-        "schema.registry.password", TEXT, "Password of the login.", example="${env:REGISTRY_PASSWORD}"
-    )
-    token: str | None = table.key(
-        "schema.registry.token", TOKEN, "Login by a bearer token.", example="${file:registry.token}"
-    )
-    ca: Path | None = table.key(
-        "schema.registry.tls.ca",
-        PATH,
-        "Certificates (PEM) to trust. With this key or the next, TLS 1.3 or 1.2.",
-        default_note="those of Java",
-        example="tls/ca.pem",
-    )
-    certificate: Path | None = table.key(
-        "schema.registry.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
-    )
-    key: Path | None = table.key(
-        "schema.registry.tls.key",
-        PATH,
-        "Private key of the certificate (PEM, PKCS#8, not encrypted).",
-        example="tls/bridge.key",
-    )
-    timeout_seconds: float = table.key(
-        "schema.registry.timeout", duration("100ms", "10m"), "Time for a connection and for a request.", default="10s"
-    )
-    outage_timeout_seconds: float = table.key(
-        "schema.registry.outage-timeout",
-        duration("1s", "7d"),
-        "Time for which the registry may be out of reach before a running topology that needs it ends. Until then "
-        "the topology's records wait.",
-        default="5m",
-    )

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from routes.keys.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
-from routes.keys.secrets import Secret
-from routes.keys.table import key, keys_of
+from routes.keys.table import key, secrets_in
 from routes.keys.values import FLAG, NAME, PATH, TEXT, BadValueError, ValueKind, duration, one_of, whole
 from routes.targets import sink_topic
 
@@ -243,14 +242,7 @@ class BrokerConfig:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values of keys that are never shown."""
-        found: list[str] = []
-        for name, declared in keys_of(type(self)).items():
-            value = getattr(self, name)
-            if isinstance(value, Mapping):
-                found += [each for each in value.values() if isinstance(each, Secret)]
-            elif isinstance(value, str) and (isinstance(value, Secret) or declared.masked):
-                found.append(value)
-        return tuple(filter(None, found))
+        return tuple(secrets_in(self))
 
     def shared(self) -> dict[str, Any]:
         """Returns the settings of the connection, for another source or sink of the same system."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.private import UMASK, make_folder
+from engine.telemetry.http_section import HttpConfig
 from routes.config import lint
 from tools.setup import class_data_are_current
 
@@ -97,13 +98,13 @@ def prometheus(config: Config | None) -> Iterator[str]:
 def scraping(config: Config) -> str:
     """The shipped configuration of Prometheus, for this bridge."""
     shipped = (ROOT / "grafana/prometheus.yml").read_text()
-    target = shipped.replace("127.0.0.1:8480", f"{config.http.host}:{config.http.port}")
+    target = shipped.replace("127.0.0.1:8480", f"{config.section(HttpConfig).host}:{config.section(HttpConfig).port}")
     return target.replace("rules/jms-bridge.yml", str(ROOT / "grafana/rules/jms-bridge.yml"))
 
 
 def _is_open(config: Config) -> bool:
     """True if every user of this machine may read the figures: otherwise Prometheus would need the login."""
-    http = config.http
+    http = config.section(HttpConfig)
     return not (http.certificate or http.token or http.username)
 
 

@@ -15,6 +15,7 @@ from engine.cli.output import console, note, version
 from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
 from engine.private import create_file
+from engine.topologies.section import TopologiesConfig
 from routes.errors import ConfigurationError, Fault, Level
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def validate(
 
 def _with_topologies(file: Path, linted: Linted) -> Linted:
     """The result with the faults of the topologies' definitions as further faults."""
-    if linted.config is None or not linted.config.topologies:
+    if linted.config is None or not linted.config.section(TopologiesConfig):
         return linted
     from engine.topologies.runtime.check import check_planned, fault_of
     from routes.config.snapshot import Snapshot

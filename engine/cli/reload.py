@@ -11,6 +11,7 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load, read_seconds
 from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.printable import json_text, printable
+from engine.telemetry.http_section import HttpConfig
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     """
     settings = load(config, logs=False)
     number = int(_ordered(settings, "/reload").get("request", 0))
-    outcome = _outcome(settings, number, timeout)
+    outcome = _outcome(settings.section(HttpConfig), number, timeout)
     _tell(outcome, json_output)
 
 
-def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
+def _outcome(http: HttpConfig, number: int, seconds: float) -> dict[str, Any]:
     """The report of the bridge on its configuration, as soon as the request is answered and its parts are ready.
 
     Raises:
@@ -68,14 +69,14 @@ def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
     deadline = time.monotonic() + seconds
     answered: dict[str, Any] | None = None
     while time.monotonic() < deadline:
-        report = (find(config.http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
+        report = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
         if isinstance(report, dict) and int(report.get("reload", {}).get("request", 0)) >= number:
             answered = report
             if report.get("proven") or not report["reload"].get("success"):
                 return report
         time.sleep(_POLL_SECONDS)
     if answered is None:
-        msg = f"the bridge at {base_url(config.http)} has not read its configuration within {seconds:g} s; see its log"
+        msg = f"the bridge at {base_url(http)} has not read its configuration within {seconds:g} s; see its log"
         raise UnreachableError(msg)
     return answered
 
@@ -129,13 +130,14 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
     """
     from engine.telemetry.client import base_url, find, order
 
-    where = base_url(config.http)
-    told = (find(config.http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
+    http = config.section(HttpConfig)
+    where = base_url(http)
+    told = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
     bridge = told.get("bridge") if isinstance(told, dict) else None
     if bridge is not None and bridge != config.bridge_id:
         msg = f"bridge '{bridge}' answers at {where}, not '{config.bridge_id}': correct http.address or bridge.id"
         raise HardFailureError(msg)
-    status, answer = order(config.http, path, _ASK_SECONDS)
+    status, answer = order(http, path, _ASK_SECONDS)
     if status == _ACCEPTED:
         return answer
     if status in (_UNAUTHORISED, _TOO_MANY):

@@ -14,6 +14,7 @@ from engine.cli.output import console, note
 from engine.errors import UnreachableError
 from engine.printable import json_text, printable
 from engine.telemetry.amounts import duration, number, rate, size
+from engine.telemetry.http_section import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ def status(
 
     settings = load(config, logs=False)
     if once or json_output or not sys.stdout.isatty():
-        before = read(settings.http)
+        before = read(settings.section(HttpConfig))
         time.sleep(_RATE_SECONDS)
         report, _ = look(settings, before)
         if json_output:
@@ -83,7 +84,7 @@ def _watch(config: Config, interval: float) -> None:
     from engine.telemetry.report import MetricSample, look
 
     before = MetricSample(time.monotonic())
-    with Live(Text(f"asking {base_url(config.http)} …"), console=console(), auto_refresh=False) as live:
+    with Live(Text(f"asking {base_url(config.section(HttpConfig))} …"), console=console(), auto_refresh=False) as live:
         while True:
             try:
                 report, before = look(config, before)

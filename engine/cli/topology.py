@@ -26,7 +26,9 @@ from engine.cli.topology_test import check_topologies
 from engine.errors import UsageError
 from engine.printable import json_text
 from engine.times import read_time
-from routes.sections import Policy, TopologyGuarantee, TopologyMode
+from engine.topologies.registry_section import SchemaConfig
+from engine.topologies.section import TopologyGuarantee, TopologyMode
+from routes.sections import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +145,8 @@ def run(
     settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
     loaded = load(config)
     if schema_registry is not None:
-        loaded = replace(loaded, schema=replace(loaded.schema, urls=REGISTRY_URLS.parse(schema_registry)))
+        registry = replace(loaded.section(SchemaConfig), urls=REGISTRY_URLS.parse(schema_registry))
+        loaded = loaded.with_section(registry)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

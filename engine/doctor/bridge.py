@@ -13,7 +13,9 @@ from engine.doctor.machine import check_port
 from engine.errors import SetupError, UnreachableError
 from engine.printable import listed
 from engine.telemetry.client import ask, find
+from engine.telemetry.http_section import HttpConfig
 from engine.topologies.runtime.code import read_code
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,15 +48,15 @@ class Answer:
 
 def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
     """Returns the answer of the bridge at the configured address; None if no bridge answers."""
-    health = find(config.http, "/health", timeout_seconds)
+    health = find(config.section(HttpConfig), "/health", timeout_seconds)
     if health is None or health.get("status") != "up":
         return None
-    return _answer(find(config.http, "/ready", timeout_seconds, login=True) or {})
+    return _answer(find(config.section(HttpConfig), "/ready", timeout_seconds, login=True) or {})
 
 
 def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[Finding]:
     """Checks where the page and the figures are served; `digest` is the hash of the properties file as it is now."""
-    http = config.http
+    http = config.section(HttpConfig)
     if http.certificate:
         try:
             tls.context("http.tls", ssl.Purpose.CLIENT_AUTH, certificate=http.certificate, key=http.key)
@@ -75,7 +77,7 @@ def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[F
     """Checks that another host of the bridge answers and takes the login; with one that is down the bridge works."""
     name = f"peer {peer}"
     try:
-        code, _ = ask(config.http, "/ready", timeout_seconds, peer=peer)
+        code, _ = ask(config.section(HttpConfig), "/ready", timeout_seconds, peer=peer)
     except UnreachableError as error:
         yield warning(name, str(error), "start the bridge there, or correct http.peers, its http.address or a firewall")
         return
@@ -88,7 +90,7 @@ def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[F
 
 def _another(config: Config, answer: Answer) -> Finding:
     who = f"bridge '{answer.bridge}'" if answer.bridge else "a bridge that does not tell its id"
-    what = f"{who} runs at {config.http.host}:{config.http.port}"
+    what = f"{who} runs at {config.section(HttpConfig).host}:{config.section(HttpConfig).port}"
     remedy = f"set {_SETTING} to another port"
     if config.embedded_kafka:
         return failed(_SETTING, what, remedy)
@@ -109,7 +111,7 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
 
 def _code(config: Config, answer: Answer) -> Iterator[Finding]:
     """Warnings about topologies whose source files in the working directory are not those in force."""
-    for each in config.topologies:
+    for each in config.section(TopologiesConfig):
         code, in_force = read_code(each.build, Path.cwd()), answer.topologies.get(each.name)
         if code.modules and in_force is not None and in_force != code.hash:
             files = listed([module.file for module in code.modules if module.file])

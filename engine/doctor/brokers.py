@@ -16,6 +16,7 @@ from engine.doctor.kafka import check_kafka_source
 from engine.doctor.machine import check_port, listening
 from engine.embedded.ports import holder_id, is_held_by
 from engine.errors import HardFailureError, UnreachableError
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import component_name, sink_component
 from routes.model import SourceConfig
 from routes.systems import schemes_of
@@ -72,7 +73,7 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
 def _listener(config: Config, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
     connector(broker.type).check_listener(broker)
     host, port = listening(broker)
-    supervisor = holder_id(config.http.port) if running else None
+    supervisor = holder_id(config.section(HttpConfig).port) if running else None
     is_own = running and (supervisor is None or is_held_by(port, supervisor))
     found = check_port(f"{key}.listen", host, port, running=is_own)
     yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)

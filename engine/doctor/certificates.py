@@ -9,6 +9,8 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import UnreachableError
+from engine.telemetry.http_section import HttpConfig
+from engine.topologies.registry_section import SchemaConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,11 +49,12 @@ def _files(config: Config) -> Iterator[tuple[Path, bool]]:
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
-    shown = (config.http.certificate, config.schema.certificate)
+    registry = config.section(SchemaConfig)
+    shown = (config.section(HttpConfig).certificate, registry.certificate)
     own = [*shown, *(path for broker in config.brokers for path in broker.certificates), *kafka]
     trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
     trusted += [path for broker in config.brokers for path in broker.authorities]
-    trusted += [config.schema.ca] if config.schema.ca else []
+    trusted += [registry.ca] if registry.ca else []
     yield from ((path, True) for path in dict.fromkeys(filter(None, own)))
     yield from ((path, False) for path in dict.fromkeys(trusted))
 

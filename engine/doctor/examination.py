@@ -27,10 +27,14 @@ from engine.doctor.spark import check_spark
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars
+from engine.spark.master import is_cluster
+from engine.spark.section import SparkConfig
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.logging import Redactor, secrets_of
+from engine.topologies.registry_section import SchemaConfig
+from engine.topologies.section import TopologiesConfig
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Level
-from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,7 +74,7 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
         checks += _peers(config, min(_PEER_SECONDS, seconds))
         checks += _brokers(config, seconds, running=running)
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
-    if snapshot is not None and config is not None and config.topologies:
+    if snapshot is not None and config is not None and config.section(TopologiesConfig):
         waiting(["definitions of topologies"])
         looked += _definitions(config, snapshot)
     return [_cleaned(finding, clean) for finding in (*findings, *looked)]
@@ -142,19 +146,19 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
 
 
 def _peers(config: Config, seconds: float) -> Iterator[Check]:
-    for peer in config.http.peers:
+    for peer in config.section(HttpConfig).peers:
         yield Check(f"peer {peer}", partial(check_peer, config, peer, seconds))
 
 
 def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check]:
     brokers = [broker_check(config, broker, seconds, running=running) for broker in config.brokers]
-    if config.schema.urls:
-        look = partial(check_registry, config.schema, seconds)
+    if config.section(SchemaConfig).urls:
+        look = partial(check_registry, config.section(SchemaConfig), seconds)
         brokers.append(Check("schema registry", look, REGISTRY_REMEDY, UnreachableError))
-    master = config.spark.get("spark.master")
+    master = config.section(SparkConfig).get("spark.master")
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
-    if config.topologies and (running or not config.embedded_kafka):
+    if config.section(TopologiesConfig) and (running or not config.embedded_kafka):
         look = partial(_topologies, config, seconds)
         brokers.append(Check("topologies", look, REMEDY, UnreachableError))
     if uris_of(config):

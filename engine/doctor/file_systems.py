@@ -11,7 +11,9 @@ from zipfile import BadZipFile, ZipFile
 from engine.connectors.jms_client.class_path import files
 from engine.doctor.checks import Finding, failed, ok
 from engine.errors import SetupError, UnreachableError
-from routes.file_systems import FILE_SYSTEMS
+from engine.spark.file_systems import FILE_SYSTEMS
+from engine.spark.section import SparkConfig
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +29,7 @@ _PORTS = {"hdfs", "webhdfs", "swebhdfs"}
 
 def uris_of(config: Config) -> Mapping[str, str]:
     """Returns the URIs of folders on file systems of Hadoop, by the setting that names each."""
-    places = {"router.checkpoint": config.router.checkpoint, "topologies.state": config.topology_folder}
+    places = {"router.checkpoint": config.router.checkpoint, "topologies.state": config.section(TopologiesConfig).state}
     return {setting: place for setting, place in places.items() if isinstance(place, str)}
 
 
@@ -49,7 +51,7 @@ def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Findi
 def _has_class(config: Config, name: str) -> bool:
     entry = f"{name.replace('.', '/')}.class"
     try:
-        found = files([each for each in config.spark.get(_CLASS_PATH, "").split(":") if each])
+        found = files([each for each in config.section(SparkConfig).get(_CLASS_PATH, "").split(":") if each])
     except SetupError:
         return False
     return any(_contains(jar, entry) for jar in found)

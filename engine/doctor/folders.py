@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.doctor.checks import Finding, failed, ok, warning
+from engine.telemetry.http_section import HttpConfig
 from routes.keys.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_bridge_secret(config: Config) -> Iterator[Finding]:
     """Yields a warning if hosts of the bridge cannot tell each other's records from those of others."""
-    if config.http.peers and config.secret is None and isinstance(config.router.checkpoint, Path):
+    if config.section(HttpConfig).peers and config.secret is None and isinstance(config.router.checkpoint, Path):
         what = "without bridge.secret a host that takes over cannot tell the bridge's records from those of others"
         yield warning("secrets", what, "set the same bridge.secret on all hosts, at those that stand by first")
 
@@ -137,10 +138,10 @@ def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
     """Returns each file, with whether it contains a secret."""
     base = config.path.absolute().parent
     others = [
-        config.http.certificate,
+        config.section(HttpConfig).certificate,
         *(path for broker in config.brokers for path in (*broker.authorities, *broker.certificates)),
     ]
-    secret = [config.http.key, *(path for broker in config.brokers for path in broker.secret_files)]
+    secret = [config.section(HttpConfig).key, *(path for broker in config.brokers for path in broker.secret_files)]
     for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
         others += [base / table[name] for name in _OTHER_FILES if name in table]
         secret += [base / table[name] for name in _SECRET_FILES if name in table]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import SetupError, UnreachableError
+from engine.spark.master import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
+from engine.spark.section import SparkConfig
 from routes.model import RouterMode
-from routes.spark_master import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ def check_spark(config: Config, master: str, timeout_seconds: float) -> Iterator
 
 
 def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
-    port = int(config.spark.get(_UI_PORT, _DEFAULT_UI_PORT))
+    port = int(config.section(SparkConfig).get(_UI_PORT, _DEFAULT_UI_PORT))
     try:
         state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
         found = _VERSION.search(_get(host, port, "/", seconds))
@@ -59,8 +60,8 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
     cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))
     what = f"{len(workers)} alive, with {cores} cores, {free} of them free"
     needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
-    if (slots := sum(_slots(worker, config.spark) for worker in workers)) < needed:
-        memory = config.spark.get(*EXECUTOR_MEMORY)
+    if (slots := sum(_slots(worker, config.section(SparkConfig)) for worker in workers)) < needed:
+        memory = config.section(SparkConfig).get(*EXECUTOR_MEMORY)
         mode = f"{'real-time' if config.router.mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
         more = f"{what}, which have {slots} task slots in executors of {memory}; {mode}"
         remedy = "start more workers, give them more cores or memory, or lower spark.executor.memory"

@@ -9,6 +9,7 @@ from engine.kafka.cluster import Cluster, is_missing, problems_of_access
 from engine.printable import listed
 from engine.topologies.runtime.check import check_planned, fault_of
 from engine.topologies.runtime.topics import topics_of
+from engine.topologies.section import TopologiesConfig
 from routes.errors import BridgeError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
 
     What a topology lacks ends no bridge: the topology alone waits for it. So all findings are warnings.
     """
-    for each in config.topologies:
+    for each in config.section(TopologiesConfig):
         name = f"topology {each.name}"
         try:
             topics = topics_of(config, each)

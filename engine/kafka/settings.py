@@ -1,6 +1,6 @@
 """Settings of both Kafka clients, made from the `kafka.*` keys: the Java client inside Spark, and librdkafka in Python.
 
-The configuration file uses Java's names; the tables of names are in `routes.config.kafka`. A configuration that
+The configuration file uses Java's names; the tables of names are in `engine.kafka.section`. A configuration that
 lint accepts translates here without a fault. Logins and certificates may be written in librdkafka's shorter spelling;
 they are then translated to Java's.
 """
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from routes.config.jaas import read_jaas, write_jaas
-from routes.config.kafka import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, store_type
+from engine.kafka.jaas import read_jaas, write_jaas
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, store_type
 from routes.keys.secrets import Secret
 
 if TYPE_CHECKING:

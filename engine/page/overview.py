@@ -22,6 +22,7 @@ from engine.telemetry.metrics import (
 )
 from engine.telemetry.peers import UNREACHABLE
 from engine.topologies.graph import read_graph
+from engine.topologies.section import TopologiesConfig
 from routes.config.show import rows
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def routes(view: View) -> Callable[[Request], Response]:
 
 def _journal_readers(config: Config) -> list[str]:
     """Names of the topologies that read the journal, as far as they have run on this machine."""
-    graphs = {each.name: read_graph(config, each.name) for each in config.topologies}
+    graphs = {each.name: read_graph(config, each.name) for each in config.section(TopologiesConfig)}
     return [name for name, graph in graphs.items() if graph is not None and config.journal.topic in graph.read]
 
 

@@ -23,6 +23,7 @@ from engine.page.view import Tone
 from engine.printable import printable
 from engine.telemetry import amounts
 from engine.telemetry.http_login import LOGIN
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -52,7 +53,7 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
     shared = {
         "bridge": view.config().bridge_id,
         "version": _VERSION,
-        "topologies_link": (("/topologies", "Topologies"),) if view.config().topologies else (),
+        "topologies_link": (("/topologies", "Topologies"),) if view.config().section(TopologiesConfig) else (),
         "path": request.url.path,
         "login": request.scope.get(LOGIN, ""),
         "seal": signature(view.seal, request),

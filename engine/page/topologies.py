@@ -17,6 +17,7 @@ from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_ST
 from engine.times import read_time
 from engine.topologies.graph import GraphNode, read_graph
 from engine.topologies.question import StateQuestion
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -76,7 +77,7 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
             fault, status = str(error), 503
         except UsageError as error:
             fault, status = str(error), 400 if nodes else 404
-        interval = next((each.interval_seconds for each in config.topologies if each.name == name), None)
+        interval = next((each.interval_seconds for each in config.section(TopologiesConfig) if each.name == name), None)
         return await rendered(
             request,
             view,
@@ -97,7 +98,7 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
 
 def _nodes_asked(config: Config, name: str) -> list[str]:
     """Names of the nodes of a configured topology whose state can be asked."""
-    if name not in {each.name for each in config.topologies}:
+    if name not in {each.name for each in config.section(TopologiesConfig)}:
         return []
     graph = read_graph(config, name)
     return graph.asked if graph else []
@@ -126,7 +127,7 @@ def _topologies(view: View) -> list[dict[str, Any]]:
         traffic.by(TOPOLOGY_STATE, "topology"),
     )
     shown = []
-    for topology in config.topologies:
+    for topology in config.section(TopologiesConfig):
         part = f"topology:{topology.name}"
         tone, state, detail = state_of(part, parts)
         unprocessed = [

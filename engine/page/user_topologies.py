@@ -9,6 +9,7 @@ from engine.page.picture import Edge, FlowNode, anchor
 from engine.page.view import Tone, state_of
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_UNPROCESSED
 from engine.topologies.graph import read_graph
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -44,7 +45,7 @@ class UserTopologies:
         places = {sink.topic: f"sink:{sink.name}" for sink in config.sinks} | {config.journal.topic: JOURNAL}
         rates, lags = traffic.rates(TOPOLOGY_RECORDS, "topology"), traffic.by(TOPOLOGY_LAG, "topology")
         nodes, read, written = {}, {}, {}
-        for name in (each.name for each in config.topologies):
+        for name in (each.name for each in config.section(TopologiesConfig)):
             rejected = sum(
                 count
                 for labels, count in traffic.series(TOPOLOGY_UNPROCESSED)

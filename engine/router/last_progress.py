@@ -23,7 +23,8 @@ from engine.router.generation import DamagedError, Generations
 from engine.router.position_store import PositionStore, UnreadableNoteError
 from engine.router.secret import known_keys
 from engine.spark.launch import log_file
-from routes.spark_master import is_cluster
+from engine.spark.master import is_cluster
+from engine.spark.section import SparkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,7 +241,7 @@ def is_refusal_likely(config: Config) -> bool:
 
     Otherwise Spark starts first of all.
     """
-    master = config.spark.get("spark.master")
+    master = config.section(SparkConfig).get("spark.master")
     if master is not None and not is_cluster(master):
         # The start is refused if it has fewer task slots than the journal has partitions.
         return True

@@ -37,11 +37,11 @@ from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
 from engine.router.published import Proof, Published, find, records, slices
 from engine.spark.cluster import lease_seconds
+from engine.spark.master import is_cluster
 from engine.spark.session import running_tasks
 from routes.config.load import loads_routes
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
-from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -54,10 +54,10 @@ from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots, wait_for_slots
 from engine.spark.failures import spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
+from engine.spark.master import is_cluster
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from routes.model import RouterMode
-from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

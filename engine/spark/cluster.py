@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ServerEndedError
+from engine.spark.master import is_cluster, master_hosts
 from engine.telemetry.meters import ExecutorFigures
 from routes.keys.addresses import is_loopback
-from routes.spark_master import is_cluster, master_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

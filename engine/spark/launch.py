@@ -20,7 +20,8 @@ from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
 from engine.spark.cluster import cluster_settings, is_on_loopback
 from engine.spark.jvm import JvmEndedError, StartedJvm
-from routes.spark_master import EXECUTOR_MEMORY, SPARE_SLOTS, is_cluster, kibibytes
+from engine.spark.master import EXECUTOR_MEMORY, SPARE_SLOTS, is_cluster, kibibytes
+from engine.spark.section import SparkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -127,7 +128,7 @@ def launch(config: Config, partitions: int = 0) -> Launch:
     The session has a task slot for each of the journal's `partitions`, and usually more.
     """
     master = {"spark.master": f"local[{max(partitions + SPARE_SLOTS, _SLOTS)}]"}
-    settings = {**master, **checkpoint_settings(config.router.checkpoint), **config.spark}
+    settings = {**master, **checkpoint_settings(config.router.checkpoint), **config.section(SparkConfig)}
     return Launch(config.embedded.data / "spark", log_file(config), settings)
 
 

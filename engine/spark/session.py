@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from engine.errors import ServerEndedError
 from engine.spark.launch import Launch, launch, log_file
+from engine.spark.master import SPARE_SLOTS, unfit_master
+from engine.spark.section import SparkConfig
 from routes.errors import ConfigurationError, Fault
-from routes.spark_master import SPARE_SLOTS, unfit_master
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
-    given = config.spark.get("spark.master")
+    given = config.section(SparkConfig).get("spark.master")
     if given is not None and (unfit := unfit_master(given, partitions)):
         raise ConfigurationError([Fault(*unfit, file=str(config.path), key="spark.master")])
     running = SparkSession.getActiveSession()

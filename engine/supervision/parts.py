@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.telemetry.status import component_name, sink_component
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +104,7 @@ def _all(config: Config) -> list[Part]:
     if config.embedded_nats:
         found.append(Part(NATS, NATS, Stage.BROKER))
     found.append(Part(ROUTER, ROUTER, Stage.ROUTER, needs=(KAFKA,)))
-    for topology in config.topologies:
+    for topology in config.section(TopologiesConfig):
         name = topology_part(topology.name)
         found.append(Part(name, name, Stage.TOPOLOGY, needs=(KAFKA,)))
     for source in config.sources:

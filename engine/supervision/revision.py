@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from engine.private import nameless_file
 from engine.supervision.parts import ROUTER, Stage, parts, topology_of
 from engine.topologies.runtime.code import dump_codes, load_codes, read_code
+from engine.topologies.section import TopologiesConfig
 from routes.config.compare import compare
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError
@@ -72,7 +73,9 @@ def revision_of(number: int, snapshot: Snapshot, config: Config, only: str | Non
     """
     found = parts(config, only)
     run = {topology_of(part.only) for part in found}
-    codes = {each.name: read_code(each.build, Path.cwd()) for each in config.topologies if each.name in run}
+    codes = {
+        each.name: read_code(each.build, Path.cwd()) for each in config.section(TopologiesConfig) if each.name in run
+    }
     return Revision(number, snapshot, config, found, codes)
 
 
@@ -143,8 +146,8 @@ def _view(part: Part, revision: Revision) -> object:
             return routing, config.routes, config.sinks
         case Stage.TOPOLOGY:
             name = topology_of(part.only)
-            wanted = [topology for topology in config.topologies if topology.name == name]
-            return wanted, config.topology_states, revision.codes.get(name or "")
+            wanted = [topology for topology in config.section(TopologiesConfig) if topology.name == name]
+            return wanted, config.section(TopologiesConfig).state, revision.codes.get(name or "")
         case Stage.BROKER:
             return None
     failures = routing.on_soft_failure, routing.dead_letter_topic

@@ -34,6 +34,7 @@ from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, stands_for_e
 from engine.supervision.process_group import PartFailedError, ProcessGroup
 from engine.supervision.revision import revision_of
 from engine.telemetry import logging
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import BridgeMetrics, DeadLetterMetrics, ProcessMetrics
 from engine.telemetry.status import Merged, State, StatusBoard
 from engine.topologies.question import StateAnswer
@@ -239,7 +240,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         if watch:
             DeadLetterMetrics(registry, watch.census)
         census = watch.census if watch else lambda: None
-        peers = Peers(config) if config.http.peers else None
+        peers = Peers(config) if config.section(HttpConfig).peers else None
         view = View(
             board,
             stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
@@ -256,8 +257,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             board, registry, election, census, lambda: reload.state, [*pages(view), *control(reload)], peers
         )
         patient = _is_shared(config, election)
-        server = stack.enter_context(HttpServer(config.http, served, patient=patient))
-        if figures := metrics_only(config.http):
+        server = stack.enter_context(HttpServer(config.section(HttpConfig), served, patient=patient))
+        if figures := metrics_only(config.section(HttpConfig)):
             served = application(board, registry, election, census, lambda: reload.state)
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))
         if peers:

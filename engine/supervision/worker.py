@@ -25,13 +25,15 @@ from prometheus_client import CollectorRegistry
 
 from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError, UsageError
 from engine.jars import jars
+from engine.spark.master import is_cluster
+from engine.spark.section import SparkConfig
 from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
 from engine.supervision.revision import given
 from engine.telemetry import logging
 from engine.telemetry.status import Reporter, State
+from engine.topologies.section import TopologiesConfig
 from routes.errors import BridgeError
-from routes.spark_master import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -304,7 +306,7 @@ def _route_in(
 
 
 def _is_on_cluster(config: Config) -> bool:
-    return is_cluster(config.spark.get("spark.master"))
+    return is_cluster(config.section(SparkConfig).get("spark.master"))
 
 
 def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:
@@ -339,7 +341,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     from engine.topologies.runtime.run import TopologySettings, run_topology
 
     meter = TopologyMetrics(status.registry, name)
-    (found,) = (each for each in config.topologies if each.name == name)
+    (found,) = (each for each in config.section(TopologiesConfig) if each.name == name)
     status.state(State.STARTING, "waiting for Kafka, or to lead")
     messages.go.wait()
     if not _prepared((topics.ensure_journal,), config, status, messages.stop):

@@ -15,7 +15,7 @@ from routes.keys.addresses import Peer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.model import HttpConfig
+    from engine.telemetry.http_section import HttpConfig
 
 __all__ = ["ask", "base_url", "credentials", "find", "order"]
 

@@ -43,8 +43,8 @@ from engine.errors import SetupError
 from engine.printable import json_text
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import State
-from routes.model import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

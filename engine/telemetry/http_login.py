@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from routes.model import HttpConfig
+    from engine.telemetry.http_section import HttpConfig
 
 __all__ = ["LOGIN", "HttpLogin", "WrongLogins"]
 

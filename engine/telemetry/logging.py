@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UsageError
+from engine.kafka.jaas import read_jaas
 from engine.printable import LONGEST_LINE, json_text, printable, shortened
+from engine.spark.section import SparkConfig
 from engine.telemetry.log_limit import Limiter
-from routes.config.jaas import read_jaas
-from routes.keys.secrets import MASK, Secret, is_secret_key, java_secrets, mask
+from routes.keys.secrets import MASK, is_secret_key, java_secrets, mask
+from routes.keys.table import secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from structlog.typing import EventDict, Processor
 
@@ -110,22 +112,14 @@ def secrets_of(config: Config) -> frozenset[str]:
 
 
 def _secrets(config: Config) -> Iterator[str]:
-    tables: tuple[Mapping[str, str], ...] = (
-        config.kafka.common,
-        config.kafka.producer,
-        config.kafka.consumer,
-        config.spark,
-    )
-    for table in tables:
-        yield from (value for key, value in table.items() if is_secret_key(key) or isinstance(value, Secret))
+    for settings in (config.kafka, *config.sections.values(), *config.brokers):
+        yield from secrets_in(settings)
+    kafka = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
+    for table in (*kafka, config.section(SparkConfig)):
         for key, value in table.items():
             yield from java_secrets(value)
             if key == "sasl.jaas.config":
                 yield read_jaas(value).password
-    for broker in config.brokers:
-        yield from broker.secrets
-    logins = (config.http.password, config.http.token, config.schema.password, config.schema.token)
-    yield from (secret for secret in logins if secret)
 
 
 def is_json() -> bool:

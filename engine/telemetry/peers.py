@@ -18,6 +18,7 @@ from uuid import uuid4
 import structlog
 
 from engine.errors import UnreachableError
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.report import MetricSample, PeerReport, Traffic, look
 from engine.telemetry.status import State
 from routes.errors import BridgeError
@@ -51,7 +52,7 @@ class Peers:
         """`clock` returns monotonic seconds."""
         self.instance = uuid4().hex
         """Id of this supervisor, by which it recognises itself in the list of peers."""
-        self._watched = [_WatchedPeer(config, peer, self.instance, clock) for peer in config.http.peers]
+        self._watched = [_WatchedPeer(config, peer, self.instance, clock) for peer in config.section(HttpConfig).peers]
         self._ends = Event()
 
     def __enter__(self) -> Self:

@@ -15,15 +15,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry import metrics
 from engine.telemetry.client import ask, base_url
+from engine.telemetry.http_section import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from prometheus_client.metrics_core import Metric as Family
 
+    from engine.telemetry.http_section import HttpConfig
     from engine.telemetry.metrics import Metric
     from routes.keys.addresses import Peer
-    from routes.model import Config, HttpConfig
+    from routes.model import Config
 
 __all__ = ["ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
 
@@ -220,13 +222,13 @@ def look(config: Config, before: MetricSample, peer: Peer | None = None) -> tupl
         UnreachableError: no bridge answers, or not one of this version.
         HardFailureError: the bridge refuses the login.
     """
-    now = read(config.http, peer)
+    now = read(config.section(HttpConfig), peer)
     try:
-        body = json.loads(_answer(config.http, "/ready", peer))
-        peers = _peers(config.http) if config.http.peers and peer is None else ()
-        return _report(config, body, Traffic(before, now), base_url(config.http, peer), peers), now
+        body = json.loads(_answer(config.section(HttpConfig), "/ready", peer))
+        peers = _peers(config.section(HttpConfig)) if config.section(HttpConfig).peers and peer is None else ()
+        return _report(config, body, Traffic(before, now), base_url(config.section(HttpConfig), peer), peers), now
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _no_bridge(config.http, peer, error) from error
+        raise _no_bridge(config.section(HttpConfig), peer, error) from error
 
 
 def _answer(config: HttpConfig, path: str, peer: Peer | None = None) -> str:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import SetupError
+from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ def opened(config: Config, component: str) -> Iterator[Tracing | None]:
 
     `component` is a name such as `source:orders`.
     """
-    if config.tracing.endpoint is None:
+    if config.section(TracingConfig).endpoint is None:
         yield None
         return
     try:
@@ -71,7 +72,7 @@ def opened(config: Config, component: str) -> Iterator[Tracing | None]:
             f"pip install {' '.join(_PACKAGES)}, or remove tracing.endpoint"
         )
         raise SetupError(msg) from error
-    otlp = Otlp(config.tracing, config.bridge_id, component)
+    otlp = Otlp(config.section(TracingConfig), config.bridge_id, component)
     try:
         yield otlp
     finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.spark import session
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned
@@ -41,7 +42,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
         topology = read(build)
         folder = state_folder(config, spark, topology.name)
         before = KeptState.existing(folder)
-        program = planned(config.schema, topology, spark, pinned=before.versions)
+        program = planned(config.section(SchemaConfig), topology, spark, pinned=before.versions)
         kept = KeptState.of(program, before.partitions, before)
         if misfits := before.misfits(kept):
             msg = f"the state in {folder} is that of another version of the topology ({'; '.join(misfits)})"

@@ -15,9 +15,9 @@ from routes.model import (
     SinkConfig,
     SourceConfig,
     Target,
-    TopologyConfig,
 )
 from routes.predicate import parse
+from routes.section_registry import registered_sections
 from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
     """Returns the configuration of a file with that text. To be called only when lint found no error."""
     sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
     values = settings.made(Config)
+    kinds = (section.settings for section in registered_sections().values())
     own = tuple(_route(settings, name, sinks) for name in settings.names("routes"))
     replies = any(sink.reply_to for sink in sinks)
     return Config(
@@ -43,7 +44,7 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
         routes=(*(_reply_route(values["replies"], sink) for sink in sinks if replies), *own),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
-        topologies=tuple(_topology(settings, name) for name in settings.names("topologies")),
+        sections={kind: kind(**settings.made(kind)) for kind in kinds if kind},
         secret_variables=frozenset(_secret_variables(settings)),
         text=text,
     )
@@ -92,10 +93,6 @@ def _source(settings: Settings, name: str) -> SourceConfig:
     source = settings.get("source.NAME.type", name).source
     made: SourceConfig = source(name=name, **settings.made(source, "source.NAME.", name))
     return made
-
-
-def _topology(settings: Settings, name: str) -> TopologyConfig:
-    return TopologyConfig(name=name, **settings.made(TopologyConfig, "topologies.NAME.", name))
 
 
 def _sink(settings: Settings, name: str) -> SinkConfig:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
-from routes.config.kafka import KAFKA_CHECKS, check_reserved
 from routes.errors import Fault, Level
-from routes.file_systems import unfit_place
-from routes.keys.addresses import KAFKA, is_loopback, is_unspecified
+from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
-from routes.keys.values import scheme_of
+from routes.keys.table import named_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
-from routes.spark_master import is_cluster, kibibytes, master_hosts, too_few_slots, unfit_master
+from routes.section_registry import registered_sections
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
@@ -27,34 +24,18 @@ if TYPE_CHECKING:
 
     from routes.keys.settings import Settings
 
-__all__ = ["RESERVED_SPARK", "check"]
-
-RESERVED_SPARK: Mapping[str, tuple[str | None, str]] = {
-    "spark.sql.streaming.checkpointLocation": (None, "set router.checkpoint instead"),
-    "spark.sql.ansi.enabled": ("true", "predicates rely on it"),
-    "spark.speculation": ("false", "a task that runs twice publishes twice"),
-    "spark.task.maxFailures": ("1", "a task that runs twice publishes twice"),
-    "spark.dynamicAllocation.enabled": ("false", "real-time mode needs all its executors at once"),
-}
-"""Settings of Spark that the bridge makes itself, in the form of `RESERVED`."""
+__all__ = ["check"]
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_HEAP = re.compile(r"[0-9]{1,12}[kmgt]", re.IGNORECASE)
-_LEAST_HEAP_KIB = 450 << 10
-"""Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
 _EVERYTHING = Literal(True)
 """The root of a predicate that takes all messages."""
 _SHORTEST_REALTIME_INTERVAL = 5.0
 _LOOPBACK = "127.0.0.1"
-_CLOSED = "or http.insecure=true where the network is closed to others"
-_LOGIN = (
-    "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
-)
 
 
 def check(settings: Settings) -> None:
     """Adds the faults of every check to the settings."""
-    for rule in _CHECKS:
+    for rule in (*_CHECKS, *(rule for section in registered_sections().values() for rule in section.checks)):
         rule(settings)
 
 
@@ -107,8 +88,9 @@ def unique_route_names(settings: Settings) -> None:
 
 
 def names_of_topics(settings: Settings) -> None:
-    """Checks the names of sinks, which routes and topics have, and of topologies, which files have."""
-    for section in ("sink", "topologies"):
+    """Checks the names of sinks, which routes and topics have, and those of other parts, which files have."""
+    parts = (name for name, each in registered_sections().items() if each.settings and named_of(each.settings))
+    for section in ("sink", *parts):
         for name in settings.names(section):
             if not _TOPIC_NAME.fullmatch(name):
                 message, hint = (
@@ -259,7 +241,7 @@ class _Port(NamedTuple):
 
 def _ports(settings: Settings) -> Iterator[_Port]:
     """Yields the ports of pages, listeners and embedded brokers, except those of brokers that do not start."""
-    for key in ("http.address", "http.metrics-address"):
+    for key in (key for section in registered_sections().values() for key in section.listens):
         if address := settings.get(key):
             yield _Port(key, "", *address)
     embedded = set() if settings.is_set("kafka.bootstrap.servers") else {"embedded.kafka.port"}
@@ -279,22 +261,13 @@ def _ports(settings: Settings) -> Iterator[_Port]:
             yield _Port(key, "", _LOOPBACK, number)
 
 
-def traces_that_hold_together(settings: Settings) -> None:
-    """Checks that traces are propagated if spans are sent.
-
-    Spans of sources and sinks find each other by the headers on the records between them.
-    """
-    if settings.is_set("tracing.endpoint") and settings.get("tracing.propagate") is False:
-        message = "'false' tears the spans of sources and sinks apart"
-        settings.fault("tracing.propagate", "", message, "remove it, or tracing.endpoint")
-
-
 def _route_name(settings: Settings, name: str) -> str:
     return settings.get("routes.NAME.name", name) or name
 
 
 def _what(section: str) -> str:
-    return {"routes": "route", "topologies": "topology"}.get(section, section)
+    described = registered_sections().get(section)
+    return (described and described.noun) or section
 
 
 def doubtful_predicates(settings: Settings) -> None:
@@ -329,152 +302,6 @@ def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
             yield "routes.NAME.out.topic", reference.name
 
 
-def reserved_spark_settings(settings: Settings) -> None:
-    """Checks that settings of Spark which the bridge makes itself have only the value that it would give them."""
-    for setting in settings.open("spark.*"):
-        if setting.entry.key in RESERVED_SPARK:
-            check_reserved(settings, setting, RESERVED_SPARK[setting.entry.key])
-
-
-def driver_memory(settings: Settings) -> None:
-    """Checks the size of the heap, which goes to the JVM as it is written; the JVM takes one letter for a unit."""
-    entry, memory = settings.entry("spark.*", "driver.memory"), settings.get("spark.*", "driver.memory")
-    if entry is None or memory is None:
-        return
-    size = kibibytes(memory) if _HEAP.fullmatch(memory) else None
-    if size is None:
-        settings.faults.append(entry.fault(f"'{memory}' is not the size of a heap", "as in 512m, 2g"))
-    elif size < _LEAST_HEAP_KIB:
-        settings.faults.append(entry.fault(f"Spark does not start with a heap of '{memory}'", "450m is the least"))
-
-
-def spark_master(settings: Settings) -> None:
-    """Checks that the master, or the cluster by its settings, has a task slot for each journal partition."""
-    entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
-    partitions = settings.get("journal.partitions")
-    # The number of processors depends on the machine, which need not be the one that checks.
-    if entry is None or given in (None, "local[*]") or partitions is None:
-        return
-    if unfit := unfit_master(given, partitions):
-        settings.faults.append(entry.fault(*unfit))
-    elif is_cluster(given) and settings.get("router.mode") is not RouterMode.BATCH:
-        entries = {setting.entry.key: setting.entry for setting in settings.open("spark.*")}
-        if few := too_few_slots(given, {key: each.value for key, each in entries.items()}, partitions):
-            setting, message, hint = few
-            settings.faults.append(entries.get(setting, entry).fault(message, hint))
-
-
-def file_systems(settings: Settings) -> None:
-    """Checks that Hadoop has the file system of each folder that is named by a URI."""
-    spark = {setting.entry.key: setting.entry.value for setting in settings.open("spark.*")}
-    for key in ("router.checkpoint", "topologies.state"):
-        scheme = scheme_of(settings.get(key))
-        if scheme is not None and (unfit := unfit_place(scheme, spark)):
-            settings.fault(key, "", *unfit)
-
-
-def spark_secret(settings: Settings) -> None:
-    """Warns of a standalone cluster on a network, whose processes do not identify each other.
-
-    Who reaches the driver's port could run code in it.
-    """
-    entry, given = settings.entry("spark.*", "master"), settings.get("spark.*", "master")
-    hosts = master_hosts(given) if given else []
-    if entry is None or all(is_loopback(host) for host, _ in hosts):
-        return
-    if not settings.is_set("spark.*", "authenticate.secret"):
-        message = "Spark's processes do not identify each other"
-        hint = "set spark.authenticate.secret=${env:NAME}, and the same secret in the cluster"
-        settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
-
-
-def http_login(settings: Settings) -> None:
-    """Checks that user name and password are both set, and that the name has no colon.
-
-    A colon ends the name on the wire (RFC 7617).
-    """
-    name, password = "http.username", "http.password"
-    if settings.is_set(name) and not settings.is_set(password):
-        settings.fault(name, "", "a user name without a password", "set http.password")
-    if settings.is_set(password) and not settings.is_set(name):
-        settings.fault(password, "", "a password without a user name", "set http.username")
-    if ":" in (settings.get(name) or ""):
-        settings.fault(name, "", "a user name with a colon", "choose one without")
-
-
-def registry_login(settings: Settings) -> None:
-    """Checks that there is one way to log in to the schema registry, and an address for it."""
-    registry = "schema.registry"
-    name, password, token = (f"{registry}.{part}" for part in ("username", "password", "token"))
-    for key, other in ((name, password), (password, name)):
-        if settings.is_set(key) and not settings.is_set(other):
-            settings.fault(key, "", f"a login without {other}", f"set {other}")
-    if settings.is_set(token) and settings.is_set(name):
-        settings.fault(token, "", "two ways to log in", f"keep {name} or {token}")
-    if ":" in (settings.get(name) or ""):
-        settings.fault(name, "", "a user name with a colon", "choose one without")
-    for key in (name, token, f"{registry}.tls.ca", f"{registry}.tls.certificate"):
-        if settings.is_set(key) and not settings.is_set(f"{registry}.url"):
-            settings.fault(key, "", f"'{key}' has no effect without a registry", f"set {registry}.url")
-
-
-def registry_tls(settings: Settings) -> None:
-    """Checks that the files for the schema registry exist, and that certificate and private key are both set."""
-    tls = "schema.registry.tls"
-    for part in ("ca", "certificate", "key"):
-        key, path = f"{tls}.{part}", settings.get(f"{tls}.{part}")
-        if path is not None and not settings.has_file(path):
-            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
-    for part, other in (("certificate", "key"), ("key", "certificate")):
-        if settings.is_set(f"{tls}.{part}") and not settings.is_set(f"{tls}.{other}"):
-            settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
-
-
-def http_tls(settings: Settings) -> None:
-    """Checks that certificate and private key are both set and exist."""
-    for part, other in (("certificate", "key"), ("key", "certificate")):
-        key, path = f"http.tls.{part}", settings.get(f"http.tls.{part}")
-        if settings.is_set(key) and not settings.is_set(f"http.tls.{other}"):
-            what = "its private key" if other == "key" else "its certificate"
-            settings.fault(key, "", f"a {part.replace('key', 'private key')} without {what}", f"set http.tls.{other}")
-        if path is not None and not settings.has_file(path):
-            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
-
-
-def http_reach(settings: Settings) -> None:
-    """Checks that pages which other machines can reach have a login, and TLS unless their network is closed.
-
-    `http.insecure` declares that it is.
-    """
-    address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
-    is_closed = settings.get("http.insecure")
-    if address is not None and not is_loopback(address[0]):
-        if not (settings.is_set("http.token") or settings.is_set("http.username")):
-            message = "other machines can reach this address, and nobody has to log in"
-            settings.fault("http.address", "", message, _LOGIN)
-        if not settings.is_set("http.tls.certificate") and not is_closed:
-            message = "other machines can reach this address, and there is no TLS"
-            settings.fault("http.address", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
-    if metrics is None:
-        return
-    if not is_loopback(metrics[0]) and not is_closed:
-        message = "other machines can reach this address, which has no login and no TLS"
-        settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
-
-
-def http_peers(settings: Settings) -> None:
-    """Checks that peers are other hosts, and that they get the login over TLS unless the network is closed."""
-    peers = settings.get("http.peers") or ()
-    if peers and all(peer == settings.get("http.address") for peer in peers):
-        message = f"'{peers[0]}' is the address of this bridge itself"
-        settings.fault("http.peers", "", message, "name the other hosts, or remove the key")
-    has_login = settings.is_set("http.token") or settings.is_set("http.username")
-    is_private = settings.is_set("http.tls.certificate") or settings.get("http.insecure")
-    if has_login and not is_private and not all(is_loopback(peer.host) for peer in peers):
-        message = "other machines are sent the login, and there is no TLS"
-        settings.fault("http.peers", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
-
-
 _CHECKS = (
     something_configured,
     required_keys,
@@ -487,20 +314,7 @@ _CHECKS = (
     realtime_interval,
     brokers_named_or_embedded,
     distinct_ports,
-    traces_that_hold_together,
     doubtful_predicates,
     unknown_fields,
     *BROKER_CHECKS,
-    *KAFKA_CHECKS,
-    reserved_spark_settings,
-    driver_memory,
-    spark_master,
-    file_systems,
-    spark_secret,
-    http_login,
-    http_tls,
-    http_reach,
-    http_peers,
-    registry_login,
-    registry_tls,
 )

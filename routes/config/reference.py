@@ -5,10 +5,9 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from routes.config.checks import RESERVED_SPARK
 from routes.config.fields import FIELDS, sections
-from routes.config.kafka import RESERVED
 from routes.keys.pattern import DEFAULT_KEY_PATTERN
+from routes.section_registry import registered_sections
 from routes.systems import all_systems
 
 if TYPE_CHECKING:
@@ -58,25 +57,7 @@ differently (`\\w`, flags, sets inside sets) is refused. The message id, which i
 is not checked.
 """
 
-_LOGIN = """\
-### Login and TLS
-
-Written once, for all clients:
-
-```
-kafka.security.protocol=SASL_SSL
-kafka.sasl.mechanism=SCRAM-SHA-512
-kafka.sasl.username=bridge
-kafka.sasl.password=${env:KAFKA_PASSWORD}
-kafka.ssl.ca.location=tls/ca.pem
-```
-
-Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM),
-`kafka.ssl.keystore.location` (PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and
-`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
-"""
-
-_KAFKA = """\
+_RESERVED = """\
 ### What the bridge sets itself
 
 These can only have the value given here, for the reason given here.
@@ -99,11 +80,8 @@ def reference() -> str:
             parts.append(_table(rows))
         if section == "routing":
             parts.append(_KEYS_OF_RECORDS.format(pattern=DEFAULT_KEY_PATTERN))
-        if section == "kafka":
-            parts.append(_LOGIN)
-            parts.append(_KAFKA + "\n".join(_reserved(RESERVED, "kafka.")) + "\n")
-        if section == "spark":
-            parts.append(_KAFKA + "\n".join(_reserved(RESERVED_SPARK, "")) + "\n")
+        if described := registered_sections().get(section):
+            parts += [*described.notes, *_reserved(described.reserved)]
     return "\n".join(parts)
 
 
@@ -146,6 +124,7 @@ def _example(field: Field) -> str:
     return f"`{field.example}`" if field.example else ""
 
 
-def _reserved(table: Mapping[str, tuple[str | None, str]], prefix: str) -> Iterator[str]:
-    for name, (value, reason) in table.items():
-        yield f"| `{prefix}{name}` | {f'`{value}`' if value else ''} | {reason} |"
+def _reserved(rules: Mapping[str, tuple[str | None, str]]) -> Iterator[str]:
+    rows = (f"| `{key}` | {f'`{value}`' if value else ''} | {reason} |\n" for key, (value, reason) in rules.items())
+    if rules:
+        yield _RESERVED + "".join(rows)

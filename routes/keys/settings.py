@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from routes.errors import Fault
 from routes.keys.secrets import MASK, mask
-from routes.keys.table import keys_of, parts_of
+from routes.keys.table import keys_of, named_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,7 +101,11 @@ class Settings:
         """
         values = {attribute: self._made(declared, prefix, name) for attribute, declared in keys_of(kind).items()}
         parts = {attribute: each(**self.made(each, prefix, name)) for attribute, each in parts_of(kind).items()}
-        return values | parts
+        lists = {attribute: self._named(*declared) for attribute, declared in named_of(kind).items()}
+        return values | parts | lists
+
+    def _named(self, section: str, kind: type) -> tuple[Any, ...]:
+        return tuple(kind(name=name, **self.made(kind, f"{section}.NAME.", name)) for name in self.names(section))
 
     def _made(self, declared: Key, prefix: str, name: str) -> Any:
         row = prefix + declared.name

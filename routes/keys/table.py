@@ -12,13 +12,27 @@ from dataclasses import MISSING, dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routes.keys.secrets import is_secret_key
+from routes.keys.secrets import Secret, is_secret_key
 from routes.keys.values import ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Field", "Key", "KeyTable", "Match", "key", "keys_of", "made_of", "part", "parts_of", "rows_of"]
+__all__ = [
+    "Field",
+    "Key",
+    "KeyTable",
+    "Match",
+    "key",
+    "keys_of",
+    "made_of",
+    "named",
+    "named_of",
+    "part",
+    "parts_of",
+    "rows_of",
+    "secrets_in",
+]
 
 _NEAR = 0.75
 _AS_THE_KEY = object()
@@ -132,6 +146,11 @@ def part(kind: type) -> Any:
     return dataclasses.field(metadata={"part": kind})
 
 
+def named(section: str, kind: type) -> Any:
+    """Declares a field that holds a tuple of dataclasses with a `name`, one for each NAME of `<section>.NAME.*`."""
+    return dataclasses.field(metadata={"named": (section, kind)})
+
+
 def keys_of(kind: type) -> Mapping[str, Key]:
     """Returns the keys that the fields of a dataclass are made of, by the names of the fields."""
     return {each.name: each.metadata["key"] for each in fields(kind) if "key" in each.metadata}
@@ -140,6 +159,21 @@ def keys_of(kind: type) -> Mapping[str, Key]:
 def parts_of(kind: type) -> Mapping[str, type]:
     """Returns the dataclasses that `part` declares in a dataclass, by the names of the fields."""
     return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
+
+
+def named_of(kind: type) -> Mapping[str, tuple[str, type]]:
+    """Returns section and dataclass of each field that `named` declares in a dataclass, by the names of the fields."""
+    return {each.name: each.metadata["named"] for each in fields(kind) if "named" in each.metadata}
+
+
+def secrets_in(settings: Any) -> Iterator[str]:
+    """Yields the values of keys that are never shown, from a dataclass whose fields declare their keys."""
+    for name, declared in keys_of(type(settings)).items():
+        value = getattr(settings, name)
+        if isinstance(value, Mapping):
+            yield from (each for key, each in value.items() if isinstance(each, Secret) or is_secret_key(key))
+        elif isinstance(value, str) and value and (isinstance(value, Secret) or declared.masked):
+            yield value
 
 
 def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ()) -> Iterator[Field]:
@@ -160,6 +194,9 @@ def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ())
                 raise TypeError(msg)
             found[row.key] = replace(before, systems=(*before.systems, system))
     yield from found.values()
+    for kind in kinds:
+        for section, each in named_of(kind).values():
+            yield from rows_of(f"{section}.NAME.", each)
 
 
 def _declared(kind: type) -> Iterator[Key]:

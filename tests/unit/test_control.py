@@ -17,8 +17,8 @@ from engine.errors import UsageError
 from engine.telemetry.client import ask, order
 from engine.telemetry.control import control
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import StatusBoard
-from routes.model import HttpConfig
 
 TEXT = "bridge.id={bridge}\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
 OUTCOME = {"success": True, "changed": ["router"]}

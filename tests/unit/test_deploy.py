@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from engine.errors import HardFailureError, SetupError, SoftFailureError, UsageError
 from engine.supervision.parts import parts
 from engine.telemetry.http import application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import StatusBoard
 from routes import config as configuration
 from routes.errors import ConfigurationError
@@ -207,8 +208,8 @@ def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Co
     pages = {route.path for route in application(StatusBoard([]), CollectorRegistry()).routes}  # type: ignore[attr-defined]
     found = container(name)
     (port,) = found["ports"]
-    assert port["containerPort"] == config.http.metrics_port
-    assert config.http.metrics_host == "0.0.0.0"  # noqa: S104 # of its pod
+    assert port["containerPort"] == config.section(HttpConfig).metrics_port
+    assert config.section(HttpConfig).metrics_host == "0.0.0.0"  # noqa: S104 # of its pod
     for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
         probe = found[kind]["httpGet"]
         assert probe["path"].partition("?")[0] in pages
@@ -218,14 +219,18 @@ def test_probes_ask_for_pages_that_there_are(name: str, config: configuration.Co
 def test_pages_with_messages_want_a_login_from_the_secret_and_other_machines_reach_metrics_alone(
     config: configuration.Config, steps: str
 ) -> None:
-    assert (config.http.host, config.http.token, config.http.password) == ("127.0.0.1", "x", "x")
+    assert (config.section(HttpConfig).host, config.section(HttpConfig).token, config.section(HttpConfig).password) == (
+        "127.0.0.1",
+        "x",
+        "x",
+    )
     assert 'HTTP_TOKEN=$(openssl rand -hex 32)" >> secrets.env\n' in steps
     (admitted,) = MANIFESTS["networkpolicy.yaml"]["spec"]["ingress"]
     (served,) = MANIFESTS["service.yaml"]["spec"]["ports"]
     assert [port["port"] for port in admitted["ports"]] == [served["targetPort"]] == ["metrics"]
     for name in WORKLOADS:
         annotations = MANIFESTS[name]["spec"]["template"]["metadata"]["annotations"]
-        assert annotations["prometheus.io/port"] == str(config.http.metrics_port)
+        assert annotations["prometheus.io/port"] == str(config.section(HttpConfig).metrics_port)
         assert annotations["prometheus.io/scrape"] == "true"
 
 

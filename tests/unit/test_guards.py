@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -22,6 +23,7 @@ from routes.config.fields import FIELDS, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+from routes.section_registry import SECTIONS, registered_sections
 from routes.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +69,7 @@ ABOVE = {
     "routes.model": ("routes.config",),
     "routes.targets": ("routes.config", "routes.keys", "routes.model", "routes.systems"),
     "routes.sections": ("routes.config", "routes.model"),
+    "routes.section_registry": ("routes.config", "routes.model", "routes.systems"),
     "routes.predicate": ("routes.config", "routes.keys", "routes.model", "routes.systems"),
     "engine.errors": ("engine",),
     "engine.topologies.runtime": (
@@ -278,6 +281,17 @@ def inside(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+@cache
+def light() -> frozenset[str]:
+    """The modules that describe sections of a configuration, and those of the engine that these import."""
+    found: set[str] = set()
+    new = {module for module in SECTIONS.values() if isinstance(module, str)}
+    while new:
+        found |= new
+        new = {each for name in new for each in imports(name) if inside(each, "engine")} - found
+    return frozenset(found)
+
+
 def files() -> list[Path]:
     """Every text file of the project, without what is made or downloaded."""
     skipped = {"__pycache__", "build", "target", "node_modules", "var", "dist", "spark-warehouse"}
@@ -296,11 +310,40 @@ def test_imports_point_one_way(package: str) -> None:
         f"{name} imports {imported}"
         for name in modules()
         if inside(name, package) and not any(inside(name, above) for above in ABOVE[package])
-        for imported in imports(name)
+        for imported in imports(name) - light()
         if any(inside(imported, above) for above in ABOVE[package]) and not inside(imported, package)
     ]
     if package == "engine":
         wrong = [line for line in wrong if not line.startswith("engine.__main__ ")]
+    assert not wrong
+
+
+def test_a_section_is_read_without_a_library_and_without_the_rooms_that_use_it() -> None:
+    """Every module may import a section's settings, so these import their own room, `routes`, and Python itself."""
+    rooms = {module.rpartition(".")[0] for module in SECTIONS.values() if isinstance(module, str)}
+    wrong = [
+        f"{name} imports {imported}"
+        for name in light()
+        for imported in imports(name)
+        if not inside(imported, name.rpartition(".")[0])
+        and not inside(imported, "routes")
+        and imported.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert not wrong
+    assert len(rooms) > 3
+
+
+def test_routes_names_no_key_of_a_section_that_the_engine_brings() -> None:
+    brought = [name for name, section in registered_sections().items() if section.settings]
+    keys = [row.key for row in FIELDS.fields if row.section in brought and not row.open]
+    assert len(keys) > 20
+    wrong = [
+        f"{name}: {key}"
+        for name, path in modules().items()
+        if inside(name, "routes")
+        for key in keys
+        if f'"{key}"' in path.read_text(encoding="utf-8")
+    ]
     assert not wrong
 
 

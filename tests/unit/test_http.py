@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 
 from engine.errors import SetupError
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import BridgeMetrics
 from engine.telemetry.status import DeadLetterCounts, Merged, State, Status, StatusBoard
-from routes.model import HttpConfig
 
 
 class Served:

@@ -22,9 +22,9 @@ from starlette.routing import Route
 from engine.errors import SetupError
 from engine.telemetry import http
 from engine.telemetry.http import HttpServer, application, metrics_only
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import StatusBoard
 from routes.config import lint_text
-from routes.model import HttpConfig
 from tests.certificates import certify
 from tests.waiting import until
 

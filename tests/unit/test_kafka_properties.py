@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from engine.kafka.clients import QUIET
+from engine.kafka.jaas import read_jaas, write_jaas
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER
 from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
-from routes.config.jaas import read_jaas, write_jaas
-from routes.config.kafka import COMMON, CONSUMER, PRODUCER
 from routes.keys.values import BadValueError
 from routes.model import Config
 

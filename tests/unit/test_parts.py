@@ -4,6 +4,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.supervision.parts import Part, Stage, parts
+from engine.topologies.section import TopologiesConfig
 from routes.config import loads
 from routes.errors import ConfigurationError
 
@@ -61,7 +62,10 @@ def test_a_topology_is_a_part_of_its_own() -> None:
     assert Part("topology:totals", "topology:totals", Stage.TOPOLOGY, needs=("kafka",)) in parts(config)
     assert [part.name for part in parts(config, "topologies")] == ["topology:totals"]
     assert [part.name for part in parts(config, "topology:totals")] == ["topology:totals"]
-    assert (config.topologies[0].mode, config.topologies[0].guarantee) == ("batch", "exactly_once")
+    assert (
+        config.section(TopologiesConfig)[0].mode,
+        config.section(TopologiesConfig)[0].guarantee,
+    ) == ("batch", "exactly_once")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import DELIVERED, JOURNALED, RESTARTS
 from engine.telemetry.peers import Peers
@@ -23,7 +24,7 @@ from engine.telemetry.report import PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import lint_text
 from routes.keys.addresses import Peer
-from routes.model import Config, HttpConfig
+from routes.model import Config
 from tests.certificates import LOOPBACK, sign
 from tests.waiting import until
 
@@ -83,7 +84,7 @@ def servers() -> Iterator[ExitStack]:
 def config(*peers: Peer, **http: object) -> Config:
     found = lint_text(CONFIGURATION).config
     assert found
-    return replace(found, http=replace(found.http, peers=peers, **http))
+    return found.with_section(replace(found.section(HttpConfig), peers=peers, **http))
 
 
 def watch(*peers: Peer, **http: object) -> tuple[Peers, Clock]:

@@ -16,8 +16,9 @@ import structlog
 from engine.errors import SetupError
 from engine.telemetry import tracing
 from engine.telemetry.tracing import Operation
+from engine.telemetry.tracing_section import TracingConfig
 from routes.config import loads
-from routes.model import Config, TracingConfig
+from routes.model import Config
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CAME = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "a=1"}

@@ -25,6 +25,7 @@ from engine.kafka.settings import librdkafka
 from engine.kafka.transactions import TransactionalJournal
 from engine.kafka.types import OFFSET_BEGINNING, OFFSET_END, KafkaException, TopicPartition
 from engine.message import Record
+from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +64,7 @@ class KafkaSource:
         self._worker = worker
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
         self._own = config.own_topics
-        self._reader = RecordConverter(source, config.bridge_id, propagates=config.tracing.propagate)
+        self._reader = RecordConverter(source, config.bridge_id, propagates=config.section(TracingConfig).propagate)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
         self._group = ""

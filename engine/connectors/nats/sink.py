@@ -20,6 +20,7 @@ from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import reply_format, to_wire
 from engine.connectors.nats.settings import ADDRESSES
+from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ class NatsSink:
             SetupError: a TLS or credentials file is missing or invalid.
         """
         self._sink = sink
-        self._propagates = config.tracing.propagate
+        self._propagates = config.section(TracingConfig).propagate
         self._connection = Connection(config, sink)
         self._connection.on_publish_violation = self._not_allowed
         self._sent: deque[_Sent] = deque()

@@ -17,6 +17,7 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.message import stored, to_message
 from engine.connectors.nats.stream_reader import StreamReader
 from engine.connectors.nats.subscription import Subscription
+from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ class NatsSource:
             SetupError: a TLS or credentials file is missing or invalid.
         """
         self._source = source
-        self._propagates = config.tracing.propagate
+        self._propagates = config.section(TracingConfig).propagate
         self._connection = Connection(config, source)
         self._stream = StreamReader(self._connection, source, config.bridge_id) if source.stream else None
         self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, UnreachableError
+from engine.spark.section import SparkConfig
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.code import dump_codes, load_codes, read_code
+from engine.topologies.section import TopologiesConfig
 from routes.config.snapshot import Snapshot
 from routes.errors import BridgeError, ConfigurationError, Fault, Level
 
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
+    from engine.topologies.section import TopologyConfig
     from routes.model import Config
-    from routes.sections import TopologyConfig
 
 __all__ = ["CheckedTopology", "check_loaded", "check_planned", "fault_of"]
 
@@ -71,7 +74,7 @@ def check_planned(config: Config, snapshot: Snapshot) -> list[CheckedTopology]:
 
     The files are those on disk.
     """
-    codes = {each.name: read_code(each.build, Path.cwd()) for each in config.topologies}
+    codes = {each.name: read_code(each.build, Path.cwd()) for each in config.section(TopologiesConfig)}
     return _check(snapshot, codes, list(codes), _PLAN, _PLAN_SECONDS)
 
 
@@ -111,7 +114,7 @@ def _main() -> None:
     os.dup2(2, 1)
     dumped, _, codes = sys.stdin.buffer.read().partition(b"\n")
     config = Snapshot.of(dumped).load()
-    wanted = [each for each in config.topologies if each.name in names]
+    wanted = [each for each in config.section(TopologiesConfig) if each.name in names]
     for checked in _checked(config, wanted, load_codes(codes), task):
         answers.write(json.dumps({"name": checked.name, "fault": checked.fault, "unplanned": checked.unplanned}) + "\n")
         answers.flush()
@@ -178,7 +181,7 @@ def _session(config: Config) -> Iterator[SparkSession]:
     from engine.spark.launch import Launch
     from engine.spark.session import close, open_session
 
-    others = {name: value for name, value in config.spark.items() if name != "spark.master"}
+    others = {name: value for name, value in config.section(SparkConfig).items() if name != "spark.master"}
     settings = {**others, "spark.driver.memory": _PLAN_MEMORY}
     with tempfile.TemporaryDirectory(prefix="jms-bridge-") as folder:
         spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", settings))
@@ -194,7 +197,7 @@ def _plan(config: Config, settings: TopologyConfig, topology: Topology, spark: S
     from engine.topologies.runtime.registry import planned
     from engine.topologies.runtime.run import TopologySettings, mode_of
 
-    planned(config.schema, topology, spark, settings.on_failure.value)
+    planned(config.section(SchemaConfig), topology, spark, settings.on_failure.value)
     # How many partitions the topics have is not asked; whether the mode fits does not depend on it.
     layout = lay_out(topology, {source.topic: 1 for source in topology.sources})
     run: dict[str, Any] = {"mode": settings.mode.value, "guarantee": settings.guarantee.value}

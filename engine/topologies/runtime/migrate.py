@@ -10,6 +10,7 @@ from engine.errors import UsageError
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.topologies.library.nodes import GroupTable, JoinForeign
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned
@@ -93,7 +94,7 @@ def open_migration(
         try:
             # Read again: a run may have ended since.
             before = KeptState.existing(folder)
-            program = planned(config.schema, topology, spark, pinned=before.versions)
+            program = planned(config.section(SchemaConfig), topology, spark, pinned=before.versions)
             yield Migration.of(folder, before, program, renames, drops)
         finally:
             lock.release()

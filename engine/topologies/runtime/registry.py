@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from routes.sections import SchemaConfig
+    from engine.topologies.registry_section import SchemaConfig
 
 __all__ = ["planned"]
 

@@ -17,6 +17,7 @@ from engine.kafka.topology_topics import delete_topology_topics
 from engine.spark.checkpoint_lock import CheckpointLock, lock_file
 from engine.spark.stored_files import remove, write
 from engine.topologies.runtime.kept import KeptState
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +49,15 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
     with ExitStack() as stack:
         spark: SparkSession | None = None
         place: Folder
-        if ":" in name or not isinstance(config.topology_folder, Path):
+        states = config.section(TopologiesConfig).state
+        if ":" in name or not isinstance(states, Path):
             from engine.spark import session
             from engine.spark.hadoop_path import opened
 
             spark = stack.enter_context(session.opened(config, 1))
-            place = opened(spark, config.topology_folder)
+            place = opened(spark, states)
         else:
-            place = config.topology_folder
+            place = states
         name, defined = _defined(name) if ":" in name else (name, None)
         folder = place / name
         had_state = folder.exists()

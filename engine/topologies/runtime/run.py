@@ -24,11 +24,14 @@ from engine.spark.cluster import check_executors, task_slots, wait_for_slots
 from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
+from engine.spark.master import is_cluster
+from engine.spark.section import SparkConfig
 from engine.spark.stored_files import numbered
 from engine.telemetry.metrics import RETENTION
 from engine.topologies.library.nodes import GlobalTableNode
 from engine.topologies.library.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.library.served_modules import serve
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.clients import consumer_settings, producer_settings
 from engine.topologies.runtime.code import read_code
 from engine.topologies.runtime.deaths import Deaths
@@ -40,7 +43,7 @@ from engine.topologies.runtime.layout import Layout, ReadOrder, fixed_inputs, la
 from engine.topologies.runtime.registry import planned
 from engine.topologies.runtime.reset import check_half_reset
 from engine.topologies.runtime.state_reader import StateReader
-from routes.spark_master import is_cluster
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,7 +132,7 @@ class TopologyFigures:
 
 def state_folder(config: Config, spark: SparkSession, name: str) -> Folder:
     """Folder of the state and the checkpoint of a topology."""
-    return opened(spark, config.topology_folder) / name
+    return opened(spark, config.section(TopologiesConfig).state) / name
 
 
 def run_topology(
@@ -169,7 +172,9 @@ def run_topology(
     find(settings.build)
     log = log_file(config).with_name(f"{settings.name}.log")
     launched = Launch(
-        config.embedded.data / "spark", log, {**checkpoint_settings(config.topology_folder), **config.spark}
+        config.embedded.data / "spark",
+        log,
+        {**checkpoint_settings(config.section(TopologiesConfig).state), **config.section(SparkConfig)},
     )
     with _told_deaths(config) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
@@ -266,7 +271,14 @@ def _run(
     folder = state_folder(config, spark, topology.name)
     before = _state_before(folder)
     pinned = {} if before is None else before.versions
-    program = planned(config.schema, topology, spark, settings.on_failure, config.function_timeout_seconds, pinned)
+    program = planned(
+        config.section(SchemaConfig),
+        topology,
+        spark,
+        settings.on_failure,
+        config.section(TopologiesConfig).function_timeout_seconds,
+        pinned,
+    )
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partition_counts(config, topology.name, [source.topic for source in topology.sources])
     counts = partition_counts(config, topology.name, topics)

@@ -11,8 +11,8 @@ from engine.topologies.runtime.definition import read_without_spark
 
 if TYPE_CHECKING:
     from engine.topologies.library.topology import Topology
+    from engine.topologies.section import TopologyConfig
     from routes.model import Config
-    from routes.sections import TopologyConfig
 
 __all__ = ["TopologyTopics", "topics_of"]
 

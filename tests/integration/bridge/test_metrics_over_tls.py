@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import StatusBoard
-from routes.model import HttpConfig
 from tests.certificates import certify
 from tests.integration.bridge_process import ROOT, wait
 from tests.integration.prometheus import Prometheus

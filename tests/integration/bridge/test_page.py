@@ -19,12 +19,12 @@ from engine.embedded import EmbeddedKafka
 from engine.page.app import pages
 from engine.page.view import Samples, View
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
 from engine.telemetry.report import ComponentReport, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
-from routes.model import HttpConfig
 from tests.conftest import TopicFactory
 from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message

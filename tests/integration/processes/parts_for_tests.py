@@ -12,6 +12,7 @@ from engine.errors import HardFailureError, SetupError
 from engine.supervision.worker import ControlMessages, serve
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import Reporter
+from engine.topologies.section import TopologiesConfig
 from routes.config.snapshot import Snapshot
 
 
@@ -30,7 +31,7 @@ def main() -> int:
         if behaviour == "topology" and (found := orders.given.first()) is not None:
             number, snapshot = found
             status.works_by(number)
-            say("starts" if snapshot.load().topologies else "is lost")
+            say("starts" if snapshot.load().section(TopologiesConfig) else "is lost")
         orders.go.wait()
         say("works")
         BEHAVIOURS[behaviour](status, orders)

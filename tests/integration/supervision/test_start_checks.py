@@ -20,6 +20,7 @@ from engine.router.generation import Committed, Generation, Generations, Start
 from engine.router.last_progress import check_progress, is_refusal_likely
 from engine.router.position_store import PositionStore
 from engine.spark.launch import log_file
+from engine.spark.section import SparkConfig
 from routes.config import load
 from routes.model import Config, Embedded
 from tests.conftest import TopicFactory
@@ -175,7 +176,7 @@ def test_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: La
     config = replace(own, embedded=replace(own.embedded, mode=Embedded.ON))
     assert not is_refusal_likely(config)
     assert not is_refusal_likely(own)
-    assert is_refusal_likely(replace(config, spark={"spark.master": "local[4]"}))
+    assert is_refusal_likely(config.with_section(SparkConfig({"spark.master": "local[4]"})))
     assert is_refusal_likely(replace(config, journal=replace(config.journal, topic="another")))
     last_run.damage()
     assert is_refusal_likely(config)

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from engine.streams import Stream, StreamsBuilder, Topology, avro, plan
 from engine.topologies.library.program import java_serde
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime import registry as registries
 from engine.topologies.runtime.kept import KeptState
-from routes.sections import SchemaConfig
 
 PAGE = {"name": "page", "type": "string"}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from engine.cli import main
 from engine.embedded import free_ports
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import (
     DEAD_LETTER_AGE,
@@ -31,7 +32,6 @@ from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config import loads
-from routes.model import HttpConfig
 
 CONFIGURATION = """\
 bridge.id=payments

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from engine.cli import main
+from engine.kafka.section import CHOICES, COMMON, CONSUMER, NOT_LESS, PRODUCER, WHOLE
 from engine.kafka.settings import librdkafka
 from routes.config import lint_text, loads
-from routes.config.kafka import CHOICES, COMMON, CONSUMER, NOT_LESS, PRODUCER, WHOLE
 
 START = """\
 bridge.id=b

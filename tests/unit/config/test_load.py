@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.message import Message
+from engine.spark.section import SparkConfig
+from engine.telemetry.http_section import HttpConfig
 from routes.config import load, loads, reference
 from routes.config.fields import FIELDS, sections
 from routes.model import Config, Embedded, HeaderStyle, NonDurable, Policy, Route, RouterMode, Target, Unmatched
@@ -56,7 +58,7 @@ def test_defaults_are_those_of_the_field_table(tmp_path: Path) -> None:
     assert (config.journal.retention_ms, config.journal.max_message_bytes) == (7 * 86_400_000, 8 * 1024 * 1024)
     assert (config.router.mode, config.router.interval_seconds) == (RouterMode.REALTIME, 120.0)
     assert (config.router.checkpoint, config.router.outage_timeout_seconds) == (tmp_path / "var/checkpoint", 300.0)
-    assert (config.http.host, config.http.port) == ("127.0.0.1", 8480)
+    assert (config.section(HttpConfig).host, config.section(HttpConfig).port) == ("127.0.0.1", 8480)
     assert (config.embedded.mode, config.embedded.data) == (Embedded.AUTO, tmp_path / "var")
     assert config.embedded_kafka
     assert config.bootstrap_servers == "127.0.0.1:9092"
@@ -97,8 +99,12 @@ def test_every_key_reaches_its_place(tmp_path: Path) -> None:
     assert dict(config.kafka.consumer) == {"fetch.min.bytes": "2"}
     assert (config.journal.retention_ms, config.journal.replication) == (-1, 3)
     assert (config.router.interval_seconds, config.router.checkpoint) == (2.0, Path("/tmp/c"))  # noqa: S108
-    assert dict(config.spark) == {"spark.driver.memory": "2g"}
-    assert (config.http.host, config.http.port, config.embedded.mode) == ("::1", 1, Embedded.OFF)
+    assert dict(config.section(SparkConfig)) == {"spark.driver.memory": "2g"}
+    assert (config.section(HttpConfig).host, config.section(HttpConfig).port, config.embedded.mode) == (
+        "::1",
+        1,
+        Embedded.OFF,
+    )
     assert (config.embedded.kafka_port, config.embedded.amqp_port) == (2, 5)
 
 

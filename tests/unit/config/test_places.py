@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.topologies.section import TopologiesConfig
 from routes.config import lint_text, loads
 
 START = (
@@ -20,12 +21,15 @@ def faults(lines: str) -> list[str]:
 
 def test_paths_begin_at_the_file_and_uris_are_left_as_they_are() -> None:
     config = loads(START, Path("/etc/bridge"))
-    assert (config.router.checkpoint, config.topology_folder) == (
+    assert (config.router.checkpoint, config.section(TopologiesConfig).state) == (
         Path("/etc/bridge/var/checkpoint"),
         Path("/etc/bridge/var/topologies"),
     )
     config = loads(f"{START}router.checkpoint=hdfs://one:8020/b/\ntopologies.state=s3a://bucket/states", Path("/etc"))
-    assert (config.router.checkpoint, config.topology_folder) == ("hdfs://one:8020/b", "s3a://bucket/states")
+    assert (config.router.checkpoint, config.section(TopologiesConfig).state) == (
+        "hdfs://one:8020/b",
+        "s3a://bucket/states",
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.spark.section import SparkConfig
 from routes.config import diff, lint, lint_text, load, loads, show
 from routes.keys.secrets import MASK, Secret, is_secret_key, mask
 from routes.predicate import trace
@@ -101,7 +102,7 @@ def test_no_repr_of_a_configuration_shows_a_secret(tmp_path: Path) -> None:
     config = loads(text, tmp_path, env={"PW": SECRET})
     assert SECRET not in repr(config)
     assert config.kafka.common["client.rack"] == SECRET
-    assert config.spark["spark.my.token"] == SECRET
+    assert config.section(SparkConfig)["spark.my.token"] == SECRET
 
 
 def test_rows_show_references_and_mask_secrets(tmp_path: Path) -> None:

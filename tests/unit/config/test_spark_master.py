@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.spark.master import is_cluster, kibibytes, master_hosts, unfit_master
 from routes.config import lint_text
 from routes.errors import Fault, Level
-from routes.spark_master import is_cluster, kibibytes, master_hosts, unfit_master
 
 START = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nspark.master="
 

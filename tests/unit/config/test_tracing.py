@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.telemetry.tracing_section import TracingConfig
 from routes.config import lint_text, loads
-from routes.model import TracingConfig
 
 START = """\
 bridge.id=b

@@ -14,11 +14,12 @@ from prometheus_client import CollectorRegistry
 from engine.doctor.bridge import Answer, ask_bridge, check_http, check_peer
 from engine.doctor.checks import Severity
 from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import StatusBoard
 from engine.topologies.runtime.code import read_code
 from routes.config import loads
 from routes.keys.addresses import Peer
-from routes.model import Config, HttpConfig
+from routes.model import Config
 
 TEXT = """\
 bridge.id=b1
@@ -41,7 +42,7 @@ def serve() -> Iterator[Serve]:
             config = HttpConfig("127.0.0.1", 0, token=token)
             app = application(StatusBoard(["router"]), CollectorRegistry(), configuration=lambda: told)
             server = stack.enter_context(HttpServer(config, app))
-            return replace(loads(TEXT), http=replace(config, port=int(server.url.rpartition(":")[2])))
+            return loads(TEXT).with_section(replace(config, port=int(server.url.rpartition(":")[2])))
 
         yield start
 
@@ -49,7 +50,7 @@ def serve() -> Iterator[Serve]:
 def test_a_bridge_tells_who_it_is_also_behind_a_login(serve: Serve) -> None:
     config = serve({"bridge": "b1", "hash": "abc"}, token="secret")
     assert ask_bridge(config, 10) == Answer("b1", "abc", ("router",), "")
-    stranger = replace(config, http=replace(config.http, token="wrong"))
+    stranger = config.with_section(replace(config.section(HttpConfig), token="wrong"))
     assert ask_bridge(stranger, 10) == Answer("", "", (), "")
 
 
@@ -62,10 +63,10 @@ def test_a_bridge_that_does_not_tell_its_id_is_another_one(serve: Serve) -> None
 
 def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        config = replace(loads(TEXT), http=HttpConfig("127.0.0.1", silent.getsockname()[1]))
+        config = loads(TEXT).with_section(HttpConfig("127.0.0.1", silent.getsockname()[1]))
         assert ask_bridge(config, 0.2) is None
         (found,) = check_http(config, "abc", None)
-    assert found.found.startswith(f"port {config.http.port} is in use")
+    assert found.found.startswith(f"port {config.section(HttpConfig).port} is in use")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_beside_another_bridge_one_on_a_shared_kafka_would_only_wait_with_its_fi
 def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> None:
     (tmp_path / "http.pem").write_text("none")
     http = HttpConfig("127.0.0.1", 0, certificate=tmp_path / "http.pem", key=tmp_path / "http.pem")
-    certificate, port = check_http(replace(loads(TEXT), http=http), "abc", None)
+    certificate, port = check_http(loads(TEXT).with_section(http), "abc", None)
     assert (certificate.name, certificate.state, certificate.exit_code) == ("http.tls", Severity.FAILED, 3)
     assert certificate.remedy == "correct http.tls.certificate and http.tls.key"
     assert port.state is Severity.OK
@@ -117,10 +118,10 @@ def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> N
 
 def test_a_peer_that_answers_is_told_from_one_that_refuses_the_login_and_one_that_is_down(serve: Serve) -> None:
     config = serve({"bridge": "b1"}, token="secret")
-    peer = Peer("127.0.0.1", config.http.port)
+    peer = Peer("127.0.0.1", config.section(HttpConfig).port)
     (found,) = check_peer(config, peer, 10)
     assert (found.state, found.name) == (Severity.OK, f"peer {peer}")
-    stranger = replace(config, http=replace(config.http, token="wrong"))
+    stranger = config.with_section(replace(config.section(HttpConfig), token="wrong"))
     (found,) = check_peer(stranger, peer, 10)
     assert (found.state, "answers with HTTP status 401" in found.found) == (Severity.WARNING, True)
     (found,) = check_peer(config, Peer("127.0.0.1", 1), 10)
@@ -135,7 +136,7 @@ def test_topologies_whose_files_are_not_in_force_are_told(
     in_force = read_code("shop_of_doctor:build", tmp_path).hash
     told = {"bridge": "b1", "hash": "abc", "topologies": {"shop": in_force, "gone": "1"}}
     shop = loads(f"{TEXT}topologies.shop.build=shop_of_doctor:build\ntopologies.new.build=shop_of_doctor:build\n")
-    config = replace(shop, http=serve(told).http)
+    config = shop.with_section(serve(told).section(HttpConfig))
     assert [each.state for each in check_http(config, "abc", ask_bridge(config, 10))] == [Severity.WARNING]
     (tmp_path / "shop_of_doctor.py").write_text("RATE = 2\n")
     _, found = check_http(config, "abc", ask_bridge(config, 10))

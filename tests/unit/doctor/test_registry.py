@@ -9,6 +9,7 @@ import pytest
 from engine.doctor.checks import Finding, Severity
 from engine.doctor.registry import check_registry
 from engine.embedded import free_ports
+from engine.topologies.registry_section import SchemaConfig
 from routes import config as configuration
 from routes.errors import ConfigurationError
 from tests.certificates import certify
@@ -32,7 +33,7 @@ def written(folder: Path, lines: dict[str, str]) -> Path:
 
 def findings(folder: Path, **lines: str) -> list[Finding]:
     given = {name.replace("_", "."): text for name, text in lines.items()}
-    return list(check_registry(configuration.load(written(folder, given)).schema, 2))
+    return list(check_registry(configuration.load(written(folder, given)).section(SchemaConfig), 2))
 
 
 def test_a_registry_that_answers_is_in_order(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from engine.page.app import pages
 from engine.page.view import INTERVAL_SECONDS, Samples, View
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
+from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
-from routes.model import HttpConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ import pytest
 
 from engine.page import tryout
 from engine.telemetry.http import HttpServer
-from routes.model import HttpConfig
+from engine.telemetry.http_section import HttpConfig
 from tests.unit.page.bridge import Page
 
 _HEALTH_SECONDS = 2.0

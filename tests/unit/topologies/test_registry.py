@@ -5,8 +5,8 @@ from unittest.mock import Mock
 import pytest
 
 from engine.topologies.library.topology import TopologyError
+from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime import registry
-from routes.sections import SchemaConfig
 
 
 def test_a_plan_without_the_pinned_versions_is_otherwise_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
-"""The settings of Kafka's clients, `kafka.*`: names, values, those that the bridge makes itself, and checks.
+"""Section `kafka` of a configuration: names and values of the clients' settings, and those that the bridge makes.
 
 Java's names are those of kafka-clients 3.9 (`ProducerConfig`, `ConsumerConfig`), librdkafka's those of its
-CONFIGURATION.md. `engine.kafka` translates by these tables. The checks find misspelt names, values that a client
-refuses, and settings that only one client supports.
+CONFIGURATION.md. `engine.kafka.settings` translates by these tables. The checks find misspelt names, values that a
+client refuses, and settings that only one client supports.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from routes.config.jaas import read_jaas
+from engine.kafka.jaas import read_jaas
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
+from routes.section_registry import Section, check_reserved
 
 if TYPE_CHECKING:
     from routes.keys.settings import Setting, Settings
@@ -22,13 +23,12 @@ __all__ = [
     "CHOICES",
     "COMMON",
     "CONSUMER",
-    "KAFKA_CHECKS",
     "NOT_LESS",
     "PRODUCER",
     "RESERVED",
+    "SECTION",
     "TWO_SPELLINGS",
     "WHOLE",
-    "check_reserved",
     "store_type",
 ]
 
@@ -229,6 +229,24 @@ NOT_LESS: tuple[tuple[str, int | None, Mapping[str, int]], ...] = (
 """Settings that may not be less than the sum of others, each with its value when not set; None: it follows the
 others."""
 
+_LOGIN = """\
+### Login and TLS
+
+Written once, for all clients:
+
+```
+kafka.security.protocol=SASL_SSL
+kafka.sasl.mechanism=SCRAM-SHA-512
+kafka.sasl.username=bridge
+kafka.sasl.password=${env:KAFKA_PASSWORD}
+kafka.ssl.ca.location=tls/ca.pem
+```
+
+Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM),
+`kafka.ssl.keystore.location` (PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and
+`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+"""
+"""Part of the page of all keys."""
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -249,22 +267,13 @@ def store_type(location: str, declared: str | None) -> str | None:
     return next((kind for suffix, kind in _SUFFIXES.items() if location.lower().endswith(suffix)), None)
 
 
-def check_reserved(settings: Settings, setting: Setting, rule: tuple[str | None, str]) -> None:
-    """Adds a fault to a setting that the bridge makes itself, unless its value is the allowed one; see `RESERVED`."""
-    allowed, reason = rule
-    if setting.value == allowed or (setting.name == "acks" and setting.value == "-1"):
-        return
-    what = f"can only be '{allowed}'" if allowed else "is set by the bridge"
-    settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' {what}", reason))
-
-
 def reserved_settings(settings: Settings) -> None:
     """Checks that settings which the bridge makes itself have only the value that it would give them."""
     for setting in _kafka(settings):
         if setting.name == "bootstrap.servers":
             fault = setting.entry.key_fault(f"'{setting.entry.key}' is not supported", "set kafka.bootstrap.servers")
             settings.faults.append(fault)
-        elif setting.name in RESERVED:
+        elif setting.name in RESERVED and (setting.name, setting.value) != ("acks", "-1"):
             check_reserved(settings, setting, RESERVED[setting.name])
 
 
@@ -428,13 +437,19 @@ def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> No
     settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
 
 
-KAFKA_CHECKS = (
-    reserved_settings,
-    unknown_kafka_settings,
-    kafka_values,
-    kafka_values_that_fit,
-    kafka_login,
-    kafka_certificates,
-    kafka_in_the_clear,
+SECTION = Section(
+    about="Settings of the Kafka clients, by the names of Kafka's own (Java) clients. Settings that librdkafka, "
+    "the bridge's other client, names differently are translated for it; settings that it does not have are "
+    "left out there. A value that one of the two refuses is a fault.",
+    checks=(
+        reserved_settings,
+        unknown_kafka_settings,
+        kafka_values,
+        kafka_values_that_fit,
+        kafka_login,
+        kafka_certificates,
+        kafka_in_the_clear,
+    ),
+    notes=(_LOGIN,),
+    reserved={f"kafka.{name}": rule for name, rule in RESERVED.items()},
 )
-"""The checks; each adds its faults to the settings."""

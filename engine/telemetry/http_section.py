@@ -1,0 +1,157 @@
+"""Section `http` of a configuration: the address of the pages, and the login for them."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, MISSING, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.keys import table
+from routes.keys.addresses import HOST_PORT, PEERS, is_loopback
+from routes.keys.values import FLAG, PATH, TEXT, TOKEN
+from routes.section_registry import Section
+
+if TYPE_CHECKING:
+    from routes.keys.addresses import Peer
+    from routes.keys.settings import Settings
+
+__all__ = ["SECTION", "HttpConfig"]
+
+_CLOSED = "or http.insecure=true where the network is closed to others"
+_LOGIN = (
+    "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConfig:
+    """`http.*`: the address at which metrics and health are served, and the login for them."""
+
+    host: str = table.key(
+        "http.address",
+        HOST_PORT,
+        "Address of the status page, `/metrics`, `/health` and `/ready`. If other machines can reach it, a login and "
+        "TLS are required.",
+        default="127.0.0.1:8480",
+        made=lambda address, *_: address[0],
+        value=MISSING,
+    )
+    port: int = table.made_of("http.address", lambda address, *_: address[1])
+    _: KW_ONLY
+    metrics_host: str | None = table.key(
+        "http.metrics-address",
+        HOST_PORT,
+        "Second address for `/metrics`, `/health` and `/ready` alone, without a login and TLS: for probes and "
+        "Prometheus. If other machines can reach it, `http.insecure=true` is required.",
+        example="0.0.0.0:8481",
+        made=lambda address, *_: address and address[0],
+    )
+    """Host of a second address for metrics and health, without login and TLS; None: there is none."""
+    metrics_port: int = table.made_of("http.metrics-address", lambda address, *_: address[1] if address else 0, 0)
+    peers: tuple[Peer, ...] = table.key(
+        "http.peers",
+        PEERS,
+        "The `http.address` of the other hosts on which parts of this bridge run (`run --only`): the status page and "
+        "`jms-bridge status` show their parts too. This host may be in the list as well, so that all hosts can have "
+        "the same list. Peers are asked with the login and the TLS of this file.",
+        example="edge-1.example:8480, edge-2.example:8480",
+        made=lambda peers, *_: peers or (),
+        value=(),
+    )
+    token: str | None = table.key(
+        "http.token", TOKEN, "Login by a token (`Authorization: Bearer`).", example="${file:metrics.token}"
+    )
+    username: str | None = table.key(
+        "http.username",
+        TEXT,
+        "User name of a login by name and password, for which browsers ask.",
+        example="prometheus",
+    )
+    password: str | None = table.key("http.password", TEXT, "Password of the login.", example="${env:METRICS_PASSWORD}")
+    certificate: Path | None = table.key(
+        "http.tls.certificate",
+        PATH,
+        "Certificate (PEM) of this server; with it, all pages are served over TLS.",
+        example="tls/http.pem",
+    )
+    """Certificate for TLS; None: without TLS."""
+    key: Path | None = table.key(
+        "http.tls.key", PATH, "Private key of the certificate (PEM, not encrypted).", example="tls/http.key"
+    )
+    insecure: bool = table.key(
+        "http.insecure",
+        FLAG,
+        "`true` allows other machines to reach `http.address` without TLS, though never without a login, and "
+        "`http.metrics-address`: in a container whose network is closed, or behind a proxy that has TLS.",
+        default="false",
+    )
+
+
+def http_login(settings: Settings) -> None:
+    """Checks that user name and password are both set, and that the name has no colon.
+
+    A colon ends the name on the wire (RFC 7617).
+    """
+    name, password = "http.username", "http.password"
+    if settings.is_set(name) and not settings.is_set(password):
+        settings.fault(name, "", "a user name without a password", "set http.password")
+    if settings.is_set(password) and not settings.is_set(name):
+        settings.fault(password, "", "a password without a user name", "set http.username")
+    if ":" in (settings.get(name) or ""):
+        settings.fault(name, "", "a user name with a colon", "choose one without")
+
+
+def http_tls(settings: Settings) -> None:
+    """Checks that certificate and private key are both set and exist."""
+    for part, other in (("certificate", "key"), ("key", "certificate")):
+        key, path = f"http.tls.{part}", settings.get(f"http.tls.{part}")
+        if settings.is_set(key) and not settings.is_set(f"http.tls.{other}"):
+            what = "its private key" if other == "key" else "its certificate"
+            settings.fault(key, "", f"a {part.replace('key', 'private key')} without {what}", f"set http.tls.{other}")
+        if path is not None and not settings.has_file(path):
+            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
+
+
+def http_reach(settings: Settings) -> None:
+    """Checks that pages which other machines can reach have a login, and TLS unless their network is closed.
+
+    `http.insecure` declares that it is.
+    """
+    address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
+    is_closed = settings.get("http.insecure")
+    if address is not None and not is_loopback(address[0]):
+        if not (settings.is_set("http.token") or settings.is_set("http.username")):
+            message = "other machines can reach this address, and nobody has to log in"
+            settings.fault("http.address", "", message, _LOGIN)
+        if not settings.is_set("http.tls.certificate") and not is_closed:
+            message = "other machines can reach this address, and there is no TLS"
+            settings.fault("http.address", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+    if metrics is None:
+        return
+    if not is_loopback(metrics[0]) and not is_closed:
+        message = "other machines can reach this address, which has no login and no TLS"
+        settings.fault("http.metrics-address", "", message, f"choose one of this machine; {_CLOSED}")
+
+
+def http_peers(settings: Settings) -> None:
+    """Checks that peers are other hosts, and that they get the login over TLS unless the network is closed."""
+    peers = settings.get("http.peers") or ()
+    if peers and all(peer == settings.get("http.address") for peer in peers):
+        message = f"'{peers[0]}' is the address of this bridge itself"
+        settings.fault("http.peers", "", message, "name the other hosts, or remove the key")
+    has_login = settings.is_set("http.token") or settings.is_set("http.username")
+    is_private = settings.is_set("http.tls.certificate") or settings.get("http.insecure")
+    if has_login and not is_private and not all(is_loopback(peer.host) for peer in peers):
+        message = "other machines are sent the login, and there is no TLS"
+        settings.fault("http.peers", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
+
+
+SECTION = Section(
+    about="The [status page](status-page.md), metrics and health. `/health` is open to everybody, so that probes "
+    "need no login, and says only that the "
+    "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
+    "for it.",
+    settings=HttpConfig,
+    checks=(http_login, http_tls, http_reach, http_peers),
+    listens=("http.address", "http.metrics-address"),
+)

@@ -1,0 +1,101 @@
+"""Section `schema` of a configuration: the registry of schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routes.keys import table
+from routes.keys.addresses import REGISTRY_URLS
+from routes.keys.values import PATH, TEXT, TOKEN, duration
+from routes.section_registry import Section
+
+if TYPE_CHECKING:
+    from routes.keys.settings import Settings
+
+__all__ = ["SECTION", "SchemaConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaConfig:
+    """`schema.*`: the registry of the schemas of Avro and Protobuf values in topologies."""
+
+    urls: tuple[str, ...] | None = table.key(
+        "schema.registry.url",
+        REGISTRY_URLS,
+        "URL of a registry with the HTTP interface of Confluent's Schema Registry; several URLs are tried in turn.",
+        example="http://127.0.0.1:8081",
+    )
+    """None: there is no registry."""
+    username: str | None = table.key(
+        "schema.registry.username", TEXT, "User name of a login by name and password.", example="jms-bridge"
+    )
+    password: str | None = table.key(
+        "schema.registry.password", TEXT, "Password of the login.", example="${env:REGISTRY_PASSWORD}"
+    )
+    token: str | None = table.key(
+        "schema.registry.token", TOKEN, "Login by a bearer token.", example="${file:registry.token}"
+    )
+    ca: Path | None = table.key(
+        "schema.registry.tls.ca",
+        PATH,
+        "Certificates (PEM) to trust. With this key or the next, TLS 1.3 or 1.2.",
+        default_note="those of Java",
+        example="tls/ca.pem",
+    )
+    certificate: Path | None = table.key(
+        "schema.registry.tls.certificate", PATH, "The bridge's own certificate (PEM).", example="tls/bridge.pem"
+    )
+    key: Path | None = table.key(
+        "schema.registry.tls.key",
+        PATH,
+        "Private key of the certificate (PEM, PKCS#8, not encrypted).",
+        example="tls/bridge.key",
+    )
+    timeout_seconds: float = table.key(
+        "schema.registry.timeout", duration("100ms", "10m"), "Time for a connection and for a request.", default="10s"
+    )
+    outage_timeout_seconds: float = table.key(
+        "schema.registry.outage-timeout",
+        duration("1s", "7d"),
+        "Time for which the registry may be out of reach before a running topology that needs it ends. Until then "
+        "the topology's records wait.",
+        default="5m",
+    )
+
+
+def registry_login(settings: Settings) -> None:
+    """Checks that there is one way to log in to the schema registry, and an address for it."""
+    registry = "schema.registry"
+    name, password, token = (f"{registry}.{part}" for part in ("username", "password", "token"))
+    for key, other in ((name, password), (password, name)):
+        if settings.is_set(key) and not settings.is_set(other):
+            settings.fault(key, "", f"a login without {other}", f"set {other}")
+    if settings.is_set(token) and settings.is_set(name):
+        settings.fault(token, "", "two ways to log in", f"keep {name} or {token}")
+    if ":" in (settings.get(name) or ""):
+        settings.fault(name, "", "a user name with a colon", "choose one without")
+    for key in (name, token, f"{registry}.tls.ca", f"{registry}.tls.certificate"):
+        if settings.is_set(key) and not settings.is_set(f"{registry}.url"):
+            settings.fault(key, "", f"'{key}' has no effect without a registry", f"set {registry}.url")
+
+
+def registry_tls(settings: Settings) -> None:
+    """Checks that the files for the schema registry exist, and that certificate and private key are both set."""
+    tls = "schema.registry.tls"
+    for part in ("ca", "certificate", "key"):
+        key, path = f"{tls}.{part}", settings.get(f"{tls}.{part}")
+        if path is not None and not settings.has_file(path):
+            settings.fault(key, "", f"there is no file '{path}'", f"looked for {settings.base / path}")
+    for part, other in (("certificate", "key"), ("key", "certificate")):
+        if settings.is_set(f"{tls}.{part}") and not settings.is_set(f"{tls}.{other}"):
+            settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
+
+
+SECTION = Section(
+    about="The registry that keeps the schemas of [Avro and Protobuf values](streams.md#avro-and-protobuf) in "
+    "topologies.",
+    settings=SchemaConfig,
+    checks=(registry_login, registry_tls),
+)
