@@ -15,7 +15,7 @@ from engine.telemetry.http_section import HttpConfig
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from routes.model import Config
+    pass
 
 __all__ = ["RefusedReloadError", "reload", "restart"]
 
@@ -53,8 +53,9 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     revoked the change, whose reason is printed, 6 if no bridge answers.
     """
     settings = load(config, logs=False)
-    number = int(_ordered(settings, "/reload").get("request", 0))
-    outcome = _outcome(settings.section(HttpConfig), number, timeout)
+    http = settings.section(HttpConfig)
+    number = int(_ordered(settings.bridge_id, http, "/reload").get("request", 0))
+    outcome = _outcome(http, number, timeout)
     _tell(outcome, json_output)
 
 
@@ -116,11 +117,13 @@ def restart(
     The part starts with the configuration in force, and a topology with its source files in force. Later changes on
     disk need `jms-bridge reload`.
     """
-    parts = _ordered(load(config, logs=False), f"/restart?{urlencode({'part': part})}").get("parts", [])
+    settings = load(config, logs=False)
+    path = f"/restart?{urlencode({'part': part})}"
+    parts = _ordered(settings.bridge_id, settings.section(HttpConfig), path).get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
 
 
-def _ordered(config: Config, path: str) -> dict[str, Any]:
+def _ordered(bridge_id: str, http: HttpConfig, path: str) -> dict[str, Any]:
     """Sends a request to the bridge; returns its answer.
 
     Raises:
@@ -130,12 +133,11 @@ def _ordered(config: Config, path: str) -> dict[str, Any]:
     """
     from engine.telemetry.client import base_url, find, order
 
-    http = config.section(HttpConfig)
     where = base_url(http)
     told = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
     bridge = told.get("bridge") if isinstance(told, dict) else None
-    if bridge is not None and bridge != config.bridge_id:
-        msg = f"bridge '{bridge}' answers at {where}, not '{config.bridge_id}': correct http.address or bridge.id"
+    if bridge is not None and bridge != bridge_id:
+        msg = f"bridge '{bridge}' answers at {where}, not '{bridge_id}': correct http.address or bridge.id"
         raise HardFailureError(msg)
     status, answer = order(http, path, _ASK_SECONDS)
     if status == _ACCEPTED:

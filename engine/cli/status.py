@@ -63,20 +63,21 @@ def status(
     from engine.telemetry.report import look, read
 
     settings = load(config, logs=False)
+    http = settings.section(HttpConfig)
     if once or json_output or not sys.stdout.isatty():
-        before = read(settings.section(HttpConfig))
+        before = read(http)
         time.sleep(_RATE_SECONDS)
-        report, _ = look(settings, before)
+        report, _ = look(settings.bridge_id, http, before)
         if json_output:
             typer.echo(json_text(asdict(report)))
         else:
             screen = console()
             screen.print(_shown(report, screen.width))
         raise typer.Exit(0 if report.is_well else NOT_READY)
-    _watch(settings, interval)
+    _watch(settings.bridge_id, http, interval)
 
 
-def _watch(config: Config, interval: float) -> None:
+def _watch(bridge_id: str, http: HttpConfig, interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
@@ -84,10 +85,10 @@ def _watch(config: Config, interval: float) -> None:
     from engine.telemetry.report import MetricSample, look
 
     before = MetricSample(time.monotonic())
-    with Live(Text(f"asking {base_url(config.section(HttpConfig))} …"), console=console(), auto_refresh=False) as live:
+    with Live(Text(f"asking {base_url(http)} …"), console=console(), auto_refresh=False) as live:
         while True:
             try:
-                report, before = look(config, before)
+                report, before = look(bridge_id, http, before)
                 shown: RenderableType = _shown(report, live.console.width)
             except UnreachableError as error:
                 shown = Text(printable(f"{error}\nasking again every {interval:g} s; Ctrl-C ends this"), style="red")

@@ -31,10 +31,10 @@ from engine.topologies.section import TopologyGuarantee, TopologyMode
 from routes.sections import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from engine.topologies.runtime.run import TopologyFigures
-    from routes.model import Config, SinkConfig
+    from routes.model import Config, Route, SinkConfig
 
 __all__ = ["app"]
 
@@ -92,7 +92,10 @@ def show(
         for node in [*records(built.nodes), *_sinks_json(settings)]:
             typer.echo(json_text(node))
         return
-    shown = _sinks_mermaid(settings, built.mermaid()) if as_mermaid else built.describe() + _sinks_text(settings)
+    if as_mermaid:
+        shown = _sinks_mermaid(settings.sinks, settings.routes, built.mermaid())
+    else:
+        shown = built.describe() + _sinks_text(settings)
     typer.echo(shown, nl=False)
 
 
@@ -336,16 +339,16 @@ def _sinks_text(config: Config) -> str:
     lines = ["Sinks:"]
     for sink in config.sinks:
         lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
-        lines += [f"    {name} --> {destination}" for name, destination in _ways(config, sink)]
+        lines += [f"    {name} --> {destination}" for name, destination in _ways(config.routes, sink)]
     return "\n".join(lines) + "\n" if config.sinks else ""
 
 
-def _sinks_mermaid(config: Config, flowchart: str) -> str:
+def _sinks_mermaid(sinks: Sequence[SinkConfig], routes: Sequence[Route], flowchart: str) -> str:
     """The flowchart with the destinations of sinks behind their topics."""
     lines = [flowchart.rstrip("\n")]
     ids = {found[2]: found[1] for found in re.finditer(r'^  (t[0-9]+)\[\("(.*)"\)\]$', flowchart, re.MULTILINE)}
-    for sink in config.sinks:
-        for name, destination in _ways(config, sink):
+    for sink in sinks:
+        for name, destination in _ways(routes, sink):
             place = f"s{len(lines)}"
             lines += [f'  {ids[sink.topic]} -- "{_quoted(name)}" --> {place}[/"{_quoted(destination)}"/]']
     return "\n".join(lines) + "\n"
@@ -359,15 +362,15 @@ def _sinks_json(config: Config) -> list[dict[str, Any]]:
             "name": sink.name,
             "topics": [sink.topic],
             "broker": config.url(sink),
-            "routes": dict(_ways(config, sink)),
+            "routes": dict(_ways(config.routes, sink)),
         }
         for sink in config.sinks
     ]
 
 
-def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
+def _ways(routes: Sequence[Route], sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
-    for route in config.routes:
+    for route in routes:
         if route.target.sink == sink.name:
             yield route.name, f"{sink.name}: requesters" if route.added else str(route.target)
 

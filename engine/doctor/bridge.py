@@ -46,12 +46,12 @@ class Answer:
     """Hash of the source files that are in force there, by the topology's name."""
 
 
-def ask_bridge(config: Config, timeout_seconds: float) -> Answer | None:
+def ask_bridge(http: HttpConfig, timeout_seconds: float) -> Answer | None:
     """Returns the answer of the bridge at the configured address; None if no bridge answers."""
-    health = find(config.section(HttpConfig), "/health", timeout_seconds)
+    health = find(http, "/health", timeout_seconds)
     if health is None or health.get("status") != "up":
         return None
-    return _answer(find(config.section(HttpConfig), "/ready", timeout_seconds, login=True) or {})
+    return _answer(find(http, "/ready", timeout_seconds, login=True) or {})
 
 
 def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[Finding]:
@@ -67,17 +67,17 @@ def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[F
         if http.metrics_host is not None:
             yield check_port("http.metrics-address", http.metrics_host, http.metrics_port, running=False)
     elif answer.bridge != config.bridge_id:
-        yield _another(config, answer)
+        yield _another(http, answer, embedded_kafka=config.embedded_kafka)
     else:
         yield _own(f"bridge '{config.bridge_id}' runs at {http.host}:{http.port}", digest, answer)
-        yield from _code(config, answer)
+        yield from _code(config.section(TopologiesConfig), answer)
 
 
-def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[Finding]:
+def check_peer(http: HttpConfig, peer: Peer, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that another host of the bridge answers and takes the login; with one that is down the bridge works."""
     name = f"peer {peer}"
     try:
-        code, _ = ask(config.section(HttpConfig), "/ready", timeout_seconds, peer=peer)
+        code, _ = ask(http, "/ready", timeout_seconds, peer=peer)
     except UnreachableError as error:
         yield warning(name, str(error), "start the bridge there, or correct http.peers, its http.address or a firewall")
         return
@@ -88,11 +88,11 @@ def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[F
         yield warning(name, f"{peer} answers with HTTP status {code} to the login of this configuration", remedy)
 
 
-def _another(config: Config, answer: Answer) -> Finding:
+def _another(http: HttpConfig, answer: Answer, *, embedded_kafka: bool) -> Finding:
     who = f"bridge '{answer.bridge}'" if answer.bridge else "a bridge that does not tell its id"
-    what = f"{who} runs at {config.section(HttpConfig).host}:{config.section(HttpConfig).port}"
+    what = f"{who} runs at {http.host}:{http.port}"
     remedy = f"set {_SETTING} to another port"
-    if config.embedded_kafka:
+    if embedded_kafka:
         return failed(_SETTING, what, remedy)
     return warning(_SETTING, f"{what}; figures of this one are served only when it has ended", remedy)
 
@@ -109,9 +109,9 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
     return ok("bridge", f"{what} and is ready")
 
 
-def _code(config: Config, answer: Answer) -> Iterator[Finding]:
+def _code(topologies: TopologiesConfig, answer: Answer) -> Iterator[Finding]:
     """Warnings about topologies whose source files in the working directory are not those in force."""
-    for each in config.section(TopologiesConfig):
+    for each in topologies:
         code, in_force = read_code(each.build, Path.cwd()), answer.topologies.get(each.name)
         if code.modules and in_force is not None and in_force != code.hash:
             files = listed([module.file for module in code.modules if module.file])

@@ -36,8 +36,8 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
 
     def look() -> Iterator[Finding]:
         if broker.listen:
-            yield from _listener(config, broker, name, key, running=running)
-        elif _is_to_come(config, broker) and not running:
+            yield from _listener(config.section(HttpConfig), broker, name, key, running=running)
+        elif _is_to_come(broker, embedded_kafka=config.embedded_kafka) and not running:
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
@@ -70,19 +70,19 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
         yield not_connected(name, key, config.url(broker), broker, error)
 
 
-def _listener(config: Config, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
+def _listener(http: HttpConfig, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
     connector(broker.type).check_listener(broker)
     host, port = listening(broker)
-    supervisor = holder_id(config.section(HttpConfig).port) if running else None
+    supervisor = holder_id(http.port) if running else None
     is_own = running and (supervisor is None or is_held_by(port, supervisor))
     found = check_port(f"{key}.listen", host, port, running=is_own)
     yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)
 
 
-def _is_to_come(config: Config, broker: BrokerConfig) -> bool:
+def _is_to_come(broker: BrokerConfig, *, embedded_kafka: bool) -> bool:
     """True if the system behind the source or sink is a server that the bridge starts."""
     if broker.type.own_cluster:
-        return config.embedded_kafka
+        return embedded_kafka
     return broker.type.server is not None and broker.url is None
 
 

@@ -66,12 +66,12 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
     clean = Redactor(secrets_of(config) if config else ())
     if snapshot is not None and config is not None:
         waiting(["bridge"])
-        answer = ask_bridge(config, min(_HTTP_SECONDS, timeout_seconds / 2))
+        answer = ask_bridge(config.section(HttpConfig), min(_HTTP_SECONDS, timeout_seconds / 2))
         left = max(deadline - time.monotonic(), 0.0)
         seconds = round(max(left - _LAST_WORDS_SECONDS, left / 2), 1)
         running = answer is not None and answer.bridge == config.bridge_id
         checks += _machine(config, snapshot, answer, running=running)
-        checks += _peers(config, min(_PEER_SECONDS, seconds))
+        checks += _peers(config.section(HttpConfig), min(_PEER_SECONDS, seconds))
         checks += _brokers(config, seconds, running=running)
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
     if snapshot is not None and config is not None and config.section(TopologiesConfig):
@@ -86,7 +86,7 @@ def examine_connections(config: Config, timeout_seconds: float) -> list[Finding]
     They are free of secrets. Takes `timeout_seconds` and some tenths at most.
     """
     deadline = time.monotonic() + timeout_seconds
-    answer = ask_bridge(config, min(_HTTP_SECONDS, timeout_seconds / 2))
+    answer = ask_bridge(config.section(HttpConfig), min(_HTTP_SECONDS, timeout_seconds / 2))
     seconds = round(max(deadline - time.monotonic() - _LAST_WORDS_SECONDS, timeout_seconds / 4), 1)
     running = answer is not None and answer.bridge == config.bridge_id
     clean = Redactor(secrets_of(config))
@@ -133,7 +133,7 @@ def _programs(config: Config | None) -> Iterator[Check]:
 def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, running: bool) -> Iterator[Check]:
     yield Check("http.address", partial(check_http, config, snapshot.hash, answer))
     yield Check("ports", partial(check_embedded_ports, config, running=running))
-    yield Check("folders", partial(check_folders, config))
+    yield Check("folders", partial(check_folders, config.embedded, config.router))
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
@@ -141,13 +141,13 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}
-    yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
+    yield Check("disk", partial(check_disks, {**folders_of(config.embedded, config.router), **logs, **roots}))
     yield Check("clock", check_clock)
 
 
-def _peers(config: Config, seconds: float) -> Iterator[Check]:
-    for peer in config.section(HttpConfig).peers:
-        yield Check(f"peer {peer}", partial(check_peer, config, peer, seconds))
+def _peers(http: HttpConfig, seconds: float) -> Iterator[Check]:
+    for peer in http.peers:
+        yield Check(f"peer {peer}", partial(check_peer, http, peer, seconds))
 
 
 def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check]:
@@ -161,7 +161,7 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if config.section(TopologiesConfig) and (running or not config.embedded_kafka):
         look = partial(_topologies, config, seconds)
         brokers.append(Check("topologies", look, REMEDY, UnreachableError))
-    if uris_of(config):
+    if uris_of(config.router, config.section(TopologiesConfig)):
         brokers.append(Check("file systems", partial(check_file_systems, config, seconds)))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]

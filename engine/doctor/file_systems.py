@@ -18,7 +18,7 @@ from engine.topologies.section import TopologiesConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from routes.model import Config
+    from routes.model import Config, RouterConfig
 
 __all__ = ["check_file_systems", "uris_of"]
 
@@ -27,18 +27,18 @@ _PORTS = {"hdfs", "webhdfs", "swebhdfs"}
 """Schemes whose URIs may name host and port of a server."""
 
 
-def uris_of(config: Config) -> Mapping[str, str]:
+def uris_of(router: RouterConfig, topologies: TopologiesConfig) -> Mapping[str, str]:
     """Returns the URIs of folders on file systems of Hadoop, by the setting that names each."""
-    places = {"router.checkpoint": config.router.checkpoint, "topologies.state": config.section(TopologiesConfig).state}
+    places = {"router.checkpoint": router.checkpoint, "topologies.state": topologies.state}
     return {setting: place for setting, place in places.items() if isinstance(place, str)}
 
 
 def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     """Checks the folders that are named by URIs. Whether the bridge may write there, Spark finds out at the start."""
-    for setting, uri in uris_of(config).items():
+    for setting, uri in uris_of(config.router, config.section(TopologiesConfig)).items():
         parts = urlsplit(uri)
         name = FILE_SYSTEMS.get(parts.scheme, "")
-        if name and not _has_class(config, name):
+        if name and not _has_class(config.section(SparkConfig), name):
             remedy = f"name the jars of the file system in {_CLASS_PATH}"
             yield failed(setting, f"{uri}: no jar of the class path has {name}", remedy, SetupError)
         elif parts.scheme in _PORTS and parts.port and not _listens(parts.hostname or "", parts.port, timeout_seconds):
@@ -48,10 +48,10 @@ def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Findi
             yield ok(setting, f"{uri} is on a file system that Spark opens at the start")
 
 
-def _has_class(config: Config, name: str) -> bool:
+def _has_class(spark: SparkConfig, name: str) -> bool:
     entry = f"{name.replace('.', '/')}.class"
     try:
-        found = files([each for each in config.section(SparkConfig).get(_CLASS_PATH, "").split(":") if each])
+        found = files([each for each in spark.get(_CLASS_PATH, "").split(":") if each])
     except SetupError:
         return False
     return any(_contains(jar, entry) for jar in found)

@@ -16,7 +16,7 @@ from routes.properties import HEADER_FIELDS, Property
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from routes.model import Config, Route
+    from routes.model import Config, Route, SinkConfig
     from routes.predicate.nodes import PredicateNode
 
 __all__ = ["try_out"]
@@ -35,7 +35,7 @@ def try_out(config: Config) -> list[str]:
             message = _message(destination, values)
             if _winner(config.routes, message) is route and (place := _place(route, message)) is not None:
                 commands = [_send(spelling, values, flag), _receive(place, flag)]
-                return commands if _keeps(config, route, place) else commands[::-1]
+                return commands if _keeps(config.sinks, route, place) else commands[::-1]
     return [_receive(place, flag) for route in config.own_routes[:1] if (place := _place(route, None)) is not None]
 
 
@@ -57,11 +57,11 @@ def _place(route: Route, message: Message | None) -> str | None:
     return None if address is None else f"{route.target.sink or KAFKA}:{address}"
 
 
-def _keeps(config: Config, route: Route, place: str) -> bool:
+def _keeps(sinks: Sequence[SinkConfig], route: Route, place: str) -> bool:
     """True if the destination keeps a message until a consumer comes."""
     if route.target.sink is None:
         return True
-    sink = next(sink for sink in config.sinks if sink.name == route.target.sink)
+    sink = next(sink for sink in sinks if sink.name == route.target.sink)
     return connector(sink.type).keeps(place.partition(":")[2].lstrip("/"))
 
 

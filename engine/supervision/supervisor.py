@@ -233,14 +233,15 @@ def _supervise(first: Revision, only: str | None) -> int:
             MachineMetrics(
                 registry,
                 lambda: expiry_times(reload.current.config),
-                lambda: free_bytes(folders_of(reload.current.config)),
+                lambda: free_bytes(folders_of(reload.current.config.embedded, reload.current.config.router)),
             )
         )
         watch = _watch(reload, election, clean)
         if watch:
             DeadLetterMetrics(registry, watch.census)
         census = watch.census if watch else lambda: None
-        peers = Peers(config) if config.section(HttpConfig).peers else None
+        http = config.section(HttpConfig)
+        peers = Peers(config.bridge_id, http) if http.peers else None
         view = View(
             board,
             stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
@@ -256,9 +257,10 @@ def _supervise(first: Revision, only: str | None) -> int:
         served = application(
             board, registry, election, census, lambda: reload.state, [*pages(view), *control(reload)], peers
         )
-        patient = _is_shared(config, election)
-        server = stack.enter_context(HttpServer(config.section(HttpConfig), served, patient=patient))
-        if figures := metrics_only(config.section(HttpConfig)):
+        # While this bridge stands by, another one may serve its figures at the same address.
+        patient = election is not None and not config.embedded_kafka
+        server = stack.enter_context(HttpServer(http, served, patient=patient))
+        if figures := metrics_only(http):
             served = application(board, registry, election, census, lambda: reload.state)
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))
         if peers:
@@ -291,16 +293,17 @@ class _Locks:
 
     def hold(self, wanted: Sequence[Part]) -> None:
         """Holds the locks of those parts that have none yet; raises SetupError if another bridge holds one of them."""
-        names = [name for name in _locked(self._config, wanted, elected=self._elected) if name not in self.held]
+        locked = _locked(wanted, elected=self._elected, embedded_kafka=self._config.embedded_kafka)
+        names = [name for name in locked if name not in self.held]
         self.held |= self._stack.enter_context(hold(self._config.embedded.data, names))
 
 
-def _locked(config: Config, wanted: Sequence[Part], *, elected: bool) -> list[str]:
+def _locked(wanted: Sequence[Part], *, elected: bool, embedded_kafka: bool) -> list[str]:
     """Returns the names of the parts to lock.
 
     Parts other than brokers need no lock if an election decides, unless Kafka is embedded.
     """
-    return [part.name for part in wanted if config.embedded_kafka or not elected or part.stage is Stage.BROKER]
+    return [part.name for part in wanted if embedded_kafka or not elected or part.stage is Stage.BROKER]
 
 
 def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str]) -> DeadLetterWatch | None:
@@ -326,11 +329,6 @@ def _check_topics(revision: Revision) -> None:
     if any(part.name == ROUTER for part in revision.parts):
         for step in (topics.ensure_sink_topics, topics.create_missing, topics.check_topics):
             step(revision.config, _ANSWER_SECONDS)
-
-
-def _is_shared(config: Config, election: Election | None) -> bool:
-    """True if another bridge may serve its figures at the same address while this one stands by."""
-    return election is not None and not config.embedded_kafka
 
 
 @contextmanager

@@ -258,7 +258,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
 
     # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
     # that the checks below are likely to refuse.
-    launched = None if is_refusal_likely(config) or _is_on_cluster(config) else launch(config)
+    launched = None if is_refusal_likely(config) or _is_on_cluster(config.section(SparkConfig)) else launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
     finally:
@@ -289,7 +289,7 @@ def _route_in(
     is_checked = not config.embedded_kafka or is_refusal_likely(config)
     if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
         return
-    if _is_on_cluster(config) and not messages.go.is_set():
+    if _is_on_cluster(config.section(SparkConfig)) and not messages.go.is_set():
         # Executors of a bridge that stands by would take the slots of the one that leads.
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
@@ -305,8 +305,8 @@ def _route_in(
             runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
-def _is_on_cluster(config: Config) -> bool:
-    return is_cluster(config.section(SparkConfig).get("spark.master"))
+def _is_on_cluster(spark: SparkConfig) -> bool:
+    return is_cluster(spark.get("spark.master"))
 
 
 def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from engine.telemetry.report import Report
     from routes.keys.addresses import Peer
-    from routes.model import Config
 
 __all__ = ["STANDING_BY", "UNREACHABLE", "Peers"]
 
@@ -46,13 +45,13 @@ _log = structlog.get_logger(__name__)
 
 
 class Peers:
-    """The peers of a bridge: `with Peers(config) as peers:`. Safe from any thread."""
+    """The peers of a bridge: `with Peers(bridge_id, http) as peers:`. Safe from any thread."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, bridge_id: str, http: HttpConfig, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` returns monotonic seconds."""
         self.instance = uuid4().hex
         """Id of this supervisor, by which it recognises itself in the list of peers."""
-        self._watched = [_WatchedPeer(config, peer, self.instance, clock) for peer in config.section(HttpConfig).peers]
+        self._watched = [_WatchedPeer(bridge_id, http, peer, self.instance, clock) for peer in http.peers]
         self._ends = Event()
 
     def __enter__(self) -> Self:
@@ -97,10 +96,11 @@ class _Seen:
 class _WatchedPeer:
     """A peer, with its last answer and the readings of its metrics."""
 
-    def __init__(self, config: Config, peer: Peer, instance: str, clock: Callable[[], float]) -> None:
+    def __init__(self, bridge_id: str, http: HttpConfig, peer: Peer, instance: str, clock: Callable[[], float]) -> None:
         self.address = str(peer)
         self.is_self = False
-        self._config = config
+        self._bridge_id = bridge_id
+        self._http = http
         self._peer = peer
         self._instance = instance
         self._clock = clock
@@ -116,8 +116,8 @@ class _WatchedPeer:
         asked_at = self._clock()
         before = self._readings[0] if self._readings else MetricSample(asked_at)
         try:
-            report, reading = look(self._config, before, self._peer)
-            if report.bridge != self._config.bridge_id:
+            report, reading = look(self._bridge_id, self._http, before, self._peer)
+            if report.bridge != self._bridge_id:
                 msg = f"the bridge at {report.url} has the id '{report.bridge}'; http.peers names hosts of one bridge"
                 raise UnreachableError(msg)
         except BridgeError as error:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from engine.telemetry.http_section import HttpConfig
     from engine.telemetry.metrics import Metric
     from routes.keys.addresses import Peer
-    from routes.model import Config
 
 __all__ = ["ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
 
@@ -213,7 +212,9 @@ class Report:
         return (self.ready or self.stands_by) and all(peer.ready for peer in self.peers)
 
 
-def look(config: Config, before: MetricSample, peer: Peer | None = None) -> tuple[Report, MetricSample]:
+def look(
+    bridge_id: str, http: HttpConfig, before: MetricSample, peer: Peer | None = None
+) -> tuple[Report, MetricSample]:
     """Reads the current state of a bridge; rates are since the reading `before`, and unknown if that is empty.
 
     Returns the report, and the new reading for the next call. With a `peer`, that one is asked for its own parts.
@@ -222,13 +223,13 @@ def look(config: Config, before: MetricSample, peer: Peer | None = None) -> tupl
         UnreachableError: no bridge answers, or not one of this version.
         HardFailureError: the bridge refuses the login.
     """
-    now = read(config.section(HttpConfig), peer)
+    now = read(http, peer)
     try:
-        body = json.loads(_answer(config.section(HttpConfig), "/ready", peer))
-        peers = _peers(config.section(HttpConfig)) if config.section(HttpConfig).peers and peer is None else ()
-        return _report(config, body, Traffic(before, now), base_url(config.section(HttpConfig), peer), peers), now
+        body = json.loads(_answer(http, "/ready", peer))
+        peers = _peers(http) if http.peers and peer is None else ()
+        return _report(bridge_id, body, Traffic(before, now), base_url(http, peer), peers), now
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _no_bridge(config.section(HttpConfig), peer, error) from error
+        raise _no_bridge(http, peer, error) from error
 
 
 def _answer(config: HttpConfig, path: str, peer: Peer | None = None) -> str:
@@ -261,14 +262,14 @@ def _no_bridge(config: HttpConfig, peer: Peer | None, error: Exception) -> Unrea
 
 
 def _report(
-    config: Config, body: Mapping[str, Any], readings: Traffic, url: str, peers: tuple[PeerReport, ...]
+    bridge_id: str, body: Mapping[str, Any], readings: Traffic, url: str, peers: tuple[PeerReport, ...]
 ) -> Report:
     now = readings.now
     traffic = readings if readings.before.values else Traffic(now, now)
     configuration = body["configuration"]
     reload = configuration["reload"]
     return Report(
-        bridge=configuration.get("bridge", config.bridge_id),
+        bridge=configuration.get("bridge", bridge_id),
         url=url,
         ready=body["ready"],
         leader=body.get("leader"),

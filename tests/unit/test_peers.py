@@ -89,7 +89,8 @@ def config(*peers: Peer, **http: object) -> Config:
 
 def watch(*peers: Peer, **http: object) -> tuple[Peers, Clock]:
     clock = Clock()
-    return Peers(config(*peers, **http), clock), clock
+    settings = config(*peers, **http)
+    return Peers(settings.bridge_id, settings.section(HttpConfig), clock), clock
 
 
 def states(report: PeerReport) -> dict[str, str]:
@@ -173,7 +174,7 @@ def test_a_peer_that_takes_connections_and_says_nothing_delays_no_report_and_no_
     silent = servers.enter_context(closing(socket.create_server(("127.0.0.1", 0))))
     host = Host(("source:a",))
     servers.enter_context(host.server)
-    peers = servers.enter_context(Peers(config(Peer(*silent.getsockname()), host.peer)))
+    peers = servers.enter_context(Peers("b", config(Peer(*silent.getsockname()), host.peer).section(HttpConfig)))
     until(lambda: [report.reachable for report in peers.reports()] == [False, True])
 
 

@@ -31,7 +31,6 @@ from engine.telemetry.metrics import (
 from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
-from routes.config import loads
 
 CONFIGURATION = """\
 bridge.id=payments
@@ -138,7 +137,7 @@ def test_parts_on_other_hosts_are_shown_and_count(tmp_path: Path, call: Call) ->
         board,
         registry,
         configuration=lambda: dict(TOLD),
-        peers=KnownPeers(loads(CONFIGURATION.format(port=1, kafka=1))),
+        peers=KnownPeers("b", HttpConfig("127.0.0.1", 1)),
     )
     with HttpServer(HttpConfig("127.0.0.1", 0), app) as server:
         file = tmp_path / "jms-bridge.properties"

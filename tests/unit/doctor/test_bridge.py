@@ -49,14 +49,14 @@ def serve() -> Iterator[Serve]:
 
 def test_a_bridge_tells_who_it_is_also_behind_a_login(serve: Serve) -> None:
     config = serve({"bridge": "b1", "hash": "abc"}, token="secret")
-    assert ask_bridge(config, 10) == Answer("b1", "abc", ("router",), "")
+    assert ask_bridge(config.section(HttpConfig), 10) == Answer("b1", "abc", ("router",), "")
     stranger = config.with_section(replace(config.section(HttpConfig), token="wrong"))
-    assert ask_bridge(stranger, 10) == Answer("", "", (), "")
+    assert ask_bridge(stranger.section(HttpConfig), 10) == Answer("", "", (), "")
 
 
 def test_a_bridge_that_does_not_tell_its_id_is_another_one(serve: Serve) -> None:
     config = serve({})
-    (found,) = check_http(config, "abc", ask_bridge(config, 10))
+    (found,) = check_http(config, "abc", ask_bridge(config.section(HttpConfig), 10))
     assert (found.state, found.exit_code) == (Severity.FAILED, 3)
     assert found.found.startswith("a bridge that does not tell its id runs at 127.0.0.1:")
 
@@ -64,7 +64,7 @@ def test_a_bridge_that_does_not_tell_its_id_is_another_one(serve: Serve) -> None
 def test_what_is_no_bridge_is_not_taken_for_one_and_its_port_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         config = loads(TEXT).with_section(HttpConfig("127.0.0.1", silent.getsockname()[1]))
-        assert ask_bridge(config, 0.2) is None
+        assert ask_bridge(config.section(HttpConfig), 0.2) is None
         (found,) = check_http(config, "abc", None)
     assert found.found.startswith(f"port {config.section(HttpConfig).port} is in use")
 
@@ -119,12 +119,12 @@ def test_a_certificate_that_is_none_is_told_beside_the_port(tmp_path: Path) -> N
 def test_a_peer_that_answers_is_told_from_one_that_refuses_the_login_and_one_that_is_down(serve: Serve) -> None:
     config = serve({"bridge": "b1"}, token="secret")
     peer = Peer("127.0.0.1", config.section(HttpConfig).port)
-    (found,) = check_peer(config, peer, 10)
+    (found,) = check_peer(config.section(HttpConfig), peer, 10)
     assert (found.state, found.name) == (Severity.OK, f"peer {peer}")
     stranger = config.with_section(replace(config.section(HttpConfig), token="wrong"))
-    (found,) = check_peer(stranger, peer, 10)
+    (found,) = check_peer(stranger.section(HttpConfig), peer, 10)
     assert (found.state, "answers with HTTP status 401" in found.found) == (Severity.WARNING, True)
-    (found,) = check_peer(config, Peer("127.0.0.1", 1), 10)
+    (found,) = check_peer(config.section(HttpConfig), Peer("127.0.0.1", 1), 10)
     assert (found.state, "Connection refused" in found.found) == (Severity.WARNING, True)
 
 
@@ -137,8 +137,9 @@ def test_topologies_whose_files_are_not_in_force_are_told(
     told = {"bridge": "b1", "hash": "abc", "topologies": {"shop": in_force, "gone": "1"}}
     shop = loads(f"{TEXT}topologies.shop.build=shop_of_doctor:build\ntopologies.new.build=shop_of_doctor:build\n")
     config = shop.with_section(serve(told).section(HttpConfig))
-    assert [each.state for each in check_http(config, "abc", ask_bridge(config, 10))] == [Severity.WARNING]
+    http = config.section(HttpConfig)
+    assert [each.state for each in check_http(config, "abc", ask_bridge(http, 10))] == [Severity.WARNING]
     (tmp_path / "shop_of_doctor.py").write_text("RATE = 2\n")
-    _, found = check_http(config, "abc", ask_bridge(config, 10))
+    _, found = check_http(config, "abc", ask_bridge(http, 10))
     assert (found.name, found.state) == ("topology shop", Severity.WARNING)
     assert found.found == f"its source files on disk ({tmp_path}/shop_of_doctor.py) are not those in force"
