@@ -80,7 +80,7 @@ def explain(
     if journal is not None:
         record, position = _from_journal(settings, journal)
     elif file is not None:
-        record = traced(read_file(file), settings)
+        record = traced(read_file(file), settings.tracing)
     else:
         fields = read_headers(headers)
         if address is not None:
@@ -88,7 +88,7 @@ def explain(
         payload, text = read_body(body, body_file)
         values = read_properties(properties, typed)
         message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
-        record = traced(_as_sent(message), settings)
+        record = traced(_as_sent(message), settings.tracing)
     explanation = explain_message(record, settings, position=position)
     if json_output:
         typer.echo(json_text(explanation_json(explanation)))
@@ -100,7 +100,7 @@ def _from_journal(config: Config, text: str) -> tuple[Record, str]:
     from engine.kafka.reader import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
-    with KafkaTopicReader(config, at.topic) as reader:
+    with KafkaTopicReader(config.kafka_access, at.topic) as reader:
         return reader.at(at.partition, at.offset).record, str(at)
 
 

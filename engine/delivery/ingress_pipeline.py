@@ -241,7 +241,7 @@ class IngressPipeline:
         if is_skipped:
             waiting.settled(None)
             return True
-        letter = unjournaled(message, reason, why, size, self._config)
+        letter = unjournaled(message, reason, why, size, self._config.bridge_id, self._config.tracing)
         return self._journal.write(self._config.letter_topic, letter, waiting.settled)
 
     def _acknowledge(self) -> bool:

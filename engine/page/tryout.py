@@ -78,7 +78,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
     """Explains the message in a form, for the template; raises the UsageError of `_message`."""
-    return _result(explain(traced(_message(form).to_record(), config), config))
+    return _result(explain(traced(_message(form).to_record(), config.tracing), config))
 
 
 def _message(form: Form) -> Message:

@@ -39,7 +39,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     find(build)
     with session.opened(config, 1) as spark:
         topology = read(build)
-        folder = state_folder(config, spark, topology.name)
+        folder = state_folder(config.topology_folder, spark, topology.name)
         before = KeptState.existing(folder)
         program = planned(config.schema, topology, spark, pinned=before.versions)
         kept = KeptState.of(program, before.partitions, before)

@@ -87,9 +87,9 @@ def open_migration(
     find(build)
     with session.opened(config, 1) as spark:
         topology = read(build)
-        folder = state_folder(config, spark, topology.name)
+        folder = state_folder(config.topology_folder, spark, topology.name)
         KeptState.existing(folder)
-        lock = CheckpointLock(spark, config, folder, 0.0)
+        lock = CheckpointLock(spark, config.embedded.data, folder, 0.0)
         try:
             # Read again: a run may have ended since.
             before = KeptState.existing(folder)
