@@ -114,7 +114,7 @@ def _figures(size: Size) -> Figures:
         f"department-{number}.orders": {each: _FAR + each for each in range(_PARTITIONS_OF_TOPIC)}
         for number in range(size.topics)
     }
-    start = Start(config.journal.topic, "id", offsets, outputs, config.bridge_id, routes_text(config))
+    start = Start(config.journal.topic, "id", offsets, outputs, config.bridge_id, routes_text(config.text))
     with tempfile.TemporaryDirectory() as folder:
         start_seconds, generation = _timed(lambda: Generations(Path(folder)).create(start))
         start_kb = len((generation.folder / "start.json").read_text(encoding="utf-8")) / 1000
@@ -123,7 +123,7 @@ def _figures(size: Size) -> Figures:
     read_seconds, reading = _timed(lambda: RowCounts.of(json.loads(text)))
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, config))
-    meter.begin(config, _OUTCOMES)
+    meter.begin(config.routes, config.journal.topic, _OUTCOMES)
 
     def update() -> None:
         meter.update(reading)
@@ -167,7 +167,7 @@ class _Kafka:
 def _sampled(config: Config, size: Size, outputs: Topics) -> tuple[float, float, LagSampler]:
     """Memory of the samples in MB, CPU seconds of one, and the sampler."""
     kafka = cast("KafkaOffsets", _Kafka(size.partitions))
-    sampler = LagSampler(kafka, config, list(outputs), {}, interval_seconds=3600)
+    sampler = LagSampler(kafka, config.kafka_access, config.journal.topic, list(outputs), {}, interval_seconds=3600)
     sampler.sample()
     before, begun = psutil.Process().memory_info().rss, process_time()
     for _ in range(_SAMPLES):

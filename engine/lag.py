@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from engine.kafka.clients import sink_group
 from engine.kafka.offsets import KafkaOffsets
-from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from routes.model import Config
+    from engine.router.position_store import PositionStore
+    from engine.telemetry.http_section import HttpConfig
+    from routes.model import Config, SinkConfig
 
 __all__ = ["LagReport", "from_bridge", "from_kafka"]
 
@@ -37,21 +38,18 @@ class LagReport:
     """Age in seconds of the oldest waiting record of all partitions; None if it is unknown."""
 
 
-def from_bridge(config: Config) -> Sequence[LagReport]:
+def from_bridge(http: HttpConfig, journal_topic: str, sinks: Iterable[SinkConfig]) -> Sequence[LagReport]:
     """Reads the lag from the metrics of the running bridge.
 
     Raises:
         UnreachableError: no bridge answers.
         HardFailureError: the bridge refuses the login.
     """
-    reading = read(config.section(HttpConfig))
+    reading = read(http)
     oldest = reading.total(LAG_SECONDS)
     journal = sorted(reading.by(LAG_RECORDS, "partition").items())
-    found = [
-        LagReport(_ROUTER, f"{config.journal.topic}:{partition}", int(records), oldest)
-        for partition, records in journal
-    ]
-    topics = {f"sink:{sink.name}": sink.topic for sink in config.sinks}
+    found = [LagReport(_ROUTER, f"{journal_topic}:{partition}", int(records), oldest) for partition, records in journal]
+    topics = {f"sink:{sink.name}": sink.topic for sink in sinks}
     for component, records in sorted(reading.by(SINK_LAG, "component").items()):
         found.append(LagReport(component, topics.get(component.partition("/")[0], ""), int(records)))
     return found
@@ -64,16 +62,16 @@ def from_kafka(config: Config) -> Sequence[LagReport]:
         UnreachableError: Kafka does not answer.
         HardFailureError: Kafka refuses the bridge.
     """
-    kafka = KafkaOffsets(config)
-    return [*_journal(config, kafka), *_sinks(config, kafka)]
-
-
-def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
     # Imported here, since it imports Spark, which `from_bridge` does not need.
     from engine.router.position_store import PositionStore
 
-    topic = config.journal.topic
-    entry = PositionStore(config).read()
+    kafka = KafkaOffsets(config.kafka_access)
+    store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    return [*_journal(config.journal.topic, store, kafka), *_sinks(config.bridge_id, config.sinks, kafka)]
+
+
+def _journal(topic: str, store: PositionStore, kafka: KafkaOffsets) -> Sequence[LagReport]:
+    entry = store.read()
     routed = entry.progress.positions if entry else {}
     ends = kafka.ends([topic], committed=True).get(topic, {})
     starts = kafka.starts([topic]).get(topic, {})
@@ -85,12 +83,12 @@ def _journal(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
     ]
 
 
-def _sinks(config: Config, kafka: KafkaOffsets) -> Sequence[LagReport]:
-    topics = [sink.topic for sink in config.sinks]
+def _sinks(bridge_id: str, sinks: Sequence[SinkConfig], kafka: KafkaOffsets) -> Sequence[LagReport]:
+    topics = [sink.topic for sink in sinks]
     ends, starts = kafka.ends(topics, committed=True), kafka.starts(topics)
     found = []
-    for sink in config.sinks:
-        committed = kafka.committed(sink_group(config, sink.name), sink.topic, ends.get(sink.topic, {}))
+    for sink in sinks:
+        committed = kafka.committed(sink_group(bridge_id, sink.name), sink.topic, ends.get(sink.topic, {}))
         waiting = (
             end - max(committed.get(partition, 0), starts.get(sink.topic, {}).get(partition, 0))
             for partition, end in ends.get(sink.topic, {}).items()

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.model import Config
 
 __all__ = ["SealKeys", "configured_keys", "keys_of_files", "stored_secret"]
 
@@ -68,9 +67,9 @@ class SealKeys:
         return hmac.digest(extracted, info + b"\x01", "sha256")
 
 
-def configured_keys(config: Config) -> SealKeys | None:
-    """Keys from `bridge.secret`; None if it is not set."""
-    return SealKeys(config.secret.encode(), config.bridge_id, is_shared=True) if config.secret else None
+def configured_keys(bridge_id: str, secret: str | None) -> SealKeys | None:
+    """Keys from `bridge.secret`; None if `secret` is, since the key is not set."""
+    return SealKeys(secret.encode(), bridge_id, is_shared=True) if secret else None
 
 
 def stored_secret(text: str) -> bytes | None:
@@ -78,17 +77,17 @@ def stored_secret(text: str) -> bytes | None:
     return bytes.fromhex(text.strip()) if _STORED.fullmatch(text.strip()) else None
 
 
-def keys_of_files(config: Config) -> tuple[SealKeys, ...]:
+def keys_of_files(bridge_id: str, secret: str | None, checkpoint: Path | str) -> tuple[SealKeys, ...]:
     """Keys that a process other than the router knows: of `bridge.secret`, and of a checkpoint on a local disk.
 
     None before the router's first start, or if this user may not read the checkpoint.
     """
-    shared = configured_keys(config)
+    shared = configured_keys(bridge_id, secret)
     found = () if shared is None else (shared,)
-    if not isinstance(config.router.checkpoint, Path):
+    if not isinstance(checkpoint, Path):
         return found
     try:
-        secret = stored_secret((config.router.checkpoint / "secret").read_text(encoding="utf-8", errors="replace"))
+        stored = stored_secret((checkpoint / "secret").read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return found
-    return found if secret is None else (*found, SealKeys(secret, config.bridge_id))
+    return found if stored is None else (*found, SealKeys(stored, bridge_id))

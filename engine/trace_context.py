@@ -16,14 +16,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.message import Message
-from engine.telemetry.tracing_section import TracingConfig
 from routes.properties import JmsType, Property
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.message import Record
-    from routes.model import Config
+    from engine.telemetry.tracing_section import TracingConfig
 
 __all__ = [
     "NO_CONTEXT",
@@ -87,16 +86,16 @@ def with_context(properties: Mapping[str, Property], context: Context) -> dict[s
     return others | {name: Property(text, JmsType.STRING) for name, text in context.items()}
 
 
-def published(message: Message, config: Config) -> Context:
+def published(message: Message, tracing: TracingConfig) -> Context:
     """Context for the record headers of a message: that of its properties, or empty without `tracing.propagate`."""
-    return of_properties(message.properties) if config.section(TracingConfig).propagate else NO_CONTEXT
+    return of_properties(message.properties) if tracing.propagate else NO_CONTEXT
 
 
-def traced(record: Record, config: Config) -> Record:
+def traced(record: Record, tracing: TracingConfig) -> Record:
     """Adds the trace headers that the journal would write; a record that already has one of them stays unchanged."""
     if any(name in _NAMES for name, _ in record.headers):
         return record
-    context = published(Message.from_record(record), config)
+    context = published(Message.from_record(record), tracing)
     return replace(record, headers=(*record.headers, *as_headers(context))) if context else record
 
 

@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from routes.kafka_access import KafkaAccess
 from routes.keys import table
 from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
@@ -244,6 +245,21 @@ class Config:
     def bootstrap_servers(self) -> str:
         """`host:port,…` of the Kafka in use, embedded or not."""
         return self.kafka.bootstrap_servers or f"127.0.0.1:{self.embedded.kafka_port}"
+
+    @property
+    def kafka_access(self) -> KafkaAccess:
+        """Access to the Kafka in use, embedded or not."""
+        return KafkaAccess(
+            servers=self.bootstrap_servers,
+            client_id=self.bridge_id,
+            common=self.kafka.common,
+            producer=self.kafka.producer,
+            consumer=self.kafka.consumer,
+            file=self.path,
+            max_message_bytes=self.journal.max_message_bytes,
+            outage_timeout_seconds=self.router.outage_timeout_seconds,
+            is_embedded=self.embedded_kafka,
+        )
 
     @property
     def own_topics(self) -> frozenset[str]:

@@ -191,7 +191,7 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
     from engine.topologies.runtime.check import check_planned, fault_of
     from routes.config.snapshot import Snapshot
 
-    checked = check_planned(linted.config, Snapshot.take(file))
+    checked = check_planned(linted.config.section(TopologiesConfig), Snapshot.take(file))
     faults = [fault_of(each, file) for each in checked if each.fault or each.unplanned]
     return dataclasses.replace(linted, faults=(*linted.faults, *faults))
 

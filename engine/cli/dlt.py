@@ -34,11 +34,12 @@ from routes.errors import PredicateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from engine.dead_letters.letter import DeadLetter, Filters
     from engine.dead_letters.replay import Histogram, Options, Replayed
+    from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import KafkaTopicReader, Position
-    from routes.model import Config
 
     Settle = Callable[..., Iterator[Replayed]]
     """`replay` or `discard` of `engine.dead_letters.replay`."""
@@ -156,18 +157,20 @@ def list_letters(
 
     A dead letter must match all filters that are given.
     """
-    from engine.dead_letters.replay import source_topic, states
+    from engine.dead_letters.replay import states
     from engine.kafka.reader import KafkaTopicReader
+    from engine.kafka.topics import exists
 
     filters = selection.filters()
-    topic = source_topic(settings := load(config), quarantine=quarantine)
-    if quarantine and not _exists(settings, topic):
+    store = _store(config)
+    topic = store.source(quarantine=quarantine)
+    if quarantine and not exists(store.access, topic):
         note(f"no dead letters in '{topic}'")
         return
-    with KafkaTopicReader(settings, topic) as reader:
+    with KafkaTopicReader(store.access, topic) as reader:
         letters = _newest(reader, filters, count)
         bounds = reader.bounds()
-    shown = list(zip(letters, states(settings, topic, letters, bounds), strict=True))
+    shown = list(zip(letters, states(store, topic, letters, bounds), strict=True))
     if json_output:
         for letter, state in shown:
             typer.echo(json_text({**letter_json(letter), "state": state}))
@@ -191,12 +194,11 @@ def show(
 ) -> None:
     """Show one dead letter: its reason, headers and body."""
     from engine.dead_letters.letter import DeadLetter
-    from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import KafkaTopicReader, Position
 
-    settings = load(config)
-    at = Position.parse(position, source_topic(settings, quarantine=quarantine))
-    with KafkaTopicReader(settings, at.topic) as reader:
+    store = _store(config)
+    at = Position.parse(position, store.source(quarantine=quarantine))
+    with KafkaTopicReader(store.access, at.topic) as reader:
         letter = DeadLetter(reader.at(at.partition, at.offset))
     if json_output:
         typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))
@@ -252,11 +254,11 @@ def replay(
     from engine.dead_letters.replay import replay as replay_letters
 
     filters = selection.filters()
-    settings = load(config)
-    wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
+    store = _store(config)
+    wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
     options = Options(filters, quarantine, force, most, rate, actor)
-    _settle(replay_letters, settings, wanted, options, dry_run=dry_run, json_output=json_output)
+    _settle(replay_letters, store, wanted, options, dry_run=dry_run, json_output=json_output)
 
 
 @app.command(
@@ -289,11 +291,11 @@ def discard(
     from engine.dead_letters.replay import discard as discard_letters
 
     filters = selection.filters()
-    settings = load(config)
-    wanted = _wanted(settings, positions, everything, filters, quarantine=quarantine)
+    store = _store(config)
+    wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("discard", positions, everything, filters, quarantine))
     options = Options(filters, quarantine, most=most, actor=actor)
-    _settle(discard_letters, settings, wanted, options, dry_run=dry_run, json_output=json_output)
+    _settle(discard_letters, store, wanted, options, dry_run=dry_run, json_output=json_output)
 
 
 @app.command(epilog=examples("jms-bridge dlt audit", "jms-bridge dlt audit -n 1000 --json"))
@@ -307,7 +309,7 @@ def audit(
     """Show which user replayed, discarded or quarantined which dead letters, the newest last."""
     from engine.dead_letters.audit import last
 
-    entries = last(load(config), count)
+    entries = last(_store(config), count)
     if json_output:
         for entry in entries:
             typer.echo(entry_json(entry))
@@ -326,23 +328,23 @@ def _newest(reader: KafkaTopicReader, filters: Filters, count: int) -> list[Dead
     return heapq.nlargest(count, found, key=lambda letter: (letter.located.time_ms, letter.position))[::-1]
 
 
-def _exists(config: Config, topic: str) -> bool:
-    from engine.kafka.topics import exists
+def _store(config: Path) -> DeadLetterStore:
+    """The dead letters of the bridge with that configuration file."""
+    from engine.dead_letters.store import DeadLetterStore
 
-    return exists(config, topic)
+    return DeadLetterStore.of(load(config))
 
 
 def _wanted(
-    config: Config, positions: Sequence[str] | None, everything: bool, filters: Filters, *, quarantine: bool
+    store: DeadLetterStore, positions: Sequence[str] | None, everything: bool, filters: Filters, *, quarantine: bool
 ) -> list[Position] | None:
     """The positions that were given; None for all that the filters take."""
-    from engine.dead_letters.replay import source_topic
     from engine.kafka.reader import Position
 
     if bool(positions) == (everything or bool(filters)):
         msg = "say which dead letters: either positions (as 0:17) or --all, or filters (as --reason key-not-found)"
         raise UsageError(msg)
-    topic = source_topic(config, quarantine=quarantine)
+    topic = store.source(quarantine=quarantine)
     return [Position.parse(text, topic) for text in positions] if positions else None
 
 
@@ -357,7 +359,7 @@ def _called(
 
 def _settle(
     settle: Settle,
-    config: Config,
+    store: DeadLetterStore,
     wanted: Sequence[Position] | None,
     options: Options,
     *,
@@ -365,18 +367,16 @@ def _settle(
     json_output: bool,
 ) -> None:
     """Settles dead letters and shows how many are left; a dry run shows what would be done."""
-    from engine.dead_letters.replay import source_topic
-
     such = "such " if options.filters else ""
-    nothing = f"no {such}dead letters in '{source_topic(config, quarantine=options.quarantine)}'"
+    nothing = f"no {such}dead letters in '{store.source(quarantine=options.quarantine)}'"
     if dry_run:
-        _foretell(_survey(settle, config, wanted, options), nothing, json_output)
+        _foretell(_survey(settle, store, wanted, options), nothing, json_output)
         return
     # Counted first, so that an interrupted command can show how many are left.
-    total = len(set(wanted)) if wanted else _open(_survey(settle, config, wanted, options))
+    total = len(set(wanted)) if wanted else _open(_survey(settle, store, wanted, options))
     counts: Counter[str] = Counter()
     with interruptible() as stop, progress(min(total, options.most or total)) as advance:
-        for replayed in settle(config, wanted, options=options, stop=stop):
+        for replayed in settle(store, wanted, options=options, stop=stop):
             counts[replayed.outcome] += 1
             if wanted or replayed.outcome in _SETTLED:
                 advance()
@@ -390,12 +390,12 @@ def _settle(
         raise typer.Exit(_INTERRUPTED)
 
 
-def _survey(settle: Settle, config: Config, wanted: Sequence[Position] | None, options: Options) -> Histogram:
+def _survey(settle: Settle, store: DeadLetterStore, wanted: Sequence[Position] | None, options: Options) -> Histogram:
     from engine.dead_letters.replay import Histogram
 
     histogram = Histogram()
     with counting():
-        for replayed in settle(config, wanted, options=options, dry_run=True):
+        for replayed in settle(store, wanted, options=options, dry_run=True):
             histogram.add(replayed)
     return histogram
 

@@ -26,6 +26,7 @@ from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
+from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def explain(
     if journal is not None:
         record, position = _from_journal(settings, journal)
     elif file is not None:
-        record = traced(read_file(file), settings)
+        record = traced(read_file(file), settings.section(TracingConfig))
     else:
         fields = read_headers(headers)
         if address is not None:
@@ -88,7 +89,7 @@ def explain(
         payload, text = read_body(body, body_file)
         values = read_properties(properties, typed)
         message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
-        record = traced(_as_sent(message), settings)
+        record = traced(_as_sent(message), settings.section(TracingConfig))
     explanation = explain_message(record, settings, position=position)
     if json_output:
         typer.echo(json_text(explanation_json(explanation)))
@@ -100,7 +101,7 @@ def _from_journal(config: Config, text: str) -> tuple[Record, str]:
     from engine.kafka.reader import KafkaTopicReader, Position
 
     at = Position.parse(text, config.journal.topic)
-    with KafkaTopicReader(config, at.topic) as reader:
+    with KafkaTopicReader(config.kafka_access, at.topic) as reader:
         return reader.at(at.partition, at.offset).record, str(at)
 
 

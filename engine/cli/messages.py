@@ -290,7 +290,7 @@ def _from_kafka(
 ) -> Iterator[Item]:
     from engine.kafka.reader import KafkaTopicReader
 
-    with KafkaTopicReader(config, topic) as reader:
+    with KafkaTopicReader(config.kafka_access, topic) as reader:
         bounds = reader.bounds()
         starts = {partition: low if start is _From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
@@ -438,7 +438,7 @@ def tail(
     from engine.kafka.reader import KafkaTopicReader
 
     settings = load(config)
-    with KafkaTopicReader(settings, settings.journal.topic) as reader:
+    with KafkaTopicReader(settings.kafka_access, settings.journal.topic) as reader:
         ends = {partition: high for partition, (_, high) in reader.bounds().items()}
         shown = _show(map(Item.of, reader.last(count)) if count else (), json_output, base64)
         if follow:

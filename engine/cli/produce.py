@@ -43,7 +43,7 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
         confirmed += 1
         last[0] = f"{message.topic()}:{message.partition()}:{message.offset()}"
 
-    client = producer(config, {"delivery.timeout.ms": int(_SECONDS * 1000)})
+    client = producer(config.kafka_access, {"delivery.timeout.ms": int(_SECONDS * 1000)})
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
         if (unknown := _trouble(client, topic, embedded=config.embedded_kafka)) is not None:

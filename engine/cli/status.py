@@ -220,7 +220,7 @@ def _found(config: Config) -> Sequence[LagReport]:
     from engine.lag import from_bridge
 
     try:
-        return from_bridge(config)
+        return from_bridge(config.section(HttpConfig), config.journal.topic, config.sinks)
     except UnreachableError as error:
         note(f"{error} Asking Kafka instead.")
         return _from_kafka(config)

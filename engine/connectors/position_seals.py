@@ -28,7 +28,8 @@ def position_keys(config: Config) -> tuple[bytes, ...]:
 
     The router makes a secret at its first start, and a sink on another host may never know it.
     """
-    return tuple(keys.of_positions() for keys in keys_of_files(config))
+    known = keys_of_files(config.bridge_id, config.secret, config.router.checkpoint)
+    return tuple(keys.of_positions() for keys in known)
 
 
 class PositionSeals:

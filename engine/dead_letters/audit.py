@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists
-from engine.seals import keys_of_files
-from routes.targets import audit_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord
     from engine.seals import SealKeys
-    from routes.model import Config
 
 __all__ = ["Action", "Actor", "AuditEntry", "last", "now", "parse", "settled"]
 
@@ -175,7 +173,7 @@ def _is_sealed(position: Position, members: Mapping[str, Any], keys: Sequence[Se
 
 
 def settled(
-    config: Config,
+    store: DeadLetterStore,
     topic: str,
     topic_id: str,
     bounds: Mapping[int, tuple[int, int]],
@@ -185,7 +183,7 @@ def settled(
     """Returns the entries of the dead letters in `topic`, or of those `wanted` among them.
 
     Args:
-        config: names the audit topic.
+        store: names the audit topic.
         topic: topic of the dead letters, or the quarantine.
         topic_id: Kafka's id of that topic; entries of an earlier topic of that name do not count.
         bounds: first offset and end of each partition; entries of letters that retention has removed do not count.
@@ -193,7 +191,7 @@ def settled(
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
     found: dict[Position, AuditEntry] = {}
-    for entry in _entries(config, keys_of_files(config)):
+    for entry in _entries(store, store.keys()):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
         is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
@@ -203,9 +201,9 @@ def settled(
     return found
 
 
-def last(config: Config, count: int) -> list[AuditEntry]:
+def last(store: DeadLetterStore, count: int) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first."""
-    return list(deque(_entries(config, ()), maxlen=count))
+    return list(deque(_entries(store, ()), maxlen=count))
 
 
 def now() -> str:
@@ -213,11 +211,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entries(config: Config, keys: Sequence[SealKeys]) -> Iterator[AuditEntry]:
-    topic = audit_topic(config.letter_topic)
-    if not exists(config, topic):
+def _entries(store: DeadLetterStore, keys: Sequence[SealKeys]) -> Iterator[AuditEntry]:
+    if not exists(store.access, store.audit):
         return
-    with KafkaTopicReader(config, topic) as reader:
+    with KafkaTopicReader(store.access, store.audit) as reader:
         yield from filter(None, (parse(each, keys) for each in reader.present()))
 
 

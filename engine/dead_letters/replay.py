@@ -22,13 +22,12 @@ from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.topics import ensure_audit_topic, exists, identity
 from engine.message import Message
-from routes.targets import quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
-    from routes.model import Config
 
 __all__ = [
     "OPEN",
@@ -41,7 +40,6 @@ __all__ = [
     "Replayed",
     "discard",
     "replay",
-    "source_topic",
     "states",
 ]
 
@@ -116,7 +114,7 @@ class Replayed:
 
 
 def replay(
-    config: Config,
+    store: DeadLetterStore,
     positions: Sequence[Position] | None,
     *,
     dry_run: bool = False,
@@ -136,13 +134,13 @@ def replay(
     options = options or Options()
 
     def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-        return _judged(letter, entry, options, config.routing.max_replays)
+        return _judged(letter, entry, options, store.max_replays)
 
-    return _settle(config, positions, judge, dry_run, options, stop or Event())
+    return _settle(store, positions, judge, dry_run, options, stop or Event())
 
 
 def discard(
-    config: Config,
+    store: DeadLetterStore,
     positions: Sequence[Position] | None,
     *,
     dry_run: bool = False,
@@ -158,11 +156,11 @@ def discard(
         is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
         return _Verdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
-    return _settle(config, positions, judge, dry_run, options or Options(), stop or Event())
+    return _settle(store, positions, judge, dry_run, options or Options(), stop or Event())
 
 
 def states(
-    config: Config, topic: str, letters: Sequence[DeadLetter], bounds: Mapping[int, tuple[int, int]]
+    store: DeadLetterStore, topic: str, letters: Sequence[DeadLetter], bounds: Mapping[int, tuple[int, int]]
 ) -> list[str]:
     """Returns the state of each letter of a topic: `open`, or the `Action` that settled it.
 
@@ -170,17 +168,13 @@ def states(
     """
     if not letters:
         return []
-    entries = settled(config, topic, identity(config, topic), bounds, {letter.position for letter in letters})
+    wanted = {letter.position for letter in letters}
+    entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
     found = [(letter, entries.get(letter.position)) for letter in letters]
     return [
         str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
         for letter, entry in found
     ]
-
-
-def source_topic(config: Config, *, quarantine: bool) -> str:
-    """Returns the topic of the dead letters, or their quarantine."""
-    return quarantine_topic(config.letter_topic) if quarantine else config.letter_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,34 +210,34 @@ class _Settled:
 
 
 def _settle(
-    config: Config,
+    store: DeadLetterStore,
     positions: Sequence[Position] | None,
     judge: Callable[[DeadLetter, AuditEntry | None], _Verdict],
     dry_run: bool,
     options: Options,
     stop: Event,
 ) -> Iterator[Replayed]:
-    topic = source_topic(config, quarantine=options.quarantine)
-    _check(positions, topic, config)
-    if options.quarantine and positions is None and not exists(config, topic):
+    topic = store.source(quarantine=options.quarantine)
+    _check(positions, topic, store.quarantine)
+    if options.quarantine and positions is None and not exists(store.access, topic):
         return  # No letter was ever put into quarantine.
-    with KafkaTopicReader(config, topic, scattered=positions is not None) as reader:
+    with KafkaTopicReader(store.access, topic, scattered=positions is not None) as reader:
         letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
         origins: Collection[str] = ()
         if positions is not None:
             letters = list(letters)
             origins = {letter.origin for letter in letters} - {""}
-        topic_id = identity(config, topic)
+        topic_id = identity(store.access, topic)
 
         def done_before() -> _Settled:
-            return _Settled(settled(config, topic, topic_id, reader.bounds(), positions, origins))
+            return _Settled(settled(store, topic, topic_id, reader.bounds(), positions, origins))
 
         if dry_run:
             done = done_before()
             yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
-        ensure_audit_topic(config, config.letter_topic)
-        transactions = Transactions(config, options.actor, topic_id)
+        ensure_audit_topic(store.access, store.topic, store.journal.replication)
+        transactions = Transactions(store, options.actor, topic_id)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
         for batch in _batches(_judged_all(letters, judge, done), options, stop):
@@ -311,10 +305,10 @@ def _predicted(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replaye
     return Replayed(letter, _DONE[verdict.action][0])
 
 
-def _check(positions: Sequence[Position] | None, topic: str, config: Config) -> None:
+def _check(positions: Sequence[Position] | None, topic: str, quarantine: str) -> None:
     for position in positions or ():
         if position.topic != topic:
-            option = "; add --quarantine" if position.topic == quarantine_topic(config.letter_topic) else ""
+            option = "; add --quarantine" if position.topic == quarantine else ""
             msg = f"{position}: dead letters are in '{topic}', not in '{position.topic}'{option}"
             raise UsageError(msg)
 

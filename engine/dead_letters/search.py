@@ -15,7 +15,7 @@ from engine.kafka.reader import KafkaTopicReader
 if TYPE_CHECKING:
     from engine.dead_letters.letter import Filters
     from engine.kafka.reader import Position
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["Found", "Summary", "search"]
 
@@ -72,7 +72,7 @@ class Found:
     """True if all letters of the topic were read; if not, there may be more, older ones."""
 
 
-def search(config: Config, topic: str, filters: Filters, count: int, seconds: float) -> Found:
+def search(access: KafkaAccess, topic: str, filters: Filters, count: int, seconds: float) -> Found:
     """Returns at least `count` letters, if there are as many and `seconds` suffice to find them; leaves out older ones.
 
     Raises:
@@ -83,7 +83,7 @@ def search(config: Config, topic: str, filters: Filters, count: int, seconds: fl
     until = time.monotonic() + seconds
     found: list[Summary] = []
     looked_at, step = 0, _STEP
-    with KafkaTopicReader(config, topic, seconds) as reader:
+    with KafkaTopicReader(access, topic, seconds) as reader:
         bounds = reader.bounds()
         ends = {partition: high for partition, (_, high) in bounds.items()}
         while True:

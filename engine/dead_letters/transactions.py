@@ -18,17 +18,15 @@ from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal
 from engine.kafka.topics import ensure_quarantine_topic
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
-from engine.seals import keys_of_files
-from routes.targets import audit_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.dead_letters.letter import DeadLetter
+    from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import Position
     from engine.kafka.types import KafkaError, KafkaMessage
     from engine.message import Record
-    from routes.model import Config
 
 __all__ = ["Move", "Transactions"]
 
@@ -54,19 +52,18 @@ class Transactions:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, config: Config, actor: Actor, topic_id: str) -> None:
+    def __init__(self, store: DeadLetterStore, actor: Actor, topic_id: str) -> None:
         """Connects, and ends whatever transaction an earlier command left open.
 
         `topic_id` is Kafka's id of the topic that the letters are in.
         """
-        self._config = config
+        self._store = store
         self._actor = actor
         self._topic_id = topic_id
-        self._dead_letters = config.letter_topic
-        self._keys = next(iter(keys_of_files(config)), None)
+        self._keys = next(iter(store.keys()), None)
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
-        self._producer = producer(config, {"transactional.id": f"{config.bridge_id}.replay"})
+        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.replay"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 
@@ -75,7 +72,7 @@ class Transactions:
         if not moves:
             return {}
         if not self._has_quarantine and any(move.action is Action.QUARANTINED for move in moves):
-            ensure_quarantine_topic(self._config, self._dead_letters)
+            ensure_quarantine_topic(self._store.access, self._store.topic, self._store.journal.replication)
             self._has_quarantine = True
         with self._translated():
             self._producer.begin_transaction()
@@ -98,15 +95,13 @@ class Transactions:
             if move.twin is not None:
                 continue
             if move.action is Action.REPLAYED:
-                self._copy(
-                    self._config.journal.topic, original(move.letter, self._config.bridge_id), move.letter, copies
-                )
+                self._copy(self._store.journal.topic, original(move.letter, self._store.bridge_id), move.letter, copies)
             elif move.action is Action.QUARANTINED:
-                self._copy(quarantine_topic(self._dead_letters), move.letter.located.record, move.letter, copies)
+                self._copy(self._store.quarantine, move.letter.located.record, move.letter, copies)
         self._flush()
         entries = {move.letter.position: self._entry(move, copies[_same(move.letter)]) for move in moves}
         for position, entry in entries.items():
-            self._producer.produce(audit_topic(self._dead_letters), key=str(position), value=entry.to_json(self._keys))
+            self._producer.produce(self._store.audit, key=str(position), value=entry.to_json(self._keys))
         self._flush()
         return entries
 
@@ -143,7 +138,7 @@ class Transactions:
             raise KafkaException(self._failed[0])
         if left:
             raise unavailable(
-                self._config.bootstrap_servers, f"it took no records for {_SECONDS:.0f} s; nothing is settled"
+                self._store.access.servers, f"it took no records for {_SECONDS:.0f} s; nothing is settled"
             )
 
     def _abort(self) -> None:
@@ -173,14 +168,14 @@ class Transactions:
         return known
 
     def _translate(self, error: KafkaError) -> Exception:
-        servers = self._config.bootstrap_servers
+        servers = self._store.access.servers
         if error.code() in FENCED:
             return UsageError(
-                f"another replay for bridge '{self._config.bridge_id}' took over; go on there or start again"
+                f"another replay for bridge '{self._store.bridge_id}' took over; go on there or start again"
             )
         if is_too_large(error):
             return HardFailureError(
-                f"a dead letter is larger than '{self._config.journal.topic}' takes; raise its max.message.bytes"
+                f"a dead letter is larger than '{self._store.journal.topic}' takes; raise its max.message.bytes"
             )
         if error.code() in PASSING:
             return unanswered(servers, error)

@@ -23,18 +23,17 @@ from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_grou
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
-from engine.seals import keys_of_files
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.telemetry.status import DeadLetterCounts, Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.offsets import Place
     from engine.kafka.reader import Position
     from engine.kafka.types import Consumer, KafkaMessage, TopicDescription
     from engine.seals import SealKeys
-    from routes.model import Config
 
 __all__ = ["DeadLetterWatch"]
 
@@ -59,14 +58,14 @@ class DeadLetterWatch:
     """Looks at the dead letters about every second, in a thread: `with Watch(…) as watch:`."""
 
     def __init__(
-        self, config: Callable[[], Config], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
+        self, store: Callable[[], DeadLetterStore], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
     ) -> None:
-        """Creates the watch over the dead letters of the configuration in force; it looks while `is_wanted` is true.
+        """Creates the watch over the dead letters of the store in force; it looks while `is_wanted` is true.
 
         `clean` removes secrets from its texts.
         """
-        self._config_in_force = config
-        self._config = config()
+        self._store_in_force = store
+        self._store = store()
         self._is_wanted = is_wanted
         self._clean = clean
         self._look: _Look | None = None
@@ -103,7 +102,7 @@ class DeadLetterWatch:
         while not self._stop.wait(_CATCH_UP_SECONDS if self._is_behind else _LOOK_SECONDS):
             self._follow()
             if self._is_wanted():
-                self._look_once(self._config.letter_topic)
+                self._look_once(self._store.topic)
             else:
                 self._census = None
                 self._close()
@@ -117,19 +116,19 @@ class DeadLetterWatch:
 
     def _follow(self) -> None:
         """Adopts a changed configuration; counts of other topics are dropped."""
-        before, self._config = self._config, self._config_in_force()
-        if self._config.letter_topic != before.letter_topic:
+        before, self._store = self._store, self._store_in_force()
+        if self._store.topic != before.topic:
             self._census = None
             self._close()
 
     def _look_once(self, topic: str) -> None:
         try:
-            self._look = self._look or _Look(self._config, topic)
+            self._look = self._look or _Look(self._store)
             census = self._look.now()
         except KafkaException as error:
             if is_fatal(error.args[0]):
                 self._drop()
-            why = f"Kafka at {self._config.bootstrap_servers} does not answer ({error.args[0].str()})"
+            why = f"Kafka at {self._store.access.servers} does not answer ({error.args[0].str()})"
             census = DeadLetterCounts(topic, trouble=why)
         except Exception as error:
             census = DeadLetterCounts(topic, trouble=f"{type(error).__name__}: {error}")
@@ -168,12 +167,12 @@ class _Look:
         KafkaException: Kafka does not answer.
     """
 
-    def __init__(self, config: Config, topic: str) -> None:
-        self._config = config
-        self._topic, self._audit, self._quarantine = config.letter_topics
+    def __init__(self, store: DeadLetterStore) -> None:
+        self._store = store
+        self._topic, self._audit, self._quarantine = store.topic, store.audit, store.quarantine
         self._lock = Lock()
         """Guards the backlogs, which pages ask from their threads."""
-        self._admin = admin(config)
+        self._admin = admin(store.access)
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
         """Kafka's ids of the topics that exist."""
@@ -192,7 +191,7 @@ class _Look:
             self._begin()  # A topic was deleted or created again: the letters counted are not there any more.
         self._ids = ids
         # The router makes its secret at its first start, when there is no letter yet.
-        self._keys = self._keys or keys_of_files(self._config)
+        self._keys = self._keys or self._store.keys()
         self._is_complete = self._read_all(there)
         return self._census(self._trouble(topics))
 
@@ -223,7 +222,8 @@ class _Look:
         self._refused: dict[str, str] = {}
         """Topics that this user may not read, each with a sentence."""
         settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-        self._consumer = consumer(self._config, NO_GROUP, settings | {"queued.max.messages.kbytes": _QUEUED_KIB})
+        settings["queued.max.messages.kbytes"] = _QUEUED_KIB
+        self._consumer = consumer(self._store.access, NO_GROUP, settings)
 
     def _trouble(self, topics: Mapping[str, TopicDescription | KafkaError]) -> str:
         for name, each in topics.items():

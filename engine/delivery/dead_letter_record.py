@@ -22,7 +22,8 @@ from engine.trace_context import published
 
 if TYPE_CHECKING:
     from engine.message import Message
-    from routes.model import Config
+    from engine.telemetry.tracing_section import TracingConfig
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "letter_limit", "unjournaled"]
 
@@ -37,15 +38,17 @@ _log = structlog.get_logger(__name__)
 _REFUSED = "refused"
 
 
-def unjournaled(message: Message, reason: str, why: str, size: int | None, config: Config) -> Record:
+def unjournaled(
+    message: Message, reason: str, why: str, size: int | None, bridge_id: str, tracing: TracingConfig
+) -> Record:
     """Makes the dead letter of a message that cannot enter the journal.
 
     It holds the beginning of the body, and headers up to an equal size and to MOST_HEADERS. The message never reached
     the router, so it has no route and no journal position, and cannot be replayed from the dead letter. `size` is the
     size of the whole message in bytes, if only a part was kept.
     """
-    record = replace(message, body=message.body[:_KEPT_BYTES]).to_record(published(message, config))
-    own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: config.bridge_id}
+    record = replace(message, body=message.body[:_KEPT_BYTES]).to_record(published(message, tracing))
+    own = _errors("source", reason, why) | {ROUTE: "", ORIGIN: bridge_id}
     if size is not None or len(message.body) > _KEPT_BYTES:
         own["jmsbridge.truncated"] = str(size or len(message.body))
     key = record.key if len(record.key or b"") <= _KEPT_BYTES else None
@@ -53,14 +56,14 @@ def unjournaled(message: Message, reason: str, why: str, size: int | None, confi
     return replace(record, key=key, headers=(*kept, *_encoded(own)))
 
 
-def letter_limit(config: Config, topic: str) -> int | None:
+def letter_limit(access: KafkaAccess, topic: str) -> int | None:
     """Largest record in bytes that the bridge can write to a dead-letter topic; None if Kafka does not answer."""
     try:
-        settings = Cluster(config, _ANSWER_SECONDS).settings([topic])
+        settings = Cluster(access, _ANSWER_SECONDS).settings([topic])
     except UnreachableError as error:
         _log.debug("the limit of the dead-letter topic is not known", topic=topic, why=str(error))
         return None
-    own = config.journal.max_message_bytes + FRAMING_BYTES
+    own = access.max_message_bytes + FRAMING_BYTES
     return min(own, int(settings[topic]["max.message.bytes"])) if topic in settings else own
 
 

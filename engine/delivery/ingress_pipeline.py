@@ -20,6 +20,7 @@ from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.kafka.retry import StoppedError
 from engine.limits import excess
 from engine.property_names import take_not_kept
+from engine.telemetry.tracing_section import TracingConfig
 from routes.errors import BridgeError
 from routes.model import Policy
 
@@ -241,7 +242,7 @@ class IngressPipeline:
         if is_skipped:
             waiting.settled(None)
             return True
-        letter = unjournaled(message, reason, why, size, self._config)
+        letter = unjournaled(message, reason, why, size, self._config.bridge_id, self._config.section(TracingConfig))
         return self._journal.write(self._config.letter_topic, letter, waiting.settled)
 
     def _acknowledge(self) -> bool:

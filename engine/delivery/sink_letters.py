@@ -14,6 +14,7 @@ import structlog
 from engine.delivery.dead_letter_record import dead_letter, letter_limit
 from engine.kafka.journal import JournalError
 from engine.kafka.transactions import InDoubtError, TransactionalJournal
+from engine.telemetry.tracing_section import TracingConfig
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class SinkLetters:
         """`worker` counts from 1."""
         self._config = config
         self._sink = sink.name
-        self._owner = f"sink.{sink.name}.{worker}"
+        self._owner = f"{config.bridge_id}.sink.{sink.name}.{worker}"
         self._journal: TransactionalJournal | None = None
         self._limit: int | None = None
         """Largest record in bytes that the dead-letter topic accepts; None while unknown."""
@@ -59,7 +60,10 @@ class SinkLetters:
             HardFailureError: Kafka refuses the bridge.
         """
         if self._journal is None:
-            self._journal = TransactionalJournal(self._config, self._owner, Event())
+            access, topic = self._config.kafka_access, self._config.journal.topic
+            self._journal = TransactionalJournal(
+                access, topic, self._config.section(TracingConfig), self._owner, Event()
+            )
 
     def add(self, taken: TakenRecord, why: str, route: str) -> None:
         """Adds a record, to become a dead letter in the next `write`."""
@@ -109,7 +113,7 @@ class SinkLetters:
         assert self._journal is not None, "it was opened"
         topic = self._config.letter_topic
         if self._limit is None:
-            self._limit = letter_limit(self._config, topic)
+            self._limit = letter_limit(self._config.kafka_access, topic)
         for each in self._waiting:
             letter = dead_letter(each.taken.record, each.why, each.route, self._sink, self._limit)
             # The journal keeps the first error, and committing raises it.

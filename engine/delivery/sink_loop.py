@@ -23,6 +23,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
+from engine.kafka.clients import sink_group
 from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.property_names import not_kept, take_not_kept
@@ -83,7 +84,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
             requests,
             metrics,
             sending,
-            None if traces is None else SinkSpans(traces, config, sink),
+            None if traces is None else SinkSpans(traces, config.routes, sink),
             is_first=is_first,
         )
         loop.run(stop, listener)
@@ -129,7 +130,8 @@ class SinkLoop:
         self._status = status
         self._spans = spans
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
-        self._egress = SinkTopicReader(config, own, sink.settle_seconds, self._release)
+        group = sink_group(config.bridge_id, own.name)
+        self._egress = SinkTopicReader(config.kafka_access, group, own, sink.settle_seconds, self._release)
         self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
         self._number = 0

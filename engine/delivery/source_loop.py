@@ -26,6 +26,7 @@ from engine.kafka.retry import KafkaRetry, StoppedError
 from engine.telemetry import tracing
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
+from engine.telemetry.tracing_section import TracingConfig
 from routes.immutable import immutable
 
 if TYPE_CHECKING:
@@ -165,19 +166,23 @@ class SourceLoop:
     def _journal(self, stop: Event) -> Journal:
         if isinstance(self._source, Transactional):
             return self._source.journal(stop, self._wait_for_room)
-        return Journal(self._config, stop, self._wait_for_room)
+        config = self._config
+        return Journal(
+            config.kafka_access, config.journal.topic, config.section(TracingConfig), stop, self._wait_for_room
+        )
 
     def _deduplicator(self, stop: Event) -> Deduplicator | None:
         """Makes the redelivery detection of this connection; None for a source without redelivery."""
         redelivery = self._source.redelivery
         if redelivery is None:
             return None
+        access, journal = self._config.kafka_access, self._config.journal.topic
         if self._safe_offsets is None:
-            self._safe_offsets = SafeOffsets(
-                self._config, self._worker.source, self._worker.number, self._worker.workers
-            )
-        tail = Tail(self._config, self._worker.source, self._safe_offsets.consumer, self._reading)
-        retry = KafkaRetry(self._config, stop, self._source.tend, self._stalled)
+            group = f"{self._config.bridge_id}.source.{self._worker.source}"
+            workers = self._worker.number, self._worker.workers
+            self._safe_offsets = SafeOffsets(access, journal, group, *workers)
+        tail = Tail(journal, self._worker.source, self._safe_offsets.consumer, self._reading)
+        retry = KafkaRetry(access, journal, stop, self._source.tend, self._stalled)
         positioned = self._source if isinstance(self._source, Positioned) else None
         return Deduplicator(self._safe_offsets, tail, retry, redelivery, positioned)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.kafka.journal import Done, Journal
     from engine.message import Message, Record
     from engine.telemetry.tracing import Span, Tracing
-    from routes.model import BrokerConfig, Config, SinkConfig
+    from routes.model import BrokerConfig, Route, SinkConfig
 
 __all__ = ["SinkSpans", "SourceSpans"]
 
@@ -65,11 +65,11 @@ class SourceSpans:
 class SinkSpans:
     """Spans of the messages of one worker of a sink."""
 
-    def __init__(self, tracing: Tracing, config: Config, sink: SinkConfig) -> None:
+    def __init__(self, tracing: Tracing, routes: Iterable[Route], sink: SinkConfig) -> None:
         self._tracing = tracing
         self._sink = sink
         self._system = _system(sink)
-        templates = {route.name: route.target.address for route in config.routes}
+        templates = {route.name: route.target.address for route in routes}
         self._templates = {name: str(address) for name, address in templates.items() if address.references}
         self._open: dict[int, Span] = {}
         """Open spans by the number of the message."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
 from engine.kafka.cluster import Cluster
-from engine.kafka.topics import survey
+from engine.kafka.topics import BridgeTopics
 from engine.printable import listed
 from routes.errors import BridgeError
 
@@ -30,7 +30,7 @@ _FOR_EVER_MS = (2**31 - 1) * 60_000
 def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that Kafka answers, takes the login, and has the topics that are needed."""
     try:
-        cluster = Cluster(config, timeout_seconds)
+        cluster = Cluster(config.kafka_access, timeout_seconds)
         number, identity = cluster.brokers()
     except BridgeError as error:
         yield of_error("kafka", error, REMEDY)
@@ -38,7 +38,7 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     brokers = f"{number} broker{'s' * (number != 1)}"
     yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
     try:
-        yield from topic_findings(survey(cluster, config))
+        yield from topic_findings(BridgeTopics(config).survey(cluster))
         if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
             yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:
@@ -76,7 +76,7 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
 
 def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that there is a topic to read for a source of type `kafka`."""
-    topics = Cluster(config, timeout_seconds).names()
+    topics = Cluster(config.kafka_access, timeout_seconds).names()
     patterns = [re.compile(pattern) for pattern in source.destinations]
     found = sorted(
         topic

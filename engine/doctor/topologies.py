@@ -24,7 +24,7 @@ __all__ = ["check_definitions", "check_topologies"]
 
 def check_definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
     """Checks that each topology can be built and planned, in a process of its own that starts Spark."""
-    for each in check_planned(config, snapshot):
+    for each in check_planned(config.section(TopologiesConfig), snapshot):
         name = f"topologies.{each.name}.build"
         if not each.fault and not each.unplanned:
             yield ok(name, "the topology can be built and planned")
@@ -44,7 +44,7 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
     for each in config.section(TopologiesConfig):
         name = f"topology {each.name}"
         try:
-            topics = topics_of(config, each)
+            topics = topics_of(config.embedded.data, each)
         except BridgeError:
             # `check_definitions` says why.
             continue
@@ -57,7 +57,7 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
 
 def _lacking(config: Config, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
     wanted = list(dict.fromkeys((*topics.read, *topics.written)))
-    described = Cluster(config, timeout_seconds).describe(wanted)
+    described = Cluster(config.kafka_access, timeout_seconds).describe(wanted)
     missing, closed = [], []
     for topic in wanted:
         verb, right = ("reads", "READ") if topic in topics.read else ("writes", "WRITE")

@@ -24,9 +24,9 @@ from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decod
 from routes.targets import KAFKAS_OWN, TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from routes.model import Config, Route
+    from routes.model import Config, Route, SinkConfig, Target
     from routes.predicate import Trace
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
@@ -105,18 +105,20 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     `position` is the record's `topic:partition:offset` in the journal, for the published header.
     """
     message = Message.from_record(record)
-    if reason := _guard(message, config, int(time.time() * 1000) if now_ms is None else now_ms):
+    if reason := _guard(
+        message, config.bridge_id, config.routing.non_durable, int(time.time() * 1000) if now_ms is None else now_ms
+    ):
         return _ended(message, Ending.COUNTED, reason)
-    steps = _steps(message, config)
+    steps = _steps(message, config.routes)
     if not steps or not steps[-1].wanted:
         dead = config.routing.on_unmatched is Unmatched.DEAD_LETTER
         ending = Ending.DEAD_LETTER if dead else Ending.COUNTED
         return _ended(message, ending, "unmatched", steps, config.letter_topic if dead else None)
     route = steps[-1].route
     name, key = _key(record, message, route)
-    failures = _failures(record, message, route, config)
+    destination = _destination(message, route.target, config.sinks, config.own_topics)
+    failures = _failures(record, message, route, config.routing.key_pattern, destination)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
-    destination = _destination(message, route, config)
     topic = route.target.topic or destination
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     place = position or f"{config.journal.topic}:?:?"
@@ -145,11 +147,11 @@ def _ended(
     return Explanation(message, ending, reason, steps, None, None, None, (), topic, None, ())
 
 
-def _guard(message: Message, config: Config, now_ms: int) -> str:
+def _guard(message: Message, bridge_id: str, non_durable: NonDurable, now_ms: int) -> str:
     """The reason why the message is not routed at all; empty if it is."""
-    if config.bridge_id in message.origins:
+    if bridge_id in message.origins:
         return "own-origin"
-    if config.routing.non_durable is NonDurable.DROP and message.headers.get("JMSDeliveryMode") == "NON_PERSISTENT":
+    if non_durable is NonDurable.DROP and message.headers.get("JMSDeliveryMode") == "NON_PERSISTENT":
         return "non-durable"
     expires = message.headers.get("JMSExpiration", "")
     if re.fullmatch(r"\s*\+?[0-9]{1,19}\s*", expires) and 0 < int(expires) <= now_ms:
@@ -157,9 +159,9 @@ def _guard(message: Message, config: Config, now_ms: int) -> str:
     return ""
 
 
-def _steps(message: Message, config: Config) -> tuple[Step, ...]:
+def _steps(message: Message, routes: Iterable[Route]) -> tuple[Step, ...]:
     steps = []
-    for route in config.routes:
+    for route in routes:
         exclude = None if route.exclude is None else trace(route.exclude, message.lookup)
         steps.append(Step(route, trace(route.include, message.lookup), exclude))
         if steps[-1].wanted:
@@ -167,7 +169,9 @@ def _steps(message: Message, config: Config) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _failures(record: Record, message: Message, route: Route, config: Config) -> tuple[Failure, ...]:
+def _failures(
+    record: Record, message: Message, route: Route, key_pattern: str, destination: str | None
+) -> tuple[Failure, ...]:
     failures = []
     body = record.header(BODY) or BodyType.TEXT
     if not _convertible(body, message.body, route.conversion):
@@ -177,10 +181,10 @@ def _failures(record: Record, message: Message, route: Route, config: Config) ->
     found = message.lookup(name)
     if key is None and (route.key or not route.target.sink):
         failures.append(Failure("key-not-found", f"there is no value under '{name}' to take the key from"))
-    elif route.key and found and not _key_is_valid(found.text, found.type, config.routing.key_pattern):
+    elif route.key and found and not _key_is_valid(found.text, found.type, key_pattern):
         detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
         failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
-    if _destination(message, route, config) is None:
+    if destination is None:
         detail = f"the destination {route.target} cannot be made: a header is missing, empty, or none that fits there"
         failures.append(Failure("destination-unresolved", detail))
     return tuple(failures)
@@ -195,8 +199,10 @@ def _key(record: Record, message: Message, route: Route) -> tuple[str, str | Non
     return name, (found.text or None) if found is not None else None
 
 
-def _destination(message: Message, route: Route, config: Config) -> str | None:
-    """The destination of the message in the route; None if it cannot be made."""
+def _destination(
+    message: Message, target: Target, sinks: Iterable[SinkConfig], own_topics: Collection[str]
+) -> str | None:
+    """The destination of the message in a route with that target; None if it cannot be made."""
 
     def text_of(name: str) -> str | None:
         if name != ADDRESS:
@@ -205,7 +211,6 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
         value = find(message.lookup, name)
         return None if value is None else str(value.value)
 
-    target = route.target
     filled = target.address.fill(text_of)
     if filled is None:
         return None
@@ -213,9 +218,9 @@ def _destination(message: Message, route: Route, config: Config) -> str | None:
         # Without Kafka, it is not known which topics exist.
         if target.topics:
             return filled if filled in target.topics else None
-        is_another = filled not in config.own_topics and not filled.startswith(KAFKAS_OWN)
+        is_another = filled not in own_topics and not filled.startswith(KAFKAS_OWN)
         return filled if is_another and TOPIC.fullmatch(filled) else None
-    types = {sink.name: sink.type for sink in config.sinks}
+    types = {sink.name: sink.type for sink in sinks}
     return filled if types[target.sink].may_be_sent_to(filled) else None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = [
     "HEARTBEAT_MS",
@@ -51,23 +51,23 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def consumer(
-    config: Config, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
+    access: KafkaAccess, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
 ) -> Consumer:
     """A consumer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    own = librdkafka(config, "consumer")
+    own = librdkafka(access, "consumer")
     return Consumer({**defaults, **own, "group.id": group, **settings, **QUIET})
 
 
 def producer(
-    config: Config, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
+    access: KafkaAccess, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
 ) -> Producer:
     """A producer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    return Producer({**defaults, **librdkafka(config, "producer"), **settings, **QUIET})
+    return Producer({**defaults, **librdkafka(access, "producer"), **settings, **QUIET})
 
 
-def admin(config: Config, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
+def admin(access: KafkaAccess, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
     """An admin client with the user's settings; it calls `on_error` with errors of its connections."""
-    settings: dict[str, Any] = {**librdkafka(config, "admin"), **QUIET}
+    settings: dict[str, Any] = {**librdkafka(access, "admin"), **QUIET}
     if on_error is not None:
         settings["error_cb"] = on_error
     return AdminClient(settings)
@@ -99,9 +99,9 @@ def member(on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS)
     }
 
 
-def sink_group(config: Config, sink: str) -> str:
+def sink_group(bridge_id: str, sink: str) -> str:
     """Name of the consumer group of a sink's workers."""
-    return f"{config.bridge_id}.sink.{sink}"
+    return f"{bridge_id}.sink.{sink}"
 
 
 def librdkafka_version() -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import ClusterMetadata, TopicDescription
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = [
     "Cluster",
@@ -69,12 +69,12 @@ class Problem:
         return f"topic '{self.topic}' ({self.users}): {self.what}; {self.remedy}"
 
 
-def propagation_seconds(config: Config) -> float:
+def propagation_seconds(access: KafkaAccess) -> float:
     """Seconds for which a topic that exists may stay unknown to a broker.
 
     The embedded Kafka answers before it has read all of its topics, which takes a while on a busy machine.
     """
-    return _STARTING_SECONDS if config.embedded_kafka else _PROPAGATION_SECONDS
+    return _STARTING_SECONDS if access.is_embedded else _PROPAGATION_SECONDS
 
 
 def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureError:
@@ -123,7 +123,7 @@ def problem_of_error(topic: str, users: str, error: KafkaError) -> Problem:
 class Cluster:
     """Admin client of a Kafka cluster that has answered at least once."""
 
-    def __init__(self, config: Config, timeout_seconds: float) -> None:
+    def __init__(self, access: KafkaAccess, timeout_seconds: float) -> None:
         """Connects; `timeout_seconds` limits all calls of this object together.
 
         Raises:
@@ -131,14 +131,14 @@ class Cluster:
             HardFailureError: a broker refuses the login or the certificate.
             ConfigurationError: the client does not know the value of a `kafka.*` setting.
         """
-        self._config = config
+        self._access = access
         self._timeout_seconds = timeout_seconds
         self._deadline = time.monotonic() + timeout_seconds
         self._errors: list[KafkaError] = []
         try:
-            self._client = admin(config, self._errors.append)
+            self._client = admin(access, self._errors.append)
         except KafkaException as error:
-            raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(config.path))]) from error
+            raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(access.file))]) from error
         self._connect()
 
     def describe(self, topics: Iterable[str], wait_seconds: float = 0.0) -> dict[str, TopicDescription | KafkaError]:
@@ -208,8 +208,8 @@ class Cluster:
         if not topics:
             return {}
         if problems := self._create(topics, users, only_validate=False):
-            raise refused(self._config.bootstrap_servers, problems)
-        return self.describe([topic.topic for topic in topics], propagation_seconds(self._config))
+            raise refused(self._access.servers, problems)
+        return self.describe([topic.topic for topic in topics], propagation_seconds(self._access))
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
         """Reasons for which Kafka would refuse to create the topics; creates none."""
@@ -221,13 +221,13 @@ class Cluster:
             list(topics), operation_timeout=seconds, request_timeout=seconds, validate_only=only_validate
         )
         problems = []
-        for topic, future in futures.items():
+        for topic in topics:
             try:
-                future.result()
+                futures[topic.topic].result()
             except KafkaException as error:
                 refusal = self._answer(error)
                 if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    problems.append(self._not_created(topic, users[topic], refusal))
+                    problems.append(_not_created(topic, users[topic.topic], refusal))
         return problems
 
     def _describe(self, names: list[str]) -> dict[str, TopicDescription | KafkaError]:
@@ -256,10 +256,10 @@ class Cluster:
                 return
 
     def _stop_on_refusal(self) -> None:
-        where = f"Kafka at {self._config.bootstrap_servers}"
+        where = f"Kafka at {self._access.servers}"
         for error in self._errors:
             if error.code() in LOGIN:
-                raise refusal(error, self._config.bootstrap_servers, "the login") or self._unreachable()
+                raise refusal(error, self._access.servers, "the login") or self._unreachable()
             # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
             # code _SSL but that of a closed connection.
             if error.code() == KafkaError._SSL or "SSL alert" in error.str():
@@ -270,7 +270,7 @@ class Cluster:
         """The broker's error; KafkaUnavailableError if there was no answer."""
         cause: KafkaError = error.args[0]
         if cause.code() in UNREADY:
-            raise unanswered(self._config.bootstrap_servers, cause) from error
+            raise unanswered(self._access.servers, cause) from error
         if cause.code() in PASSING:
             raise self._unreachable() from error
         return cause
@@ -283,17 +283,18 @@ class Cluster:
             # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
             reasons = [f"{handshakes[-1]}: {_FIT}"]
         last = f" ({reasons[-1]})" if reasons else ""
-        where = f"no Kafka at {self._config.bootstrap_servers} for {self._timeout_seconds:g} s{last}"
+        where = f"no Kafka at {self._access.servers} for {self._timeout_seconds:g} s{last}"
         return KafkaUnavailableError(f"{where}; start it, or correct kafka.bootstrap.servers")
 
     def _seconds_left(self) -> float:
         return max(self._deadline - time.monotonic(), _LEAST_REQUEST_SECONDS)
 
-    def _not_created(self, topic: str, users: str, error: KafkaError) -> Problem:
-        if error.code() in _NOT_AUTHORISED:
-            remedy = "grant CREATE on it to the bridge's principal, or create it by hand"
-            return Problem(topic, users, "does not exist, and the bridge is not authorised to create it", remedy)
-        if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
-            what = f"does not exist, and cannot be created with {self._config.journal.replication} copies"
-            return Problem(topic, users, what, "lower journal.replication, or write broker")
-        return problem_of_error(topic, users, error)
+
+def _not_created(topic: NewTopic, users: str, error: KafkaError) -> Problem:
+    if error.code() in _NOT_AUTHORISED:
+        remedy = "grant CREATE on it to the bridge's principal, or create it by hand"
+        return Problem(topic.topic, users, "does not exist, and the bridge is not authorised to create it", remedy)
+    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        what = f"does not exist, and cannot be created with {topic.replication_factor} copies"
+        return Problem(topic.topic, users, what, "lower journal.replication, or write broker")
+    return problem_of_error(topic.topic, users, error)

@@ -15,7 +15,7 @@ from engine.errors import HardFailureError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = [
     "END",
@@ -173,12 +173,12 @@ def unanswered(servers: str, error: KafkaError, what: str = "") -> KafkaUnavaila
     return KafkaUnavailableError(f"Kafka at {servers} is still starting, or moves partitions ({why}); try again")
 
 
-def unusable(config: Config, why: Exception | None = None) -> UnreachableError:
+def unusable(access: KafkaAccess, why: Exception | None = None) -> UnreachableError:
     """Error of a part that Kafka has kept waiting for longer than `router.outage-timeout`."""
-    seconds = config.router.outage_timeout_seconds
+    seconds = access.outage_timeout_seconds
     detail = "" if why is None else f": {why}"
     return UnreachableError(
-        f"Kafka at {config.bootstrap_servers} has not been usable for {seconds:g} seconds "
+        f"Kafka at {access.servers} has not been usable for {seconds:g} seconds "
         f"(router.outage-timeout){detail}. Start the bridge again when Kafka is back: nothing is lost"
     )
 

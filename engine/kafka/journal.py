@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from engine.errors import HardFailureError
     from engine.message import Message, Record
-    from routes.model import Config
+    from engine.telemetry.tracing_section import TracingConfig
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "error_about"]
 
@@ -75,7 +76,9 @@ class Journal:
 
     def __init__(
         self,
-        config: Config,
+        access: KafkaAccess,
+        topic: str,
+        tracing: TracingConfig,
         stop: Event | None = None,
         while_full: Callable[[], None] = lambda: None,
         settings: Mapping[str, str] | None = None,
@@ -85,18 +88,18 @@ class Journal:
         `append` calls `while_full` repeatedly while it waits for room; `stop`, once set, ends that wait. `settings` are
         additional settings of the producer.
         """
-        self._config = config
-        self._topic = config.journal.topic
-        self._limit = config.journal.max_message_bytes
-        self._servers = config.bootstrap_servers
-        self._outage_seconds = config.router.outage_timeout_seconds
+        self._access = access
+        self._topic = topic
+        self._tracing = tracing
+        self._limit = access.max_message_bytes
+        self._servers = access.servers
         self._stop = stop or Event()
         self._while_full = while_full
         self._open = 0
         self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
-        self._producer = producer(config, {**_settings(config), **(settings or {}), "error_cb": self._on_error})
+        self._producer = producer(access, {**_settings(access), **(settings or {}), "error_cb": self._on_error})
 
     @property
     def stalled_seconds(self) -> float:
@@ -116,7 +119,7 @@ class Journal:
             HardFailureError: Kafka refuses the bridge.
             UnreachableError: Kafka has not answered for longer than `router.outage-timeout`.
         """
-        record = message.to_record(published(message, self._config) if trace is None else trace)
+        record = message.to_record(published(message, self._tracing) if trace is None else trace)
         # Measuring costs as much as parsing. A record without the SIZE header has less than LARGE_BYTES, far below a
         # limit of at least four times that.
         if record.headers[-1][0] == SIZE or self._limit < 4 * LARGE_BYTES:
@@ -140,8 +143,8 @@ class Journal:
         self._call(self._producer.poll, timeout_seconds)
         if self._refusal:
             raise self._refusal
-        if self.stalled_seconds > self._outage_seconds:
-            raise unusable(self._config)
+        if self.stalled_seconds > self._access.outage_timeout_seconds:
+            raise unusable(self._access)
 
     def hurry(self) -> None:
         """Sends the records that still wait to fill a batch, and waits briefly for their confirmation.
@@ -240,12 +243,12 @@ def error_about(topic: str | None, error: KafkaError, servers: str, rights: str)
     )
 
 
-def _settings(config: Config) -> dict[str, str | int | bool]:
+def _settings(access: KafkaAccess) -> dict[str, str | int | bool]:
     """Settings of the producer, in rising precedence: defaults, the user's own settings, and those the guarantee needs.
 
     The buffer always has room for two records of the largest size.
     """
-    largest = config.journal.max_message_bytes + FRAMING_BYTES
+    largest = access.max_message_bytes + FRAMING_BYTES
     preferred: dict[str, str | int | bool] = {
         # Delays only messages that follow each other closely; `hurry` ends the wait in a pause.
         "linger.ms": 5,
@@ -266,7 +269,7 @@ def _settings(config: Config) -> dict[str, str | int | bool]:
         "message.max.bytes": largest,
         "allow.auto.create.topics": False,
     }
-    settings = preferred | librdkafka(config, "producer") | required
+    settings = preferred | librdkafka(access, "producer") | required
     # A record larger than the buffer would wait for room for ever.
     room = "queue.buffering.max.kbytes"
     return settings | {room: max(int(settings[room]), 2 * largest // 1024)}

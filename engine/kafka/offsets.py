@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -77,10 +77,10 @@ class KafkaOffsets:
     if it refuses access.
     """
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._servers = config.bootstrap_servers
-        self._admin = admin(config)
+    def __init__(self, access: KafkaAccess) -> None:
+        self._access = access
+        self._servers = access.servers
+        self._admin = admin(access)
 
     def topics(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
         """Facts about each topic; missing topics are left out."""
@@ -135,7 +135,7 @@ class KafkaOffsets:
         """
         places = [TopicPartition(topic, partition) for partition in partitions]
         deadline = time.monotonic() + _COORDINATOR_SECONDS
-        with closing(consumer(self._config, group)) as asking:
+        with closing(consumer(self._access, group)) as asking:
             while True:
                 try:
                     found = committed_positions(asking, places, ANSWER_SECONDS)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["ANSWER_SECONDS", "KafkaRetry", "Outage", "StoppedError"]
 
@@ -41,8 +41,8 @@ class StoppedError(Exception):
 class Outage:
     """Time since Kafka was last usable, and number of attempts since then; for one thread."""
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
-        self._config = config
+    def __init__(self, access: KafkaAccess, clock: Callable[[], float] = time.monotonic) -> None:
+        self._access = access
         self._clock = clock
         self._usable_at = clock()
         self._attempts = 0
@@ -55,7 +55,7 @@ class Outage:
     @property
     def is_too_long(self) -> bool:
         """True if the outage exceeds `router.outage-timeout`."""
-        return self.seconds > self._config.router.outage_timeout_seconds
+        return self.seconds > self._access.outage_timeout_seconds
 
     def over(self) -> None:
         """Ends the outage: Kafka is usable now, or is asked only now."""
@@ -70,20 +70,25 @@ class Outage:
     def check(self, error: Exception | None = None) -> None:
         """Raises UnreachableError if the outage exceeds `router.outage-timeout`; `error` is the latest from Kafka."""
         if self.is_too_long:
-            raise unusable(self._config, error) from error
+            raise unusable(self._access, error) from error
 
 
 class KafkaRetry:
     """Waits for Kafka that also serve the source's broker, such as with heart-beats; for one thread."""
 
-    def __init__(self, config: Config, stop: Event, tend: Callable[[], None], stalled: Callable[[], None]) -> None:
-        """A wait calls `tend` several times a second, and `stalled` when Kafka has not answered for some seconds."""
-        self._servers = config.bootstrap_servers
-        self._topic = config.journal.topic
+    def __init__(
+        self, access: KafkaAccess, topic: str, stop: Event, tend: Callable[[], None], stalled: Callable[[], None]
+    ) -> None:
+        """Sets up the waits; `topic` is the one that errors are about.
+
+        A wait calls `tend` several times a second, and `stalled` when Kafka has not answered for some seconds.
+        """
+        self._servers = access.servers
+        self._topic = topic
         self._stop = stop
         self._tend = tend
         self._stalled = stalled
-        self._outage = Outage(config)
+        self._outage = Outage(access)
         self._stopping_at: float | None = None
 
     def restart(self) -> None:

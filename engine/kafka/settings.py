@@ -16,7 +16,7 @@ from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELL
 from routes.keys.secrets import Secret
 
 if TYPE_CHECKING:
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["Role", "librdkafka", "spark_options"]
 
@@ -28,9 +28,9 @@ _BUFFER_BYTES = 32 * 1024 * 1024
 """Default of `buffer.memory` in Kafka's Java producer."""
 
 
-def librdkafka(config: Config, role: Role) -> dict[str, str]:
+def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
     """Settings of a confluent-kafka client: the cluster's address, the login, and the fixed settings of the role."""
-    given = _given(config, role)
+    given = _given(access, role)
     names = {**COMMON, **(PRODUCER if role == "producer" else CONSUMER if role == "consumer" else {})}
     settings = {theirs: given[name] for name, theirs in names.items() if theirs and name in given}
     settings |= _librdkafka_login(given) | _librdkafka_certificates(given)
@@ -39,30 +39,30 @@ def librdkafka(config: Config, role: Role) -> dict[str, str]:
     for name in ("socket.send.buffer.bytes", "socket.receive.buffer.bytes"):
         if settings.get(name) == "-1":
             settings[name] = "0"  # The operating system's default: -1 for the Java client, 0 for librdkafka.
-    settings["bootstrap.servers"] = config.bootstrap_servers
-    settings.setdefault("client.id", config.bridge_id)
+    settings["bootstrap.servers"] = access.servers
+    settings.setdefault("client.id", access.client_id)
     if role == "producer":
         # Java's partitioner: both clients write a key to the same partition.
         settings |= {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random"}
-        settings["message.max.bytes"] = str(config.journal.max_message_bytes + _GROWTH_BYTES)
+        settings["message.max.bytes"] = str(access.max_message_bytes + _GROWTH_BYTES)
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "enable.auto.commit": "false"}
         settings |= {"allow.auto.create.topics": "false"}
     return settings
 
 
-def spark_options(config: Config, role: Role) -> dict[str, str]:
+def spark_options(access: KafkaAccess, role: Role) -> dict[str, str]:
     """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
 
     `engine.router.kafka_io` adds the settings that matter only for speed.
     """
-    given = _given(config, role)
+    given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
     settings |= _java_login(given) | _java_certificates(given)
-    settings["bootstrap.servers"] = config.bootstrap_servers
-    settings.setdefault("client.id", config.bridge_id)
+    settings["bootstrap.servers"] = access.servers
+    settings.setdefault("client.id", access.client_id)
     if role == "producer":
-        largest = config.journal.max_message_bytes + _GROWTH_BYTES
+        largest = access.max_message_bytes + _GROWTH_BYTES
         settings |= {"acks": "all", "enable.idempotence": "true", "max.request.size": str(largest)}
         settings["buffer.memory"] = str(max(int(given.get("buffer.memory", _BUFFER_BYTES)), largest))
     if role == "consumer":
@@ -70,20 +70,20 @@ def spark_options(config: Config, role: Role) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in settings.items()}
 
 
-def _given(config: Config, role: Role) -> dict[str, str]:
+def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
     """The settings for a role under Java's names, with absolute paths and without those that only other roles know."""
     own: Mapping[str, str] = {}
     if role == "producer":
-        own = config.kafka.producer
+        own = access.producer
     elif role == "consumer":
-        own = config.kafka.consumer
+        own = access.consumer
     foreign = {
         "producer": CONSUMER.keys() - PRODUCER.keys(),
         "consumer": PRODUCER.keys() - CONSUMER.keys(),
         "admin": PRODUCER.keys() | CONSUMER.keys(),
     }[role]
-    settings = {name: value for name, value in config.kafka.common.items() if name not in foreign} | dict(own)
-    base = config.path.absolute().parent
+    settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(own)
+    base = access.file.absolute().parent
     for name, value in settings.items():
         if name.startswith("ssl.") and name.endswith(".location"):
             settings[name] = str(base / value)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
+    from routes.model import JournalConfig
 
 __all__ = ["check_topology_outputs", "delete_topology_topics", "ensure_topology_topics", "partition_counts"]
 
@@ -25,14 +26,14 @@ _HEADERS_BYTES = 1 << 20
 """Bytes by which a record of a topology may exceed the journal's limit."""
 
 
-def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[str, int]:
+def partition_counts(access: KafkaAccess, name: str, topics: Sequence[str]) -> dict[str, int]:
     """Number of partitions of each topic that the topology `name` reads.
 
     Raises:
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    descriptions = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
+    descriptions = Cluster(access, _SECONDS).describe(topics, propagation_seconds(access))
     missing = [f"'{topic}'" for topic, description in descriptions.items() if is_missing(description)]
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
@@ -46,22 +47,27 @@ def partition_counts(config: Config, name: str, topics: Sequence[str]) -> dict[s
     return counts
 
 
-def check_topology_outputs(config: Config, name: str, topics: Sequence[str]) -> None:
+def check_topology_outputs(access: KafkaAccess, name: str, topics: Sequence[str]) -> None:
     """Checks that the topics which the topology `name` always writes to exist, and that the bridge may write them.
 
     Raises:
         UnusableTopicError: a check failed; the text has a line for each topic.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(config, _SECONDS).describe(topics, propagation_seconds(config))
+    found = Cluster(access, _SECONDS).describe(topics, propagation_seconds(access))
     user = f"topology '{name}' writes it"
     problems = [problem for topic in topics for problem in problems_of_access(topic, user, found[topic], ("WRITE",))]
     if problems:
-        raise UnusableTopicError(str(refused(config.bootstrap_servers, problems)))
+        raise UnusableTopicError(str(refused(access.servers, problems)))
 
 
 def ensure_topology_topics(
-    config: Config, name: str, internal: Mapping[str, int], compacted: Mapping[str, int], dead_letters: str
+    access: KafkaAccess,
+    journal: JournalConfig,
+    name: str,
+    internal: Mapping[str, int],
+    compacted: Mapping[str, int],
+    dead_letters: str,
 ) -> None:
     """Creates the internal, the compacted and the dead-letter topics of a topology, or checks those that are there.
 
@@ -70,17 +76,17 @@ def ensure_topology_topics(
             compacted is not.
         UnreachableError: no broker answers in time.
     """
-    size = {"max.message.bytes": str(config.journal.max_message_bytes + _HEADERS_BYTES)}
+    size = {"max.message.bytes": str(journal.max_message_bytes + _HEADERS_BYTES)}
     common = {"message.timestamp.type": "CreateTime", **size}
     # What is in an internal topic is needed until the topology has read it, however long that takes.
     settings = {"cleanup.policy": "delete", "retention.ms": "-1", **common}
-    replication = config.journal.replication
+    replication = journal.replication
     new = [NewTopic(topic, count, replication, config=settings) for topic, count in internal.items()]
-    kept = {"retention.ms": str(config.journal.retention_ms), **common}
+    kept = {"retention.ms": str(journal.retention_ms), **common}
     new.append(NewTopic(dead_letters, 1, replication, config=kept))
     latest = {"cleanup.policy": "compact", **common}
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
-    cluster = Cluster(config, _SECONDS)
+    cluster = Cluster(access, _SECONDS)
     descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
     for topic, actual in cluster.settings(compacted).items():
         policy = actual.get("cleanup.policy", "compact")
@@ -97,7 +103,7 @@ def ensure_topology_topics(
             raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
 
 
-def delete_topology_topics(config: Config, name: str, topics: Sequence[str]) -> Iterator[str]:
+def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]) -> Iterator[str]:
     """Deletes internal topics of a topology, and its positions; gives the name of each as it is gone.
 
     Topics and positions that are gone already are passed over.
@@ -106,8 +112,8 @@ def delete_topology_topics(config: Config, name: str, topics: Sequence[str]) -> 
         HardFailureError: Kafka refuses to delete something.
         UnreachableError: no broker answers in time.
     """
-    Cluster(config, _SECONDS)
-    client = admin(config)
+    Cluster(access, _SECONDS)
+    client = admin(access)
     try:
         for topic, deleted in client.delete_topics(list(topics), operation_timeout=_SECONDS).items() if topics else ():
             if _is_removed(deleted, MISSING):
@@ -116,7 +122,7 @@ def delete_topology_topics(config: Config, name: str, topics: Sequence[str]) -> 
             if _is_removed(removed, {KafkaError.GROUP_ID_NOT_FOUND}):
                 yield f"positions of the group {group}"
     except KafkaException as error:
-        msg = f"Kafka at {config.bootstrap_servers} refuses to reset topology '{name}': {error.args[0].str()}"
+        msg = f"Kafka at {access.servers} refuses to reset topology '{name}': {error.args[0].str()}"
         raise HardFailureError(msg) from error
 
 

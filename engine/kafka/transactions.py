@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from engine.errors import HardFailureError
     from engine.kafka.journal import Done
     from engine.message import Record
-    from routes.model import Config
+    from engine.telemetry.tracing_section import TracingConfig
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["InDoubtError", "TransactionalJournal", "fatal_error_first"]
 
@@ -64,18 +65,26 @@ class InDoubtError(JournalError):
 class TransactionalJournal(Journal):
     """Journal with one transaction after the other; each begins with the first message appended."""
 
-    def __init__(self, config: Config, owner: str, stop: Event, while_full: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        access: KafkaAccess,
+        topic: str,
+        tracing: TracingConfig,
+        owner: str,
+        stop: Event,
+        while_full: Callable[[], None] = lambda: None,
+    ) -> None:
         """Makes the producer, and aborts the transaction that an earlier run of this worker left open.
 
-        `owner` names the worker, unchanged when it is started again. `stop` and `while_full` are those of `Journal`.
+        `owner` names the bridge and the worker, unchanged when it is started again. The others are those of `Journal`.
 
         Raises:
             JournalError: Kafka does not answer.
             HardFailureError: Kafka refuses the bridge.
         """
-        identity = f"{config.bridge_id}.{owner}.{socket.gethostname()}"
+        identity = f"{owner}.{socket.gethostname()}"
         settings = {"transactional.id": identity, "transaction.timeout.ms": str(_OPEN_MS)}
-        super().__init__(config, stop, while_full, settings)
+        super().__init__(access, topic, tracing, stop, while_full, settings)
         self._identity = identity
         self._begun = False
         self._failure: Exception | None = None

@@ -16,8 +16,9 @@ import structlog
 
 from engine.dead_letters.audit import Actor, last, settled
 from engine.dead_letters.letter import DeadLetter, Filters
-from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, source_topic
+from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.dead_letters.search import Found, search
+from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists, identity
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from engine.page.forms import Form
     from engine.page.threads import Threads
     from engine.page.view import View
-    from routes.model import Config
 
 __all__ = ["audit", "letter", "letters", "settle"]
 
@@ -67,19 +67,20 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
 
     async def page(request: Request) -> Response:
         config, asked = view.config(), _Asked.of(request.query_params)
+        store = DeadLetterStore.of(config)
         result: Found | None = None
         fault, status = "", 200
         try:
-            topic = source_topic(config, quarantine=asked.quarantine)
+            topic = store.source(quarantine=asked.quarantine)
             count = asked.number * _ON_A_PAGE + 1
 
             def look() -> Found:
                 # The quarantine topic is created with its first message.
-                if asked.quarantine and not exists(config, topic, _ANSWER_SECONDS):
+                if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
                     return Found((), 0, is_complete=True)
-                return search(config, topic, asked.filters(), count, _ANSWER_SECONDS)
+                return search(store.access, topic, asked.filters(), count, _ANSWER_SECONDS)
 
-            result = await threads.ask(config.bootstrap_servers, look)
+            result = await threads.ask(store.access.servers, look)
         except BridgeError as error:
             fault, status = str(error), _status(error)
         on_page = result.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if result else ()
@@ -106,24 +107,24 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     """Makes the handler of the page of one dead letter: headers, body, and whether it was replayed or discarded."""
 
     async def page(request: Request) -> Response:
-        config = view.config()
+        store = DeadLetterStore.of(view.config())
         quarantine = request.query_params.get("quarantine") == "1"
         content: dict[str, Any] = {}
         fault, status = "", 200
         try:
-            topic = source_topic(config, quarantine=quarantine)
+            topic = store.source(quarantine=quarantine)
             position = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
 
             def read() -> tuple[DeadLetter, AuditEntry | None]:
-                with KafkaTopicReader(config, topic, _ANSWER_SECONDS) as reader:
+                with KafkaTopicReader(store.access, topic, _ANSWER_SECONDS) as reader:
                     dead_letter = DeadLetter(reader.at(position.partition, position.offset))
                     bounds = reader.bounds()
-                known = identity(config, topic, _ANSWER_SECONDS)
-                entry = settled(config, topic, known, bounds, (position,)).get(position)
+                known = identity(store.access, topic, _ANSWER_SECONDS)
+                entry = settled(store, topic, known, bounds, (position,)).get(position)
                 is_settled = entry is not None and entry.settles(has_seal=dead_letter.has_seal)
                 return dead_letter, entry if is_settled else None
 
-            dead_letter, entry = await threads.ask(config.bootstrap_servers, read)
+            dead_letter, entry = await threads.ask(store.access.servers, read)
             record = dead_letter.located.record
             content = {
                 "letter": dead_letter,
@@ -147,12 +148,11 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     """Makes the handler of the audit page: replays and discards of dead letters, the newest first."""
 
     async def page(request: Request) -> Response:
-        config = view.config()
+        store = DeadLetterStore.of(view.config())
         entries: list[AuditEntry] = []
         fault, status = "", 200
         try:
-            source_topic(config, quarantine=False)
-            entries = await threads.ask(config.bootstrap_servers, lambda: last(config, _AUDIT_LINES)[::-1])
+            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES)[::-1])
         except BridgeError as error:
             fault, status = str(error), _status(error)
         return await rendered(
@@ -229,19 +229,19 @@ def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     """Makes the handler of the page, which asks for confirmation or carries out the confirmed action."""
 
     async def page(request: Request) -> Response:
-        config = view.config()
+        store = DeadLetterStore.of(view.config())
         content: dict[str, Any] = {"choice": None, "outcomes": (), "confirmed": False}
         status, fault = 200, ""
         try:
             form = await forms.read(request)
             forms.check(form, view.seal, request)
-            choice = _Choice.of(form, config)
+            choice = _Choice.of(form, store)
             confirmed = form.text("confirmed") == "yes"
             content |= {"choice": choice, "confirmed": confirmed}
             actor = _actor(request, choice)
             outcomes = await threads.ask(
-                config.bootstrap_servers,
-                lambda: choice.settle(config, actor, dry_run=not confirmed),
+                store.access.servers,
+                lambda: choice.settle(store, actor, dry_run=not confirmed),
                 _DO_SECONDS if confirmed else _ASK_SECONDS,
             )
             content |= {"outcomes": outcomes, "open": sum(each.outcome in _WOULD for each in outcomes)}
@@ -265,13 +265,13 @@ class _Choice:
     quarantine: bool
 
     @classmethod
-    def of(cls, form: Form, config: Config) -> _Choice:
+    def of(cls, form: Form, store: DeadLetterStore) -> _Choice:
         """Reads the choice from a form; UsageError if it chooses nothing, too much, or no known action."""
         action, quarantine = form.text("action"), form.text("quarantine") == "1"
         if action not in _ACTIONS:
             msg = f"there is no action {action!r}; expected one of {', '.join(_ACTIONS)}"
             raise UsageError(msg)
-        topic = source_topic(config, quarantine=quarantine)
+        topic = store.source(quarantine=quarantine)
         positions = tuple(dict.fromkeys(Position.parse(text, topic) for text in form.all("position")))
         if not positions:
             msg = "no dead letter is selected; go back and select some"
@@ -281,11 +281,11 @@ class _Choice:
             raise UsageError(msg)
         return cls(action, positions, quarantine)
 
-    def settle(self, config: Config, actor: Actor, *, dry_run: bool) -> list[Replayed]:
+    def settle(self, store: DeadLetterStore, actor: Actor, *, dry_run: bool) -> list[Replayed]:
         """Settles the chosen dead letters and returns the outcome of each; a dry run only tells the outcomes."""
         # From the quarantine, operators replay one by one what they have looked at: that is what `--force` is for.
         options = Options(quarantine=self.quarantine, force=self.quarantine and self.action == "replay", actor=actor)
-        done = list(_ACTIONS[self.action](config, self.positions, dry_run=dry_run, options=options))
+        done = list(_ACTIONS[self.action](store, self.positions, dry_run=dry_run, options=options))
         if not dry_run:
             _log.info(f"dead letters: {self.action}", by=actor.user, host=actor.host, count=len(done))
         return done

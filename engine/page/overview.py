@@ -150,7 +150,7 @@ def routes(view: View) -> Callable[[Request], Response]:
 
 def _journal_readers(config: Config) -> list[str]:
     """Names of the topologies that read the journal, as far as they have run on this machine."""
-    graphs = {each.name: read_graph(config, each.name) for each in config.section(TopologiesConfig)}
+    graphs = {each.name: read_graph(config.embedded.data, each.name) for each in config.section(TopologiesConfig)}
     return [name for name, graph in graphs.items() if graph is not None and config.journal.topic in graph.read]
 
 

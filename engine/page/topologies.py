@@ -100,7 +100,7 @@ def _nodes_asked(config: Config, name: str) -> list[str]:
     """Names of the nodes of a configured topology whose state can be asked."""
     if name not in {each.name for each in config.section(TopologiesConfig)}:
         return []
-    graph = read_graph(config, name)
+    graph = read_graph(config.embedded.data, name)
     return graph.asked if graph else []
 
 
@@ -135,7 +135,7 @@ def _topologies(view: View) -> list[dict[str, Any]]:
             for labels, value in traffic.series(TOPOLOGY_UNPROCESSED)
             if labels["topology"] == topology.name and value
         ]
-        graph = read_graph(config, topology.name)
+        graph = read_graph(config.embedded.data, topology.name)
         shown.append(
             {
                 "settings": topology,

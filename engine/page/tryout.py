@@ -15,6 +15,7 @@ from engine.page.forms import Form
 from engine.page.render import rendered
 from engine.page.threads import Threads
 from engine.page.view import Tone
+from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
@@ -78,7 +79,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
     """Explains the message in a form, for the template; raises the UsageError of `_message`."""
-    return _result(explain(traced(_message(form).to_record(), config), config))
+    return _result(explain(traced(_message(form).to_record(), config.section(TracingConfig)), config))
 
 
 def _message(form: Form) -> Message:

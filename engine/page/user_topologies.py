@@ -52,7 +52,7 @@ class UserTopologies:
                 if (labels["topology"], labels["reason"]) == (name, REJECTED)
             )
             nodes[name] = _node(name, parts, rates.get(name), lags.get(name), rejected)
-            graph = read_graph(config, name)
+            graph = read_graph(config.embedded.data, name)
             topics = (graph.read, graph.written) if graph else ((), ())
             read[name], written[name] = (
                 tuple(dict.fromkeys(places.get(topic, f"topic:{topic}") for topic in each)) for each in topics

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from engine.explain import Ending, explain
 from engine.route_tests.cases import HEADER, NONE, PUBLISHED
+from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.explain import Explanation
     from engine.route_tests.cases import Case, Expected
-    from routes.model import Config
+    from routes.model import Config, SinkConfig
 
 __all__ = ["Difference", "Result", "check"]
 
@@ -45,10 +48,10 @@ class Result:
 
 def check(case: Case, config: Config) -> Result:
     """Routes the message as the router would (`engine.explain`) and compares the outcome with the expectations."""
-    explanation = explain(traced(case.record, config), config)
+    explanation = explain(traced(case.record, config.section(TracingConfig)), config)
     differences = []
     for expected in case.expected:
-        wanted, found = _wanted(expected, config), _found(expected.what, explanation)
+        wanted, found = _wanted(expected, config.sinks), _found(expected.what, explanation)
         if found != wanted and not (wanted == NONE and expected.what == "result" and _goes_nowhere(explanation)):
             differences.append(Difference(expected, wanted, found))
     if any(difference.expected.what == "result" for difference in differences):
@@ -92,16 +95,16 @@ def _found(what: str, explanation: Explanation) -> str | bytes | None:
         return value
 
 
-def _wanted(expected: Expected, config: Config) -> str | bytes | None:
+def _wanted(expected: Expected, sinks: Sequence[SinkConfig]) -> str | bytes | None:
     """The expected value in the spelling of the found one."""
     if expected.what != "destination" or not isinstance(expected.value, str):
         return _as_text(expected.value)
     scheme, given, address = expected.value.partition(":")
     if not given:
         return f"{_KAFKA}:{scheme}"
-    if any(sink.name == scheme for sink in config.sinks):
+    if any(sink.name == scheme for sink in sinks):
         return expected.value
-    of_type = [sink.name for sink in config.sinks if sink.type.name == scheme]
+    of_type = [sink.name for sink in sinks if sink.type.name == scheme]
     return f"{of_type[0]}:{address}" if len(of_type) == 1 else expected.value
 
 

@@ -183,14 +183,17 @@ class KafkaIO:
     def _source(self, *, committed: bool) -> Mapping[str, str]:
         level = "read_committed" if committed else "read_uncommitted"
         fixed = {"kafka.isolation.level": level, "includeHeaders": "true"}
-        return {**_CONSUMER, **spark_options(self.config, "consumer"), **fixed}
+        return {**_CONSUMER, **spark_options(self.config.kafka_access, "consumer"), **fixed}
 
     def _sink(self, limit: int | None, partitions: int) -> Mapping[str, str]:
         # A record that a producer gives up ends the process abruptly (`jmsbridge.figures.Sends`). So producers try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
-        options = {**_LINGER[self.config.router.mode], **spark_options(self.config, "producer")}
+        router = self.config.router
+        options = {**_LINGER[router.mode], **spark_options(self.config.kafka_access, "producer")}
         options.setdefault(_BATCH_SIZE, str(batch_bytes(int(options["kafka.buffer.memory"]), partitions)))
-        options.setdefault("kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config, options)))
+        options.setdefault(
+            "kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config.router.outage_timeout_seconds, options))
+        )
         if limit is not None:
             # A batch of several records that is too large for its topic would be split to this size and sent for ever.
             options[_BATCH_SIZE] = str(min(int(options[_BATCH_SIZE]), limit))
@@ -214,10 +217,10 @@ def batch_bytes(buffer_bytes: int, partitions: int) -> int:
     return max(_LEAST_BATCH_BYTES, min(_LARGEST_BATCH_BYTES, buffer_bytes // (2 * max(partitions, 1))))
 
 
-def delivery_timeout_ms(config: Config, options: Mapping[str, str]) -> int:
+def delivery_timeout_ms(outage_timeout_seconds: float, options: Mapping[str, str]) -> int:
     """The producers' `delivery.timeout.ms`: longer than `router.outage-timeout`, and at least Kafka's minimum."""
     least = int(options["kafka.linger.ms"]) + int(options.get("kafka.request.timeout.ms", _REQUEST_TIMEOUT_MS))
-    wanted = round((config.router.outage_timeout_seconds + _LONGER_SECONDS) * 1000)
+    wanted = round((outage_timeout_seconds + _LONGER_SECONDS) * 1000)
     return max(wanted, least)
 
 

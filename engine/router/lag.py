@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.kafka.offsets import KafkaOffsets, Offsets
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["Lag", "LagSampler"]
 
@@ -110,18 +110,20 @@ class LagSampler:
     def __init__(
         self,
         kafka: KafkaOffsets,
-        config: Config,
+        access: KafkaAccess,
+        journal: str,
         outputs: Sequence[str],
         positions: Offsets,
         interval_seconds: float = 2.0,
     ) -> None:
         """Starts the thread, which asks Kafka every `interval_seconds`.
 
+        `journal` is the topic of the journal, `outputs` are those of destinations and dead letters.
         `positions` holds the first offset to route of each journal partition.
         """
         self._kafka = kafka
-        self._config = config
-        self._journal = config.journal.topic
+        self._access = access
+        self._journal = journal
         self._outputs = outputs
         self._positions = dict(positions)
         self._interval = interval_seconds
@@ -224,7 +226,7 @@ class LagSampler:
         found: Offsets = {}
         if not tails:
             return found
-        client = consumer(self._config, NO_GROUP, {"enable.partition.eof": True})
+        client = consumer(self._access, NO_GROUP, {"enable.partition.eof": True})
         deadline = time.monotonic() + _TAIL_SECONDS
         try:
             client.assign([TopicPartition(self._journal, number, at) for number, at in tails.items()])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.router.position_store import NotedProgress
     from engine.seals import SealKeys
     from engine.spark.stored_files import Folder
-    from routes.model import Config
+    from routes.model import Config, JournalConfig
 
 __all__ = ["check_end", "check_journal", "check_progress", "is_refusal_likely", "last_progress", "noted"]
 
@@ -123,25 +123,24 @@ def _of_journal(entry: NotedProgress | None, journal_id: str) -> NotedProgress |
     return entry
 
 
-def check_journal(config: Config, start: Start, journal_id: str) -> None:
+def check_journal(journal: JournalConfig, checkpoint: Path | str, start: Start, journal_id: str) -> None:
     """Checks that the last run read the journal of the configuration; `journal_id` is that journal's id in Kafka.
 
     Raises:
         HardFailureError: the last run read another journal.
     """
-    journal = config.journal.topic
-    if start.journal != journal:
+    if start.journal != journal.topic:
         msg = (
-            f"journal.topic is {journal!r}, but the checkpoint {config.router.checkpoint} belongs to the "
+            f"journal.topic is {journal.topic!r}, but the checkpoint {checkpoint} belongs to the "
             f"journal {start.journal!r}. Either set it back, or set another router.checkpoint: messages "
             "of the old journal that are not routed yet then stay there"
         )
         raise HardFailureError(msg)
     if start.journal_id and journal_id and journal_id != start.journal_id:
-        raise _journal_refusal(config, "was deleted and created again", "")
+        raise _journal_refusal(journal, checkpoint, "was deleted and created again", "")
 
 
-def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
+def check_end(journal: JournalConfig, checkpoint: Path | str, positions: Offsets, ends: Offsets) -> None:
     """Checks that no position, by journal partition, exceeds the journal's end.
 
     Raises:
@@ -150,13 +149,13 @@ def check_end(config: Config, positions: Offsets, ends: Offsets) -> None:
     if any(at > ends.get(partition, 0) for partition, at in positions.items()):
         # The operator has to remove the state topic too: its notes are about this journal, and would be used if only
         # the checkpoint were removed.
-        raise _journal_refusal(config, "has lost its end", f", and the topic {config.journal.state_topic!r}")
+        raise _journal_refusal(journal, checkpoint, "has lost its end", f", and the topic {journal.state_topic!r}")
 
 
-def _journal_refusal(config: Config, what: str, beside: str) -> HardFailureError:
+def _journal_refusal(journal: JournalConfig, checkpoint: Path | str, what: str, beside: str) -> HardFailureError:
     return HardFailureError(
-        f"the journal {config.journal.topic!r} {what} since the router last ran. Either restore it, or as "
-        f"the last resort remove {config.router.checkpoint}{beside}: the router then publishes all messages that "
+        f"the journal {journal.topic!r} {what} since the router last ran. Either restore it, or as "
+        f"the last resort remove {checkpoint}{beside}: the router then publishes all messages that "
         "the journal holds now, also those that it has published before"
     )
 
@@ -222,18 +221,20 @@ def check_progress(config: Config, *, leads: bool) -> None:
         HardFailureError: the checkpoint is damaged or missing, or belongs to another journal.
         UnreachableError: Kafka does not answer.
     """
-    if not isinstance(config.router.checkpoint, Path):
+    journal, checkpoint = config.journal, config.router.checkpoint
+    if not isinstance(checkpoint, Path):
         return
-    kafka, store, journal = KafkaOffsets(config), PositionStore(config), config.journal.topic
+    access = config.kafka_access
+    kafka, store = KafkaOffsets(access), PositionStore(access, config.bridge_id, journal)
     if leads:
         store.open()
-    identity = kafka.identity(journal)
-    generations, keys = Generations(config.router.checkpoint), known_keys(config, config.router.checkpoint)
+    identity = kafka.identity(journal.topic)
+    generations, keys = Generations(checkpoint), known_keys(config.bridge_id, config.secret, checkpoint)
     entry = noted(store, generations, identity, keys, is_trial=True)
     last = last_progress(generations, entry, identity, keys, is_trial=True)
     if last is not None:
-        check_journal(config, last.start, identity)
-        check_end(config, last.positions, kafka.ends([journal]).get(journal, {}))
+        check_journal(journal, checkpoint, last.start, identity)
+        check_end(journal, checkpoint, last.positions, kafka.ends([journal.topic]).get(journal.topic, {}))
 
 
 def is_refusal_likely(config: Config) -> bool:
@@ -252,7 +253,7 @@ def is_refusal_likely(config: Config) -> bool:
         if newest is None:
             # If an earlier router has left its traces, the checkpoint has been lost.
             journal = config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0"
-            return (journal if config.embedded_kafka else log_file(config)).exists()
+            return (journal if config.embedded_kafka else log_file(config.embedded.data)).exists()
         newest.progress()
     except DamagedError:
         return True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.router.plan.route import RoutingOutcome
     from engine.router.row_counters import Example, Note, RowCounts
     from engine.telemetry.meters import RouterMetrics
-    from routes.model import Config
+    from routes.model import Route
 
 __all__ = ["Meter"]
 
@@ -42,7 +42,8 @@ class Meter:
     def __init__(self, metrics: RouterMetrics, clock: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._config: Config | None = None
+        self._routes: Sequence[Route] = ()
+        self._journal = ""
         self._outcomes: tuple[RoutingOutcome, ...] = ()
         self._before: Counter[_Series] = Counter()
         self._now: Counter[_Series] = Counter()
@@ -53,12 +54,12 @@ class Meter:
         self._lines_since = clock()
         self._unnoted = 0
 
-    def begin(self, config: Config, outcomes: tuple[RoutingOutcome, ...]) -> None:
-        """Prepares for the readings of a new query, which count from 0, with its routes and outcomes."""
+    def begin(self, routes: Sequence[Route], journal: str, outcomes: tuple[RoutingOutcome, ...]) -> None:
+        """Prepares for the readings of a new query, which count from 0, with its routes, topic and outcomes."""
         self._before += self._now
         self._latency_before = _added(self._latency_before, self._latency)
         self._now, self._latency = Counter(), ((), 0.0)
-        self._config, self._outcomes, self._unnoted = config, outcomes, 0
+        self._routes, self._journal, self._outcomes, self._unnoted = routes, journal, outcomes, 0
 
     def update(self, reading: RowCounts) -> None:
         """Publishes a reading's figures and logs its failures."""
@@ -95,9 +96,8 @@ class Meter:
 
     def _series(self, reading: RowCounts) -> Counter[_Series]:
         series: Counter[_Series] = Counter()
-        routes = self._config.routes if self._config else ()
         for outcome, row in zip(self._outcomes, reading.counts, strict=True):
-            for route, count in zip((None, *routes), row, strict=True):
+            for route, count in zip((None, *self._routes), row, strict=True):
                 if not count:
                     continue
                 if outcome.kind == "unrouted":
@@ -125,15 +125,14 @@ class Meter:
         self._unnoted = reading.unnoted
 
     def _log_failure(self, note: Note) -> None:
-        assert self._config is not None, "notes come after begin"
         outcome = self._outcomes[note.outcome]
-        route = None if note.route is None else self._config.routes[note.route].name
+        route = None if note.route is None else self._routes[note.route].name
         _log.warning(
             "message skipped" if outcome.kind == Policy.SKIP else "message dead-lettered",
             message=note.message or "without id",
             route=route,
             reason=outcome.reason,
-            position=f"{self._config.journal.topic}:{note.partition}:{note.offset}",
+            position=f"{self._journal}:{note.partition}:{note.offset}",
         )
 
 

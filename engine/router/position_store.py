@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from engine.message import Record
     from engine.router.generation import Generation
     from engine.seals import SealKeys
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
+    from routes.model import JournalConfig
 
 __all__ = ["NotedProgress", "PositionStore", "UnreadableNoteError", "entry_of"]
 
@@ -88,10 +89,12 @@ class UnreadableNoteError(HardFailureError):
 class PositionStore:
     """Reader and writer of one router's notes in the state topic. For one thread; `open` comes before writing."""
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._topic = config.journal.state_topic
-        self._identity = f"{config.bridge_id}.router"
+    def __init__(self, access: KafkaAccess, bridge_id: str, journal: JournalConfig) -> None:
+        self._access = access
+        self._bridge_id = bridge_id
+        self._journal = journal.topic
+        self._topic = journal.state_topic
+        self._identity = f"{bridge_id}.router"
         self._producer: Producer | None = None
         self._run = ""
         self._keys: SealKeys | None = None
@@ -112,7 +115,7 @@ class PositionStore:
             HardFailureError: Kafka refuses the bridge.
         """
         settings = {"transactional.id": self._identity, "batch.size": _PART_BYTES}
-        self._producer = producer(self._config, settings)
+        self._producer = producer(self._access, settings)
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
@@ -124,13 +127,13 @@ class PositionStore:
         """
         notes = {name: _Notes(self._key(name), name, keys) for name in (_START, _PROGRESS)}
         try:
-            with KafkaTopicReader(self._config, self._topic) as reader:
+            with KafkaTopicReader(self._access, self._topic) as reader:
                 for located in reader.read():
                     for each in notes.values():
                         each.take(located.record)
         except UsageError as error:
             # The bridge that leads makes a missing topic.
-            raise unavailable(self._config.bootstrap_servers, str(error)) from error
+            raise unavailable(self._access.servers, str(error)) from error
         start, progress = notes[_START], notes[_PROGRESS]
         own = _sealed_entry(start, progress, self._topic, journal_id)
         try:
@@ -194,7 +197,7 @@ class PositionStore:
         return json.dumps(note if self._keys is None else {**note, _SEAL: self._keys.seal(name, note)}).encode()
 
     def _key(self, name: str) -> bytes:
-        return f"{self._config.bridge_id} {self._config.journal.topic} {name}".encode()
+        return f"{self._bridge_id} {self._journal} {name}".encode()
 
     def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
         try:
@@ -209,13 +212,12 @@ class PositionStore:
 
     def _translated(self, error: KafkaError) -> Exception:
         what = f"topic '{self._topic}' and transactional id '{self._identity}'"
-        refused = refusal(error, self._config.bootstrap_servers, what, "READ and WRITE")
+        refused = refusal(error, self._access.servers, what, "READ and WRITE")
         if refused and error.code() not in MISSING:
             return refused
         if is_fatal(error):
-            bridge = self._config.bridge_id
-            return ClientEndedError(f"another router of bridge.id={bridge} has taken over: {error.str()}")
-        return unavailable(self._config.bootstrap_servers, f"topic '{self._topic}': {error.str()}")
+            return ClientEndedError(f"another router of bridge.id={self._bridge_id} has taken over: {error.str()}")
+        return unavailable(self._access.servers, f"topic '{self._topic}': {error.str()}")
 
 
 class _Notes:

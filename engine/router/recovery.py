@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
-from engine.kafka.topics import exists, limits, unwritable
+from engine.kafka.topics import BridgeTopics, exists
 from engine.router.generation import Start
 from engine.router.kafka_io import RUN_CHARACTERS, Seal
 from engine.router.last_progress import check_end, check_journal
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from engine.router.row_counters import RowCounters
     from engine.seals import SealKeys
     from engine.telemetry.meters import SparkMetrics
-    from routes.model import Config
+    from routes.model import Config, Route
 
 __all__ = ["Recovery", "outputs", "routes_text", "seal_of", "written_since"]
 
@@ -98,7 +98,7 @@ class Recovery:
     refused: Mapping[tuple[int, int], str]
     """Messages that Kafka has refused, see `Refusals.messages`."""
     resolved: Callable[[Config], Config]
-    """Resolves templates of topics, see `engine.kafka.topics.resolved`."""
+    """Resolves templates of topics, see `engine.kafka.topics.BridgeTopics.routes`."""
 
     def run(self, last: RouterProgress | None) -> Generation:
         """Makes the next generation; `last` is the progress of the last one, None before the first start.
@@ -114,9 +114,9 @@ class Recovery:
             journal=journal,
             journal_id=self.kafka.identity(journal),
             positions=positions,
-            outputs=self.kafka.ends(outputs(self.config)),
+            outputs=self.kafka.ends(outputs(self.config.routes, self.config.letter_topic)),
             bridge_id=self.config.bridge_id,
-            routes=routes_text(self.config),
+            routes=routes_text(self.config.text),
             run=uuid.uuid4().hex,
             after=last.start.run if last else "",
             seal=self.keys[0].id,
@@ -130,9 +130,10 @@ class Recovery:
         return self.kafka.ends([self.config.journal.topic])
 
     def _resume(self, last: RouterProgress, starts: Offsets, ends: Offsets) -> Offsets:
-        check_journal(self.config, last.start, self.kafka.identity(self.config.journal.topic))
+        journal, checkpoint = self.config.journal, self.config.router.checkpoint
+        check_journal(journal, checkpoint, last.start, self.kafka.identity(journal.topic))
         positions = {**starts, **last.positions}
-        check_end(self.config, positions, ends)
+        check_end(journal, checkpoint, positions, ends)
         positions = self._kept(positions, starts)
         if last.stopped is None:
             positions = self._repair(last.start, positions, written_since(last.committed, time.time() * 1000))
@@ -156,10 +157,10 @@ class Recovery:
         self._await_sends()
         # The last run has ended, and has read no further than this.
         ends = self.kafka.ends([start.journal], committed=True).get(start.journal, {})
-        before, after = self._written(routes, start, since_ms)
+        before, after = self._written(outputs(routes.routes, routes.letter_topic), start, since_ms)
         if before == after:
             return positions
-        published = self._published(self._proof(start, positions, ends, routes), before, after)
+        published = self._published(self._proof(start, positions, ends, routes.letter_topic), before, after)
         highest = published.highest
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
         if sum(behind.values()) - sum(positions.values()) > published.count:
@@ -167,7 +168,7 @@ class Recovery:
             self._publish(routes, published.missing_in(journal), after, seal_of(start, self.keys))
         return behind
 
-    def _proof(self, start: Start, positions: Offsets, ends: Offsets, routes: Config) -> Proof:
+    def _proof(self, start: Start, positions: Offsets, ends: Offsets, letters: str) -> Proof:
         """The records that count as written by the last run, and the positions that are believed."""
         seal = seal_of(start, self.keys)
 
@@ -181,7 +182,7 @@ class Recovery:
 
         if start.seal and seal is None:
             _log.error(_NO_KEY, run=start.run)
-        return Proof(start.journal, start.bridge_id, positions, ends, is_own, routes.letter_topic)
+        return Proof(start.journal, start.bridge_id, positions, ends, is_own, letters)
 
     def _published(self, proof: Proof, before: Topics, after: Topics) -> Published:
         """The journal positions in the outputs from `before` up to `after`."""
@@ -217,15 +218,14 @@ class Recovery:
         routes = replace(
             self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
         )
-        if not exists(self.config, routes.letter_topic, ANSWER_SECONDS):
+        if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic
             routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
         return self.resolved(routes)
 
-    def _written(self, routes: Config, start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
+    def _written(self, topics: list[str], start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """Starts and ends of the parts of existing outputs that the last run may have written."""
-        topics = outputs(routes)
         after = self._settled_ends(topics)
         if vanished := sorted(set(topics) - set(after)):
             _log.warning("topics of the last run are gone; messages for them become dead letters", topics=vanished)
@@ -273,10 +273,11 @@ class Recovery:
             time.sleep(_STILL_SECONDS)
 
     def _publish(self, routes: Config, frame: DataFrame, topics: Topics, seal: Seal | None) -> None:
-        refusals = Refusals(unwritable(routes, ANSWER_SECONDS), self.refused)
-        routed = route(frame, routes, limits(routes, ANSWER_SECONDS), self.counters.now(), refusals)
+        of_run = BridgeTopics(routes)
+        refusals = Refusals(of_run.unwritable(ANSWER_SECONDS), self.refused)
+        routed = route(frame, routes, of_run.limits(ANSWER_SECONDS), self.counters.now(), refusals)
         self.counters.begin(routed.outcomes, len(routes.routes))
-        self.meter.begin(routes, routed.outcomes)
+        self.meter.begin(routes.routes, routes.journal.topic, routed.outcomes)
         self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())), seal)
         reading = self.counters.read()
         self.meter.update(reading)
@@ -310,12 +311,12 @@ def in_both(starts: Topics, ends: Topics) -> tuple[Topics, Topics]:
     return kept[0], kept[1]
 
 
-def outputs(config: Config) -> list[str]:
-    """The topics to which the router of a configuration publishes, dead letters included."""
-    return sorted({topic for route in config.routes for topic in route.target.topics} | {config.letter_topic})
+def outputs(routes: Iterable[Route], letters: str) -> list[str]:
+    """The topics to which a router publishes; `letters` is that of dead letters."""
+    return sorted({topic for route in routes for topic in route.target.topics} | {letters})
 
 
-def routes_text(config: Config) -> str:
-    """The lines of the properties file that determine the routing; lines with passwords are not among them."""
-    entries = (entry for entry in read_text(config.text).entries if _ROUTING.fullmatch(entry.key))
+def routes_text(text: str) -> str:
+    """The lines of a properties file's text that determine the routing; lines with passwords are not among them."""
+    entries = (entry for entry in read_text(text).entries if _ROUTING.fullmatch(entry.key))
     return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

@@ -21,16 +21,7 @@ from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topics import (
-    check_topics,
-    create_missing,
-    ensure_journal,
-    ensure_sink_topics,
-    ensure_state_topic,
-    limits,
-    resolved,
-    unwritable,
-)
+from engine.kafka.topics import BridgeTopics
 from engine.printable import listed
 from engine.router.generation import Generations
 from engine.router.kafka_io import KafkaIO
@@ -63,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from threading import Event
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from engine.kafka.offsets import Offsets
     from engine.router.generation import Generation
@@ -127,10 +118,16 @@ def run_router(
         BridgeError: the operator has to repair something before the router can run again; see `engine.errors`.
         RuntimeError: the query ended for another reason, which a new process may not meet.
     """
-    ensure_state_topic(config)
-    spark = session.start(config, ensure_journal(config))
+    topics = BridgeTopics(config)
+    topics.ensure_state_topic()
+    spark = session.start(config, topics.ensure_journal())
     try:
-        if (lock := _locked(spark, config, status, stop)) is None:
+        place, data = config.router.checkpoint, config.embedded.data
+
+        def locked() -> CheckpointLock:
+            return CheckpointLock(spark, data, opened(spark, place), _LOCK_SECONDS)
+
+        if (lock := _awaited(locked, Outage(config.kafka_access), status, stop)) is None:
             return
         with limited(spark, may_publish_until):
             _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
@@ -139,12 +136,13 @@ def run_router(
         session.close(spark)
 
 
-def _locked(spark: SparkSession, config: Config, status: Reporter, stop: Event) -> CheckpointLock | None:
+def _awaited(
+    locked: Callable[[], CheckpointLock], outage: Outage, status: Reporter, stop: Event
+) -> CheckpointLock | None:
     """The lock of the checkpoint, whose file system is waited for; None if the router is to stop instead."""
-    outage = Outage(config)
     while not stop.is_set():
         try:
-            return CheckpointLock(spark, config, opened(spark, config.router.checkpoint), _LOCK_SECONDS)
+            return locked()
         except StorageUnavailableError as error:
             if outage.is_too_long:
                 raise
@@ -170,14 +168,14 @@ class _Router:
         self._revisions = revisions
         self._is_new = False
         self._status = status
-        self._kafka = KafkaOffsets(config)
+        self._kafka = KafkaOffsets(config.kafka_access)
         self._kafka_io = kafka_io
         self._counters = RowCounters(kafka_io.spark)
         self._metrics = RouterMetrics(status.registry, config)
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
-        self._outage = Outage(config)
-        self._store = PositionStore(config)
+        self._outage = Outage(config.kafka_access)
+        self._store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
         self._has_checked = False
@@ -229,7 +227,7 @@ class _Router:
         began = time.monotonic()
         self._store.open()
         journal_id = self._kafka.identity(config.journal.topic)
-        keys = present_keys(config, self._lock.root)
+        keys = present_keys(config.bridge_id, config.secret, self._lock.root)
         entry = noted(self._store, self._generations, journal_id, keys)
         last = last_progress(self._generations, entry, journal_id, keys)
         recovery = Recovery(
@@ -255,8 +253,7 @@ class _Router:
 
     def _resolved(self, config: Config) -> Config:
         """The configuration with its templates of topics resolved, also to topics that were deleted meanwhile."""
-        now = resolved(config, ANSWER_SECONDS)
-        return replace(now, routes=tuple(map(self._known, now.routes)))
+        return replace(config, routes=tuple(map(self._known, BridgeTopics(config).routes(ANSWER_SECONDS))))
 
     def _known(self, resolved_route: Route) -> Route:
         target = resolved_route.target
@@ -291,20 +288,22 @@ class _Router:
 
     def _route(self, config: Config, generation: Generation, stop: Event) -> None:
         start = generation.start
-        refusals = self._refusals(config, start.positions)
-        known = limits(config, ANSWER_SECONDS)
+        topics = BridgeTopics(config)
+        refusals = self._refusals(topics, start.positions)
+        known = topics.limits(ANSWER_SECONDS)
 
         def routed_by(frame: DataFrame) -> Routed:
             return route(frame, config, known, self._counters.now(), refusals)
 
         routed = routed_by(self._kafka_io.follow(start.positions))
         self._counters.begin(routed.outcomes, len(config.routes))
-        self._meter.begin(config, routed.outcomes)
+        self._meter.begin(config.routes, config.journal.topic, routed.outcomes)
         if config.router.mode is RouterMode.BATCH and not self._has_records(start.positions):
             compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
         query = self._kafka_io.start(routed, generation.checkpoint, sum(map(len, start.outputs.values())), self._seal)
-        sampler = LagSampler(self._kafka, config, outputs(config), start.positions)
+        written = outputs(config.routes, config.letter_topic)
+        sampler = LagSampler(self._kafka, config.kafka_access, config.journal.topic, written, start.positions)
         run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
         vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)
         if self._is_new:
@@ -325,7 +324,7 @@ class _Router:
                 )
                 is_due = bool(refusals.topics) and time.monotonic() - looked > _LOOK_SECONDS
                 looked = time.monotonic() if is_due else looked
-                if self._renew() or (is_due and self._has_changed(config, refusals)):
+                if self._renew() or (is_due and self._has_changed(topics, refusals)):
                     # No drain: messages keep coming, and those still in the journal are routed by the new routes.
                     run.stop(drain=False)
                     return
@@ -339,24 +338,24 @@ class _Router:
             self._kafka_io.close()
             run.measure()
 
-    def _refusals(self, config: Config, positions: Offsets) -> Refusals:
+    def _refusals(self, topics: BridgeTopics, positions: Offsets) -> Refusals:
         """Topics and messages that Kafka does not take now; HardFailureError if a topic is missing at the start."""
         self._refused = {place: why for place, why in self._refused.items() if place[1] >= positions.get(place[0], 0)}
         if not self._has_checked:
-            check_topics(config, ANSWER_SECONDS)
+            topics.check(ANSWER_SECONDS)
             self._has_checked = True
             return NO_REFUSALS
-        for step in (ensure_journal, ensure_sink_topics, create_missing):
-            step(config, ANSWER_SECONDS)
-        refusals = Refusals(unwritable(config, ANSWER_SECONDS), dict(self._refused))
+        for step in (topics.ensure_journal, topics.ensure_sink_topics, topics.create_missing):
+            step(ANSWER_SECONDS)
+        refusals = Refusals(topics.unwritable(ANSWER_SECONDS), dict(self._refused))
         for why in refusals.topics.values():
             _log.error("messages become dead letters until their topic can be written", why=why)
         return refusals
 
-    def _has_changed(self, config: Config, refusals: Refusals) -> bool:
+    def _has_changed(self, topics: BridgeTopics, refusals: Refusals) -> bool:
         """True if other topics cannot be written than `refusals` says."""
         try:
-            return unwritable(config, ANSWER_SECONDS) != refusals.topics
+            return topics.unwritable(ANSWER_SECONDS) != refusals.topics
         except KafkaUnavailableError as error:
             _log.debug("topics are not looked at again", why=str(error))
             return False

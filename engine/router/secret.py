@@ -20,7 +20,6 @@ from engine.spark.stored_files import write
 
 if TYPE_CHECKING:
     from engine.spark.stored_files import Folder
-    from routes.model import Config
 
 __all__ = ["known_keys", "present_keys"]
 
@@ -28,23 +27,23 @@ _BYTES = 32
 _log = structlog.get_logger(__name__)
 
 
-def known_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
-    """Keys that this router knows, those of the next run first; none before the first start without `bridge.secret`."""
+def known_keys(bridge_id: str, secret: str | None, root: Folder) -> tuple[SealKeys, ...]:
+    """Keys that this router knows, those of the next run first; none before the first start without a `secret`."""
     stored = _stored(root)
-    found = (configured_keys(config), SealKeys(stored, config.bridge_id) if stored else None)
+    found = (configured_keys(bridge_id, secret), SealKeys(stored, bridge_id) if stored else None)
     return tuple(keys for keys in found if keys is not None)
 
 
-def present_keys(config: Config, root: Folder) -> tuple[SealKeys, ...]:
+def present_keys(bridge_id: str, secret: str | None, root: Folder) -> tuple[SealKeys, ...]:
     """Keys as `known_keys` gives them; makes a secret if there is none.
 
     To be called while the checkpoint's lock is held.
     """
-    if not (found := known_keys(config, root)):
+    if not (found := known_keys(bridge_id, secret, root)):
         if isinstance(root, Path):
             make_folder(root)
         write(root / "secret", secrets.token_hex(_BYTES))
-        found = known_keys(config, root)
+        found = known_keys(bridge_id, secret, root)
     return found
 
 

@@ -9,6 +9,7 @@ is written.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
-from engine.kafka.topics import limits, resolved
+from engine.kafka.topics import BridgeTopics
 from engine.router.kafka_io import KafkaIO
 from engine.router.plan.route import route
 from engine.router.published import Proof, find
@@ -84,15 +85,16 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     Failures are only logged: they recur in the real run, which reports them.
     """
     try:
-        config, kafka_io, kafka = resolved(config, ANSWER_SECONDS), KafkaIO(spark, config), KafkaOffsets(config)
+        config = replace(config, routes=BridgeTopics(config).routes(ANSWER_SECONDS))
+        kafka_io, kafka = KafkaIO(spark, config), KafkaOffsets(config.kafka_access)
         kafka_io.compile_once()
         journal = config.journal.topic
-        if (topics := outputs(config)) and not ended.is_set():
+        if (topics := outputs(config.routes, config.letter_topic)) and not ended.is_set():
             is_own = partial(kafka_io.is_sealed, SealKeys(b"", config.bridge_id).of_records(journal, ""))
             proof = Proof(journal, config.bridge_id, {0: 0}, {0: 0}, is_own, config.letter_topic)
             find(kafka_io.range(*_last(kafka, topics), committed=False), proof)
         frame = kafka_io.range(*_last(kafka, [journal]), committed=True)
-        routed = route(frame, config, limits(config, ANSWER_SECONDS), F.lit(0))
+        routed = route(frame, config, BridgeTopics(config).limits(ANSWER_SECONDS), F.lit(0))
         if ended.is_set():
             return
         routed.frame.where("topic IS NOT NULL").write.format("noop").mode("overwrite").save()

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.spark.stored_files import Folder
-    from routes.model import Config
 
 __all__ = ["CheckpointLock", "lock_file"]
 
@@ -47,8 +46,8 @@ class CheckpointLock:
     a moment, and still publish. The operating system frees the lock when the JVM ends.
     """
 
-    def __init__(self, spark: SparkSession, config: Config, root: Folder, wait_seconds: float) -> None:
-        """Locks the folder `root`.
+    def __init__(self, spark: SparkSession, data: Path, root: Folder, wait_seconds: float) -> None:
+        """Locks the folder `root`; `data` is the folder of the bridge's own files (`embedded.data`).
 
         Waits up to `wait_seconds`, since the JVM of a killed router may still be ending.
 
@@ -56,7 +55,7 @@ class CheckpointLock:
             SetupError: another process of this machine holds the lock; the text names its id.
         """
         self.root = root
-        path = lock_file(config, root)
+        path = lock_file(data, root)
         make_folder(path.parent)
         jvm: Any = spark._jvm
         # This reference keeps Java's file object alive: Java frees the lock when it collects the object.
@@ -101,11 +100,11 @@ class CheckpointLock:
             self._file.close()
 
 
-def lock_file(config: Config, root: Folder) -> Path:
+def lock_file(data: Path, root: Folder) -> Path:
     """The file on this machine that is locked for a folder."""
     if isinstance(root, Path):
         return root / "lock"
-    return config.embedded.data / "locks" / "checkpoints" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    return data / "locks" / "checkpoints" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
 
 
 def _claim(claims: Folder) -> int:

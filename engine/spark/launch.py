@@ -129,7 +129,7 @@ def launch(config: Config, partitions: int = 0) -> Launch:
     """
     master = {"spark.master": f"local[{max(partitions + SPARE_SLOTS, _SLOTS)}]"}
     settings = {**master, **checkpoint_settings(config.router.checkpoint), **config.section(SparkConfig)}
-    return Launch(config.embedded.data / "spark", log_file(config), settings)
+    return Launch(config.embedded.data / "spark", log_file(config.embedded.data), settings)
 
 
 def checkpoint_settings(place: Path | str) -> Mapping[str, str]:
@@ -137,9 +137,9 @@ def checkpoint_settings(place: Path | str) -> Mapping[str, str]:
     return _LOCAL_CHECKPOINT if isinstance(place, Path) else {}
 
 
-def log_file(config: Config) -> Path:
+def log_file(data: Path) -> Path:
     """Path of the log file of Spark and its JVM."""
-    return config.embedded.data / "log" / "spark.log"
+    return data / "log" / "spark.log"
 
 
 class Launch:

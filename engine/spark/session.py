@@ -63,7 +63,7 @@ def opened(config: Config, partitions: int, launched: Launch | None = None) -> I
     Raises:
         ServerEndedError: the JVM has ended.
     """
-    with foreseen_end(launched.log if launched is not None else log_file(config)):
+    with foreseen_end(launched.log if launched is not None else log_file(config.embedded.data)):
         session = start(config, partitions, launched)
         try:
             yield session

@@ -26,7 +26,7 @@ from engine.kafka.clients import consumer, member
 from engine.kafka.errors import GONE, UNKNOWN_MEMBER, is_fatal, refusal
 from engine.kafka.offsets import committed_positions
 from engine.kafka.retry import Outage
-from engine.kafka.topics import ensure_state_topic
+from engine.kafka.topics import BridgeTopics
 from engine.kafka.types import KafkaException, TopicPartition
 from routes.errors import BridgeError
 
@@ -162,7 +162,7 @@ class Election:
         self._other = OtherLeader(self._me, self._session)
         self._stop = Event()
         self._thread: Thread | None = None
-        self._outage = Outage(config)
+        self._outage = Outage(config.kafka_access)
         self._looked_at = 0.0
         self._led_at = 0.0
         """Time at which any bridge was last seen to lead, or at which this one joined the group."""
@@ -229,7 +229,7 @@ class Election:
         """Makes sure that the election's topic exists, waiting for Kafka; returns False if the thread is to end."""
         while not self._stop.is_set():
             try:
-                ensure_state_topic(self._config, _SILENCE_SECONDS)
+                BridgeTopics(self._config).ensure_state_topic(_SILENCE_SECONDS)
             except UnreachableError as error:
                 if self._outage.is_too_long:
                     raise
@@ -244,7 +244,7 @@ class Election:
     def _stand(self) -> None:
         """Takes part with one consumer; returns when the thread is to end, or when the consumer is of no more use."""
         self._is_broken = False
-        client = consumer(self._config, self._group, self._settings())
+        client = consumer(self._config.kafka_access, self._group, self._settings())
         self._joined, self._led_at = True, time.monotonic()
         client.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_lost, on_lost=self._on_lost)
         try:

@@ -311,11 +311,12 @@ def _watch(reload: Reload, election: Election | None, clean: Callable[[str], str
 
     Only the supervisor of the leading bridge watches.
     """
+    from engine.dead_letters.store import DeadLetterStore
     from engine.dead_letters.watch import DeadLetterWatch
 
     if election is None:
         return None
-    return DeadLetterWatch(lambda: reload.current.config, lambda: election.leads, clean)
+    return DeadLetterWatch(lambda: DeadLetterStore.of(reload.current.config), lambda: election.leads, clean)
 
 
 def _check_topics(revision: Revision) -> None:
@@ -324,11 +325,12 @@ def _check_topics(revision: Revision) -> None:
     Raises:
         BridgeError: a topic is missing or unfit, or Kafka does not answer.
     """
-    from engine.kafka import topics
+    from engine.kafka.topics import BridgeTopics
 
     if any(part.name == ROUTER for part in revision.parts):
-        for step in (topics.ensure_sink_topics, topics.create_missing, topics.check_topics):
-            step(revision.config, _ANSWER_SECONDS)
+        topics = BridgeTopics(revision.config)
+        for step in (topics.ensure_sink_topics, topics.create_missing, topics.check):
+            step(_ANSWER_SECONDS)
 
 
 @contextmanager

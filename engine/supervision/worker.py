@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from engine.topologies.runtime.run import TopologyFigures
     from engine.topologies.runtime.state_reader import StateReader
     from routes.config.snapshot import Snapshot
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["STOP_SECONDS", "ControlMessages", "GivenRevisions", "run", "serve"]
@@ -269,7 +270,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
 def _route_in(
     launched: Launch | None, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
 ) -> None:
-    from engine.kafka import topics
+    from engine.kafka.topics import BridgeTopics
     from engine.router import runtime
     from engine.router.last_progress import is_refusal_likely
     from engine.router.warm_up import warming
@@ -277,31 +278,33 @@ def _route_in(
     from engine.spark.launch import log_file
 
     partitions: list[int] = []
+    topics = BridgeTopics(config)
 
-    def journal(config: Config, seconds: float) -> None:
-        partitions.append(topics.ensure_journal(config, seconds))
+    def journal(seconds: float) -> None:
+        partitions.append(topics.ensure_journal(seconds))
 
-    steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check_topics
+    steps = journal, topics.ensure_sink_topics, topics.create_missing, topics.check
     # A Kafka that is not embedded is looked at before the session is used, so that a missing topic or a damaged
     # checkpoint is reported at once, also by a bridge that stands by. An embedded Kafka takes seconds to start, and so
     # does Spark: they start at the same time, unless the start looks like being refused.
     status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
     is_checked = not config.embedded_kafka or is_refusal_likely(config)
-    if is_checked and not (_prepared(steps, config, status, messages.stop) and _can_continue(config, status, messages)):
+    access = config.kafka_access
+    if is_checked and not (_prepared(steps, access, status, messages.stop) and _can_continue(config, status, messages)):
         return
     if _is_on_cluster(config.section(SparkConfig)) and not messages.go.is_set():
         # Executors of a bridge that stands by would take the slots of the one that leads.
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
     status.state(State.STARTING, "starting Spark")
-    with session.foreseen_end(log_file(config)):
+    with session.foreseen_end(log_file(config.embedded.data)):
         spark = session.start(config, partitions[-1] if partitions else None, launched)
         status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
         if not config.embedded_kafka and not messages.go.is_set():
             with warming(spark, config, lambda what: status.state(State.STARTING, what)):
                 messages.go.wait()
         messages.go.wait()
-        if is_checked or _prepared(steps, config, status, messages.stop):
+        if is_checked or _prepared(steps, access, status, messages.stop):
             runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
@@ -315,14 +318,15 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
     A refusal counts only for a bridge that leads: on one that stands by, the router of another bridge may be writing
     into the same checkpoint just now.
     """
-    from engine.kafka import topics
+    from engine.kafka.topics import BridgeTopics
     from engine.router.last_progress import check_progress
 
-    steps = (topics.ensure_state_topic, lambda config, _: check_progress(config, leads=messages.go.is_set()))
+    topics = BridgeTopics(config)
+    steps = (topics.ensure_state_topic, lambda _: check_progress(config, leads=messages.go.is_set()))
     while True:
         leads = messages.go.is_set()
         try:
-            return _prepared(steps, config, status, messages.stop)
+            return _prepared(steps, config.kafka_access, status, messages.stop)
         except HardFailureError as error:
             if leads:
                 raise
@@ -331,7 +335,7 @@ def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -
 
 
 def _topology(config: Config, name: str, status: Reporter, messages: ControlMessages) -> None:
-    from engine.kafka import topics
+    from engine.kafka.topics import BridgeTopics
     from engine.telemetry.amounts import size
     from engine.telemetry.meters import TopologyMetrics
     from engine.topologies.graph import write_graph
@@ -344,7 +348,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     (found,) = (each for each in config.section(TopologiesConfig) if each.name == name)
     status.state(State.STARTING, "waiting for Kafka, or to lead")
     messages.go.wait()
-    if not _prepared((topics.ensure_journal,), config, status, messages.stop):
+    if not _prepared((BridgeTopics(config).ensure_journal,), config.kafka_access, status, messages.stop):
         return
     status.state(State.STARTING, "starting Spark")
     settings = TopologySettings(
@@ -361,7 +365,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
         status.state(State.READY, text)
 
     def begin(topology: Topology, state: StateReader) -> None:
-        write_graph(config, name, topology.name, records(topology.nodes))
+        write_graph(config.embedded.data, name, topology.name, records(topology.nodes))
 
         def answer() -> None:
             while True:
@@ -382,7 +386,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
 
 
 def _connector(config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages) -> None:
-    from engine.kafka import topics
+    from engine.kafka.topics import BridgeTopics
 
     # Messages under way are many small objects without cycles; the search for cycles took a tenth of the time of a
     # source, and a quarter of that of a sink.
@@ -391,20 +395,19 @@ def _connector(config: Config, only: str, worker: int, status: Reporter, message
     status.state(State.STARTING, "waiting for its brokers, or to lead")
     messages.go.wait()
     is_first = not messages.is_at_work.is_set()
+    topics, access = BridgeTopics(config), config.kafka_access
     if kind == "source":
         from engine.delivery.source_loop import run_source
 
-        if _prepared((topics.ensure_journal,), config, status, messages.stop):
+        if _prepared((topics.ensure_journal,), access, status, messages.stop):
             run_source(config, name, worker, status, messages.stop, is_first=is_first)
-    elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), config, status, messages.stop):
+    elif _prepared((topics.ensure_journal, topics.ensure_sink_topics), access, status, messages.stop):
         from engine.delivery.sink_loop import run_sink
 
         run_sink(config, name, worker, status, messages.stop, is_first=is_first)
 
 
-def _prepared(
-    steps: Iterable[Callable[[Config, float], object]], config: Config, status: Reporter, stop: Event
-) -> bool:
+def _prepared(steps: Iterable[Callable[[float], object]], access: KafkaAccess, status: Reporter, stop: Event) -> bool:
     """Carries out all steps, waiting for Kafka; returns False if the part is to stop instead.
 
     Raises:
@@ -412,11 +415,11 @@ def _prepared(
     """
     from engine.kafka.retry import Outage
 
-    outage = Outage(config)
+    outage = Outage(access)
     while not stop.is_set():
         try:
             for step in steps:
-                step(config, _ANSWER_SECONDS)
+                step(_ANSWER_SECONDS)
         except UnreachableError as error:
             if outage.is_too_long:
                 raise

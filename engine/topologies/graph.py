@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from routes.model import Config
 
 __all__ = ["GraphNode", "TopologyGraph", "read_graph", "write_graph"]
 
@@ -63,27 +62,30 @@ class TopologyGraph:
         return [node.name for node in self.nodes if node.can_be_asked]
 
 
-def write_graph(config: Config, part: str, name: str, records: Sequence[dict[str, Any]]) -> None:
-    """Writes the graph of the topology that a part of the bridge runs, with a record for each node."""
-    path = _file(config, part)
+def write_graph(data: Path, part: str, name: str, records: Sequence[dict[str, Any]]) -> None:
+    """Writes the graph of the topology that a part of the bridge runs, with a record for each node.
+
+    `data` is the folder of the bridge's own files (`embedded.data`).
+    """
+    path = _file(data, part)
     make_folder(path.parent)
     draft = path.with_suffix(".tmp")
     draft.write_text(json.dumps({"name": name, "nodes": records}), encoding="utf-8")
     draft.replace(path)
 
 
-def read_graph(config: Config, part: str) -> TopologyGraph | None:
+def read_graph(data: Path, part: str) -> TopologyGraph | None:
     """The graph of the topology that a part of the bridge runs; None if it has not run on this machine."""
     try:
-        read = json.loads(_file(config, part).read_text(encoding="utf-8"))
+        read = json.loads(_file(data, part).read_text(encoding="utf-8"))
         return TopologyGraph(str(read["name"]), _nodes(read["nodes"]))
     except (OSError, ValueError, KeyError, TypeError):
         # A damaged file is written anew when the topology starts.
         return None
 
 
-def _file(config: Config, part: str) -> Path:
-    return config.embedded.data / "topologies" / f"{part}.graph.json"
+def _file(data: Path, part: str) -> Path:
+    return data / "topologies" / f"{part}.graph.json"
 
 
 def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:

@@ -13,6 +13,7 @@ from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned
 from engine.topologies.runtime.run import state_folder
 from engine.topologies.runtime.state_reader import StateReader
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
     find(build)
     with session.opened(config, 1) as spark:
         topology = read(build)
-        folder = state_folder(config, spark, topology.name)
+        folder = state_folder(config.section(TopologiesConfig).state, spark, topology.name)
         before = KeptState.existing(folder)
         program = planned(config.section(SchemaConfig), topology, spark, pinned=before.versions)
         kept = KeptState.of(program, before.partitions, before)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.telemetry.status import State
 from tests.brokers.bench import numbered
 from tests.brokers.packages import CACHE
@@ -173,7 +173,7 @@ def _source(bench: Bench, queue: str) -> Config:
     folder.mkdir()
     keys = {**bench.broker.settings(bench.protocol), ".destinations": f"queue:{queue}", "embedded.data": str(CACHE)}
     config = configure(folder, bench.bootstrap, f"journal-{queue}", keys)
-    ensure_journal(config)
+    BridgeTopics(config).ensure_journal()
     until(lambda: _has_leaders(config), 30, "the journal has leaders")
     return config
 
@@ -214,7 +214,7 @@ def _bounce(bench: Bench) -> None:
 
 def _journaled(config: Config) -> int:
     """Offsets in the journal, those of markers and of open transactions included."""
-    ends = KafkaOffsets(config).ends([config.journal.topic])
+    ends = KafkaOffsets(config.kafka_access).ends([config.journal.topic])
     return sum(ends.get(config.journal.topic, {}).values())
 
 

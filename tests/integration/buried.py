@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from engine.cli import main
 from engine.dead_letters.replay import Options, ReplayOutcome, replay
+from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import BodyType, Message, Record
 from routes.config import load
@@ -46,6 +47,10 @@ class Bridge:
     kafka: EmbeddedKafka
 
     @property
+    def store(self) -> DeadLetterStore:
+        return DeadLetterStore.of(self.config)
+
+    @property
     def dead(self) -> str:
         assert self.config.routing.dead_letter_topic is not None
         return self.config.routing.dead_letter_topic
@@ -71,14 +76,14 @@ class Bridge:
         return self.records(self.config.journal.topic)
 
     def records(self, topic: str) -> list[Record]:
-        with KafkaTopicReader(self.config, topic) as reader:
+        with KafkaTopicReader(self.config.kafka_access, topic) as reader:
             return [located.record for located in reader.read()]
 
     def replay(
         self, *offsets: int, dry_run: bool = False, options: Options | None = None
     ) -> list[tuple[int, ReplayOutcome]]:
         positions = [Position(self.dead, 0, offset) for offset in offsets] or None
-        done = replay(self.config, positions, dry_run=dry_run, options=options)
+        done = replay(self.store, positions, dry_run=dry_run, options=options)
         return [(each.position.offset, each.outcome) for each in done]
 
     def command(self, *arguments: str) -> int:

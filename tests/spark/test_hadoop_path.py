@@ -98,9 +98,9 @@ def test_a_claim_from_another_machine_shuts_out_the_one_before(
     text = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nsource.s.type=dropbox\nsource.s.root=in\n"
     text += "source.s.destinations=queue:q\nkafka.bootstrap.servers=127.0.0.1:9092\nembedded.data="
     here, there = (loads(f"{text}{name}", tmp_path) for name in ("here", "there"))
-    first = CheckpointLock(spark, here, root, 0.0)
+    first = CheckpointLock(spark, here.embedded.data, root, 0.0)
     first.check()
-    second = CheckpointLock(spark, there, root, 0.0)
+    second = CheckpointLock(spark, there.embedded.data, root, 0.0)
     second.check()
     with pytest.raises(ClientEndedError, match=r'has been claimed since, by \{"host": .*only one may work with it'):
         first.check()

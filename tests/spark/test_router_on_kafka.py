@@ -12,8 +12,9 @@ from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.kafka.system import SYSTEM
 from engine.errors import HardFailureError
+from engine.kafka.topics import BridgeTopics
 from engine.message import Record
-from engine.router import recovery, runtime
+from engine.router import runtime
 from engine.router.last_progress import check_progress
 from engine.router.row_counters import RowCounters
 from engine.spark import session
@@ -170,8 +171,7 @@ def test_a_record_that_kafka_refuses_for_its_own_sake_is_its_own_dead_letter(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A limit that the bridge may not read.
-    for module in (runtime, recovery):
-        monkeypatch.setattr(module, "limits", lambda *_: {})
+    monkeypatch.setattr(BridgeTopics, "limits", lambda *_: {})
     admin = AdminClient({"bootstrap.servers": bench.bootstrap, "log_level": 0})
     resource = ConfigResource(ResourceType.TOPIC, bench.blue)
     resource.add_incremental_config(

@@ -73,13 +73,15 @@ class Offsets:
 
 
 def test_a_partition_without_a_known_start_begins_at_0() -> None:
-    assert lag._sinks(CONFIG, cast("KafkaOffsets", Offsets())) == [lag.LagReport("sink:n", TOPIC, 3 + 5)]
+    assert lag._sinks(CONFIG.bridge_id, CONFIG.sinks, cast("KafkaOffsets", Offsets())) == [
+        lag.LagReport("sink:n", TOPIC, 3 + 5)
+    ]
 
 
 def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "Consumer", Group)
     monkeypatch.setattr(offsets, "_COORDINATOR_SECONDS", 0.5)
-    kafka = KafkaOffsets(CONFIG)
+    kafka = KafkaOffsets(CONFIG.kafka_access)
     assert kafka.committed("g", TOPIC, [0]) == {0: 7}
     with pytest.raises(KafkaUnavailableError, match=re.escape(FAILED.str())):
         kafka.committed("g", TOPIC, [0, 1])
@@ -87,7 +89,7 @@ def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pyt
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
     consumer, retry = cast("Consumer", Group()), cast("KafkaRetry", NoAnswer())
-    safe_offsets = SafeOffsets(CONFIG, "s", 1, 1)
+    safe_offsets = SafeOffsets(CONFIG.kafka_access, CONFIG.journal.topic, "b.source.s", 1, 1)
     try:
         safe_offsets._partitions = (0,)
         assert safe_offsets._positions(consumer, retry) == {0: 7}
@@ -113,5 +115,5 @@ def test_a_new_kafka_is_waited_for_until_it_has_a_topic_of_positions(monkeypatch
 
     monkeypatch.setattr(offsets, "committed_positions", ask)
     monkeypatch.setattr(offsets, "consumer", lambda *_: SimpleNamespace(close=lambda: None))
-    assert KafkaOffsets(CONFIG).committed("g", TOPIC, [0]) == {0: 3}
+    assert KafkaOffsets(CONFIG.kafka_access).committed("g", TOPIC, [0]) == {0: 3}
     assert answers == []

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.message import Message, Record
+from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import NO_CONTEXT, as_headers, of_headers, of_properties, traced, with_context
 from routes.config import loads
 from routes.model import Config
@@ -191,22 +192,22 @@ def test_a_context_stands_in_the_record_beside_the_properties() -> None:
     assert record.header("jms.traceparent") == PARENT
     assert record.headers[-2:] == (("traceparent", PARENT.encode()), ("tracestate", STATE.encode()))
     assert Message.from_record(record) == TRACED
-    assert traced(TRACED.to_record(), config()) == record
+    assert traced(TRACED.to_record(), config().section(TracingConfig)) == record
 
 
 @pytest.mark.parametrize("message", [MESSAGE, replace(MESSAGE, properties={"traceparent": Property("hello")})])
 def test_who_has_no_valid_context_gets_the_same_record_as_ever(message: Message) -> None:
     assert message.to_record(of_properties(message.properties)) == message.to_record()
-    assert traced(message.to_record(), config()) == message.to_record()
+    assert traced(message.to_record(), config().section(TracingConfig)) == message.to_record()
 
 
 def test_nothing_stands_beside_the_properties_if_it_is_not_wanted() -> None:
-    assert traced(TRACED.to_record(), config("tracing.propagate=false")) == TRACED.to_record()
+    assert traced(TRACED.to_record(), config("tracing.propagate=false").tracing) == TRACED.to_record()
 
 
 def test_a_record_that_goes_on_with_another_context_keeps_it() -> None:
     record = TRACED.to_record({"traceparent": f"00-{TRACE}-{'1' * 16}-01"})
-    assert traced(record, config()) == record
+    assert traced(record, config().section(TracingConfig)) == record
 
 
 def test_the_size_of_a_large_record_counts_its_context_and_stands_last() -> None:

@@ -25,6 +25,7 @@ from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.base import Delivery
 from engine.kafka.transactions import TransactionalJournal
 from engine.limits import excess
+from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -211,7 +212,10 @@ class AmqpListenerSource:
         self._committed += self._commits.end()
 
     def _journal(self, stop: Event) -> TransactionalJournal:
-        return TransactionalJournal(self._config, f"source.{self._source.name}.{self._worker}", stop)
+        config, owner = self._config, f"{self._config.bridge_id}.source.{self._source.name}.{self._worker}"
+        return TransactionalJournal(
+            config.kafka_access, config.journal.topic, config.section(TracingConfig), owner, stop
+        )
 
     def _message(self, incoming: IncomingTransfer) -> Message | Condition:
         """Message for the journal, or the reason why there is none."""
@@ -257,7 +261,7 @@ class AmqpListenerSource:
 
     def _size(self, message: Message) -> int:
         """Bytes of the message's record, with some room for Kafka's framing of headers."""
-        record = message.to_record(published(message, self._config))
+        record = message.to_record(published(message, self._config.section(TracingConfig)))
         return record.size + _HEADER_FRAMING_BYTES * len(record.headers)
 
     def _too_large(self, size: int) -> Condition:

@@ -79,7 +79,7 @@ class KafkaSource:
         """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
         self._removed = 0
         self._offsets: KafkaOffsets | None = None
-        defaults = librdkafka(config, "consumer")
+        defaults = librdkafka(config.kafka_access, "consumer")
         self._begins_at = OFFSET_END if defaults.get("auto.offset.reset") in _LATEST else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
 
@@ -109,7 +109,7 @@ class KafkaSource:
         group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
         # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
-        self._consumer = consumer(self._config, group, settings | {"auto.offset.reset": "error"})
+        self._consumer = consumer(self._config.kafka_access, group, settings | {"auto.offset.reset": "error"})
         self._group = group
         self._look(first=True)
 
@@ -118,8 +118,9 @@ class KafkaSource:
 
         This also aborts a transaction that a dead worker of the same source, number and machine has left open.
         """
+        config, owner = self._config, f"{self._config.bridge_id}.source.{self._source.name}.{self._worker}"
         self._journal = TransactionalJournal(
-            self._config, f"source.{self._source.name}.{self._worker}", stop, while_full
+            config.kafka_access, config.journal.topic, config.section(TracingConfig), owner, stop, while_full
         )
         return self._journal
 
@@ -334,7 +335,7 @@ class KafkaSource:
 
     def _asked(self) -> KafkaOffsets:
         """The client for questions about topics, one for the whole time."""
-        self._offsets = self._offsets or KafkaOffsets(self._config)
+        self._offsets = self._offsets or KafkaOffsets(self._config.kafka_access)
         return self._offsets
 
     def _opened(self) -> Consumer:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.retry import KafkaRetry
     from engine.kafka.types import Consumer, KafkaError, ListOffsetsResultInfo
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["SafeOffsets"]
 
@@ -49,13 +49,16 @@ class SafeOffsets:
     Mappings of offsets are keyed by the partition of the journal.
     """
 
-    def __init__(self, config: Config, source: str, worker: int, workers: int) -> None:
-        """Makes the Kafka clients, which connect in the background. `worker` counts from 1."""
+    def __init__(self, access: KafkaAccess, journal: str, group: str, worker: int, workers: int) -> None:
+        """Makes the Kafka clients, which connect in the background.
+
+        `journal` is the topic of the journal, `group` names the bridge and the source; `worker` counts from 1.
+        """
         self.workers = workers
         """Number of workers of the source."""
-        self._config = config
-        self._topic = config.journal.topic
-        self._prefix = f"{config.bridge_id}.source.{source}."
+        self._access = access
+        self._topic = journal
+        self._prefix = f"{group}."
         self._worker = worker
         self._group = f"{self._prefix}{worker}"
         self._former: set[str] = set()
@@ -70,7 +73,7 @@ class SafeOffsets:
         self._kept_at = 0.0
         self._fatal: str | None = None
         """Reason why the consumer has failed for good; None while it works."""
-        self._admin = admin(config)
+        self._admin = admin(access)
         self.consumer = self._consumer(self._group)
         """Consumer of this worker's group; `Tail` also reads the journal with it. It has no partitions assigned between
         two reads."""
@@ -217,4 +220,4 @@ class SafeOffsets:
             "queued.max.messages.kbytes": _QUEUED_KIB,
             "fetch.queue.backoff.ms": 20,
         }
-        return consumer(self._config, group, settings)
+        return consumer(self._access, group, settings)

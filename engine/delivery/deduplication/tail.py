@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from engine.kafka.retry import KafkaRetry
     from engine.kafka.types import Consumer, KafkaMessage
-    from routes.model import Config
 
 __all__ = ["Tail"]
 
@@ -27,12 +26,12 @@ _MESSAGE_ID = "jms.JMSMessageID"
 class Tail:
     """Reader of ranges of the journal; for one thread."""
 
-    def __init__(self, config: Config, source: str, consumer: Consumer, report: Callable[[int], None]) -> None:
-        """`consumer` reports the ends of partitions and has no partitions assigned between two reads.
+    def __init__(self, journal: str, source: str, consumer: Consumer, report: Callable[[int], None]) -> None:
+        """`journal` is its topic; `consumer` reports the ends of partitions and has none assigned between two reads.
 
         During a long read, `report` is called each second with the number of records that are left.
         """
-        self._topic = config.journal.topic
+        self._topic = journal
         self._source = source.encode()
         self._consumer = consumer
         self._report = report

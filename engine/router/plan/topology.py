@@ -63,7 +63,7 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
     builder = PlanBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
-    split = _guarded(journal, config, now).split(ROUTES)
+    split = _guarded(journal, config.bridge_id, config.routing.non_durable, now).split(ROUTES)
     for route in config.routes:
         split.branch(MessageCondition(route.include, route.exclude), name=route.name)
     *wanted, unmatched = split.default_branch(UNMATCHED)
@@ -81,9 +81,9 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     return builder.build()
 
 
-def _guarded(journal: PlanStream, config: Config, now: Column | None) -> PlanStream:
+def _guarded(journal: PlanStream, bridge_id: str, non_durable: NonDurable, now: Column | None) -> PlanStream:
     def not_own_origin(row: PlanRow) -> Column:
-        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(config.bridge_id), BINARY).alias("value"))
+        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(bridge_id), BINARY).alias("value"))
         # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
         # are rarely compared.
         return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
@@ -97,7 +97,7 @@ def _guarded(journal: PlanStream, config: Config, now: Column | None) -> PlanStr
         return F.when(expiration > 0, expiration > _milliseconds(now)).otherwise(F.lit(True))
 
     stream = journal.filter(not_own_origin, name="not-own-origin")
-    if config.routing.non_durable is NonDurable.DROP:
+    if non_durable is NonDurable.DROP:
         stream = stream.filter(durable, name="durable")
     return stream.filter(not_expired, name="not-expired")
 

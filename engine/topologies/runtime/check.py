@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.topologies.library.topology import Topology
+    from engine.topologies.registry_section import SchemaConfig
     from engine.topologies.runtime.code import TopologyCode
     from engine.topologies.section import TopologyConfig
-    from routes.model import Config
 
 __all__ = ["CheckedTopology", "check_loaded", "check_planned", "fault_of"]
 
@@ -69,12 +69,12 @@ def check_loaded(snapshot: Snapshot, codes: Mapping[str, TopologyCode], names: S
         raise ConfigurationError(faults)
 
 
-def check_planned(config: Config, snapshot: Snapshot) -> list[CheckedTopology]:
-    """Checks that each topology of a configuration can be built and planned; starts Spark on this machine, if need be.
+def check_planned(topologies: Sequence[TopologyConfig], snapshot: Snapshot) -> list[CheckedTopology]:
+    """Checks that each of the topologies can be built and planned; starts Spark on this machine, if need be.
 
-    The files are those on disk.
+    The topologies are those of the snapshot; their files are those on disk.
     """
-    codes = {each.name: read_code(each.build, Path.cwd()) for each in config.section(TopologiesConfig)}
+    codes = {each.name: read_code(each.build, Path.cwd()) for each in topologies}
     return _check(snapshot, codes, list(codes), _PLAN, _PLAN_SECONDS)
 
 
@@ -115,13 +115,17 @@ def _main() -> None:
     dumped, _, codes = sys.stdin.buffer.read().partition(b"\n")
     config = Snapshot.of(dumped).load()
     wanted = [each for each in config.section(TopologiesConfig) if each.name in names]
-    for checked in _checked(config, wanted, load_codes(codes), task):
+    for checked in _checked(wanted, load_codes(codes), task, config.section(SchemaConfig), config.section(SparkConfig)):
         answers.write(json.dumps({"name": checked.name, "fault": checked.fault, "unplanned": checked.unplanned}) + "\n")
         answers.flush()
 
 
 def _checked(
-    config: Config, wanted: Sequence[TopologyConfig], codes: Mapping[str, TopologyCode], task: str
+    wanted: Sequence[TopologyConfig],
+    codes: Mapping[str, TopologyCode],
+    task: str,
+    schema: SchemaConfig,
+    spark_settings: Mapping[str, str],
 ) -> Iterator[CheckedTopology]:
     """Checks topologies; those whose modules can be imported are planned together, for which Spark starts once."""
     from engine.topologies.runtime.definition import find, read_without_spark
@@ -135,9 +139,9 @@ def _checked(
     unplanned = ""
     if left and task == _PLAN:
         try:
-            with _session(config) as spark:
+            with _session(spark_settings) as spark:
                 while left:
-                    yield _planned(config, left.pop(0), codes, spark)
+                    yield _planned(schema, left.pop(0), codes, spark)
         except SetupError as error:
             # No Java, or no jars: their own checks say so.
             unplanned = _line(error)
@@ -159,7 +163,7 @@ def _fault(read: Callable[[str], object], topology: TopologyConfig, codes: Mappi
 
 
 def _planned(
-    config: Config, topology: TopologyConfig, codes: Mapping[str, TopologyCode], spark: SparkSession
+    schema: SchemaConfig, topology: TopologyConfig, codes: Mapping[str, TopologyCode], spark: SparkSession
 ) -> CheckedTopology:
     from engine.topologies.library.served_modules import serve
     from engine.topologies.runtime.definition import read
@@ -167,7 +171,7 @@ def _planned(
     serve(codes[topology.name].modules)
     fault = unplanned = ""
     try:
-        _plan(config, topology, read(topology.build), spark)
+        _plan(schema, topology, read(topology.build), spark)
     except UnreachableError as error:
         unplanned = _line(error)
     except BridgeError as error:
@@ -176,28 +180,28 @@ def _planned(
 
 
 @contextmanager
-def _session(config: Config) -> Iterator[SparkSession]:
+def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session on this machine, whatever cluster the configuration names, that leaves no files."""
     from engine.spark.launch import Launch
     from engine.spark.session import close, open_session
 
-    others = {name: value for name, value in config.section(SparkConfig).items() if name != "spark.master"}
-    settings = {**others, "spark.driver.memory": _PLAN_MEMORY}
+    others = {name: value for name, value in settings.items() if name != "spark.master"}
+    needed = {**others, "spark.driver.memory": _PLAN_MEMORY}
     with tempfile.TemporaryDirectory(prefix="jms-bridge-") as folder:
-        spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", settings))
+        spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", needed))
         try:
             yield spark
         finally:
             close(spark)
 
 
-def _plan(config: Config, settings: TopologyConfig, topology: Topology, spark: SparkSession) -> None:
+def _plan(schema: SchemaConfig, settings: TopologyConfig, topology: Topology, spark: SparkSession) -> None:
     """Plans a topology and looks whether its mode fits it; raises as `planned` and `mode_of`."""
     from engine.topologies.runtime.layout import lay_out
     from engine.topologies.runtime.registry import planned
     from engine.topologies.runtime.run import TopologySettings, mode_of
 
-    planned(config.section(SchemaConfig), topology, spark, settings.on_failure.value)
+    planned(schema, topology, spark, settings.on_failure.value)
     # How many partitions the topics have is not asked; whether the mode fits does not depend on it.
     layout = lay_out(topology, {source.topic: 1 for source in topology.sources})
     run: dict[str, Any] = {"mode": settings.mode.value, "guarantee": settings.guarantee.value}

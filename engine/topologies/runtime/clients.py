@@ -9,16 +9,16 @@ from engine.kafka.settings import spark_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["consumer_settings", "producer_settings"]
 
 _TRANSACTION_MS = 600_000
 
 
-def consumer_settings(config: Config, *, is_batch: bool) -> dict[str, str]:
+def consumer_settings(access: KafkaAccess, *, is_batch: bool) -> dict[str, str]:
     """The settings of a share's consumer, as Kafka's Java client has them."""
-    own = _plain(spark_options(config, "consumer"))
+    own = _plain(spark_options(access, "consumer"))
     fixed = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
     # Kafka's client waits for one answer at a time: one that a quiet topic delays holds up the records of the others.
     # Batches read only what is there.
@@ -28,9 +28,9 @@ def consumer_settings(config: Config, *, is_batch: bool) -> dict[str, str]:
     return {**speed, **own, **fixed}
 
 
-def producer_settings(config: Config, *, is_batch: bool, is_exact: bool, waits: bool) -> dict[str, str]:
+def producer_settings(access: KafkaAccess, *, is_batch: bool, is_exact: bool, waits: bool) -> dict[str, str]:
     """The settings of a share's producer; `waits` if shares wait for one another."""
-    own = _plain(spark_options(config, "producer"))
+    own = _plain(spark_options(access, "producer"))
     # Shares that wait for one another do so until their records are sent.
     linger_ms = 0 if not is_batch else 5 if waits else 20
     speed = {"linger.ms": str(linger_ms), "batch.size": str(256 * 1024)}

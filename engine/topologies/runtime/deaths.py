@@ -19,7 +19,6 @@ from engine.private import make_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from routes.model import Config
 
 __all__ = ["Deaths"]
 
@@ -30,10 +29,10 @@ _COUNTS = "deaths.json"
 class Deaths:
     """Deaths of the JVM of a topology since its last orderly end, by the records that were under way."""
 
-    def __init__(self, config: Config, name: str) -> None:
-        """Looks after the topology `name`."""
+    def __init__(self, data: Path, name: str) -> None:
+        """Looks after the topology `name`; `data` is the folder of the bridge's own files (`embedded.data`)."""
         self._name = name
-        self._folder = config.embedded.data / "under-way" / name
+        self._folder = data / "under-way" / name
 
     @property
     def marks(self) -> Path:

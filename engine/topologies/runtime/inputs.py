@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import TopicFacts
     from engine.spark.stored_files import Folder
     from engine.topologies.runtime.layout import Layout
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["InputWatch", "check_first_start", "check_identity", "growth_refusal"]
 
@@ -28,11 +28,11 @@ _JOIN_SECONDS = 15.0
 _log = structlog.get_logger(__name__)
 
 
-def check_first_start(config: Config, name: str, build: str, folder: Folder, layout: Layout) -> None:
+def check_first_start(access: KafkaAccess, name: str, build: str, folder: Folder, layout: Layout) -> None:
     """Checks that a topology whose folder no earlier run has begun has not run before.
 
     Args:
-        config: the configuration, for Kafka's address and login.
+        access: the Kafka with its topics.
         name: the name of the topology.
         build: the function that builds it, as `module:function`.
         folder: the folder of its state.
@@ -42,7 +42,7 @@ def check_first_start(config: Config, name: str, build: str, folder: Folder, lay
         SetupError: Kafka has committed positions of the topology, or records in its internal topics.
         UnreachableError: Kafka does not answer.
     """
-    kafka = KafkaOffsets(config)
+    kafka = KafkaOffsets(access)
     read = [topic for topic, count in layout.partitions.items() if kafka.committed(name, topic, range(count))]
     filled = [topic for topic, ends in kafka.ends(layout.internal).items() if any(ends.values())]
     traces = [
@@ -100,7 +100,7 @@ def growth_refusal(name: str, topic: str, before: int, now: int, nodes: Sequence
 class InputWatch:
     """Watch over the topics of a topology that runs, with a thread that asks Kafka every five seconds."""
 
-    config: Config
+    access: KafkaAccess
     name: str
     folder: Folder
     topics: Mapping[str, TopicFacts]
@@ -130,7 +130,7 @@ class InputWatch:
         """Asks Kafka now; an outage changes nothing."""
         names = [*self.topics, *self.tables]
         try:
-            self._kafka = self._kafka or KafkaOffsets(self.config)
+            self._kafka = self._kafka or KafkaOffsets(self.access)
             now = self._kafka.topics(names)
         except (KafkaUnavailableError, HardFailureError) as error:
             # The query notices an outage by itself, and ends.

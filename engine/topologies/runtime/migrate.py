@@ -15,6 +15,7 @@ from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned
 from engine.topologies.runtime.run import state_folder
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -88,9 +89,9 @@ def open_migration(
     find(build)
     with session.opened(config, 1) as spark:
         topology = read(build)
-        folder = state_folder(config, spark, topology.name)
+        folder = state_folder(config.section(TopologiesConfig).state, spark, topology.name)
         KeptState.existing(folder)
-        lock = CheckpointLock(spark, config, folder, 0.0)
+        lock = CheckpointLock(spark, config.embedded.data, folder, 0.0)
         try:
             # Read again: a run may have ended since.
             before = KeptState.existing(folder)

@@ -63,10 +63,10 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
         had_state = folder.exists()
         if defined is None and not had_state:
             raise UsageError(_unknown(name, place))
-        _lock(stack, config, spark, folder)
+        _lock(stack, config.embedded.data, spark, folder)
         topics = _topics(folder, defined)
         write(folder / _NOTE, json.dumps(topics))
-        yield from delete_topology_topics(config, name, topics)
+        yield from delete_topology_topics(config.kafka_access, name, topics)
         _remove(folder)
         if had_state:
             yield f"state in {folder}"
@@ -100,12 +100,12 @@ def _unknown(name: str, place: Folder) -> str:
     )
 
 
-def _lock(stack: ExitStack, config: Config, spark: SparkSession | None, folder: Folder) -> None:
+def _lock(stack: ExitStack, data: Path, spark: SparkSession | None, folder: Folder) -> None:
     """Keeps the topology from running, until the stack ends; SetupError if it runs."""
     if spark is not None:
-        stack.callback(CheckpointLock(spark, config, folder, 0.0).release)
+        stack.callback(CheckpointLock(spark, data, folder, 0.0).release)
         return
-    file = lock_file(config, folder)
+    file = lock_file(data, folder)
     if not stack.enter_context(held(file)):
         msg = f"topology '{folder.name}' runs (process {file.read_text(encoding='utf-8').strip()}): stop it first"
         raise SetupError(msg)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from engine.spark.stored_files import Folder
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = [
@@ -130,9 +131,9 @@ class TopologyFigures:
         return "".join(f", {each}" for each in [*([f"{self.lag:,} behind"] if self.lag else []), *passed, *waits])
 
 
-def state_folder(config: Config, spark: SparkSession, name: str) -> Folder:
-    """Folder of the state and the checkpoint of a topology."""
-    return opened(spark, config.section(TopologiesConfig).state) / name
+def state_folder(place: Path | str, spark: SparkSession, name: str) -> Folder:
+    """Folder of the state and the checkpoint of a topology; `place` is that of all of them."""
+    return opened(spark, place) / name
 
 
 def run_topology(
@@ -170,16 +171,16 @@ def run_topology(
     """
     serve((read_code(settings.build, Path.cwd()) if code is None else code).modules)
     find(settings.build)
-    log = log_file(config).with_name(f"{settings.name}.log")
+    log = log_file(config.embedded.data).with_name(f"{settings.name}.log")
     launched = Launch(
         config.embedded.data / "spark",
         log,
         {**checkpoint_settings(config.section(TopologiesConfig).state), **config.section(SparkConfig)},
     )
-    with _told_deaths(config) as names, session.opened(config, _MOST_SHARES, launched) as spark:
+    with _told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
         names.append(topology.name)
-        attempts = _Attempts(config, topology.name, degraded)
+        attempts = _Attempts(config.kafka_access, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
             is_first = not attempts.has_begun
@@ -198,11 +199,11 @@ def run_topology(
 class _Attempts:
     """Attempts of one run: which errors another attempt may cure, and the pauses between them."""
 
-    def __init__(self, config: Config, name: str, degraded: Callable[[str], None] | None) -> None:
+    def __init__(self, access: KafkaAccess, name: str, degraded: Callable[[str], None] | None) -> None:
         """Creates it before the first attempt; `degraded` is that of `run_topology`."""
         self._name = name
         self._degraded = degraded
-        self._outage = Outage(config)
+        self._outage = Outage(access)
         self._lacking = BackOff()
         self._lacks = 0
         self.has_begun = False
@@ -268,7 +269,8 @@ def _run(
     Returns why the query is to start again, in one line; an empty text at the end. Raises RecordRefusedError for a
     record that Kafka refuses; `refused` holds the earlier ones.
     """
-    folder = state_folder(config, spark, topology.name)
+    access, data = config.kafka_access, config.embedded.data
+    folder = state_folder(config.section(TopologiesConfig).state, spark, topology.name)
     before = _state_before(folder)
     pinned = {} if before is None else before.versions
     program = planned(
@@ -280,32 +282,33 @@ def _run(
         pinned,
     )
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
-    partition_counts(config, topology.name, [source.topic for source in topology.sources])
-    counts = partition_counts(config, topology.name, topics)
+    partition_counts(access, topology.name, [source.topic for source in topology.sources])
+    counts = partition_counts(access, topology.name, topics)
     layout = lay_out(topology, counts, None if before is None else before.partitions)
     mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
-    lock = CheckpointLock(spark, config, folder, _LOCK_SECONDS)
+    lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
         check_half_reset(folder)
-        ensure_topology_topics(config, topology.name, layout.internal, layout.compacted, program.dead_letters)
-        check_topology_outputs(config, topology.name, topology.outputs)
+        made = layout.internal, layout.compacted, program.dead_letters
+        ensure_topology_topics(access, config.journal, topology.name, *made)
+        check_topology_outputs(access, topology.name, topology.outputs)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
-            check_first_start(config, topology.name, settings.build, folder, layout)
-        found = KafkaOffsets(config).topics([*layout.partitions, *(source.topic for source in topology.sources)])
+            check_first_start(access, topology.name, settings.build, folder, layout)
+        found = KafkaOffsets(access).topics([*layout.partitions, *(source.topic for source in topology.sources)])
         read = {topic: each for topic, each in found.items() if topic in layout.partitions}
         kept = _checked(folder, program, layout, read)
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
         tables = {topic: each for topic, each in found.items() if topic not in read}
-        watch = InputWatch(config, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
-        deaths = Deaths(config, topology.name)
+        watch = InputWatch(access, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
+        deaths = Deaths(data, topology.name)
         if said := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
-        query = _Query(config, settings, spark, program, kept, layout.order, mode, lock, watch, refused, deaths.marks)
+        query = _Query(access, settings, spark, program, kept, layout.order, mode, lock, watch, refused, deaths.marks)
         again = query.follow(stop, report)
         deaths.forget()
         return again
@@ -316,13 +319,13 @@ def _run(
 
 
 @contextmanager
-def _told_deaths(config: Config) -> Iterator[list[str]]:
+def _told_deaths(data: Path) -> Iterator[list[str]]:
     """Adds the record under way to the error of a JVM that has ended or is about to; takes the topology's name."""
     names: list[str] = []
     try:
         yield names
     except (ServerEndedError, RuntimeError, Py4JError) as error:
-        said = "".join(Deaths(config, name).note() for name in names)
+        said = "".join(Deaths(data, name).note() for name in names)
         if not said:
             raise
         # A call that a JVM cuts off while it ends fails with nothing but its own name.
@@ -347,7 +350,7 @@ def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool
 class _Query:
     def __init__(
         self,
-        config: Config,
+        access: KafkaAccess,
         settings: TopologySettings,
         spark: SparkSession,
         program: Program,
@@ -381,8 +384,8 @@ class _Query:
                 program.java,
                 is_exact,
                 dict(kept.partitions),
-                consumer_settings(config, is_batch=mode == "batch"),
-                producer_settings(config, is_batch=mode == "batch", is_exact=is_exact, waits=bool(order.bounds)),
+                consumer_settings(access, is_batch=mode == "batch"),
+                producer_settings(access, is_batch=mode == "batch", is_exact=is_exact, waits=bool(order.bounds)),
                 (folder / "state").absolute().as_uri(),
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,

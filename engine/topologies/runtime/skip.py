@@ -20,11 +20,13 @@ from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.stored_files import numbered
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.run import state_folder
+from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.spark.stored_files import Folder
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["Skip", "open_skip"]
@@ -63,25 +65,25 @@ def open_skip(config: Config, name: str, text: str) -> Iterator[Skip]:
         msg = f"{text!r} names no topic: expected TOPIC:PARTITION:OFFSET"
         raise UsageError(msg)
     with session.opened(config, 1) as spark:
-        folder = state_folder(config, spark, name)
+        folder = state_folder(config.section(TopologiesConfig).state, spark, name)
         kept = KeptState.existing(folder)
         if position.topic not in kept.partitions:
             msg = f"topology '{name}' does not read {position.topic}; it reads {', '.join(sorted(kept.partitions))}"
             raise UsageError(msg)
-        lock = CheckpointLock(spark, config, folder, 0.0)
+        lock = CheckpointLock(spark, config.embedded.data, folder, 0.0)
         try:
-            _check_ahead(config, name, folder, position)
-            with KafkaTopicReader(config, position.topic) as reader:
+            _check_ahead(config.kafka_access, name, folder, position)
+            with KafkaTopicReader(config.kafka_access, position.topic) as reader:
                 record = reader.at(position.partition, position.offset)
             yield Skip(record, str(position) in KeptState.skipped(folder), folder)
         finally:
             lock.release()
 
 
-def _check_ahead(config: Config, name: str, folder: Folder, position: Position) -> None:
+def _check_ahead(access: KafkaAccess, name: str, folder: Folder, position: Position) -> None:
     """Raises SetupError for a record that the topology has processed."""
     topic, partition = position.topic, position.partition
-    published = KafkaOffsets(config).committed(name, topic, [partition]).get(partition, 0)
+    published = KafkaOffsets(access).committed(name, topic, [partition]).get(partition, 0)
     processed = max(published, _processed(folder).get(topic, {}).get(str(partition), 0))
     if processed > position.offset:
         msg = f"topology '{name}' has processed {position}: it goes on at {topic}:{partition}:{processed}"

@@ -10,9 +10,10 @@ from engine.topologies.library.nodes import SinkNode
 from engine.topologies.runtime.definition import read_without_spark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.topologies.library.topology import Topology
     from engine.topologies.section import TopologyConfig
-    from routes.model import Config
 
 __all__ = ["TopologyTopics", "topics_of"]
 
@@ -25,8 +26,10 @@ class TopologyTopics:
     written: tuple[str, ...]
 
 
-def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None:
+def topics_of(data: Path, topology: TopologyConfig) -> TopologyTopics | None:
     """The topics of a topology; None if its function makes Columns and it has not run on this machine yet.
+
+    `data` is the folder of the bridge's own files (`embedded.data`).
 
     Raises:
         UsageError: the function cannot be found.
@@ -34,7 +37,7 @@ def topics_of(config: Config, topology: TopologyConfig) -> TopologyTopics | None
     """
     if (built := read_without_spark(topology.build)) is not None:
         return _constant(built)
-    graph = read_graph(config, topology.name)
+    graph = read_graph(data, topology.name)
     if graph is None:
         return None
     return TopologyTopics(graph.read, graph.written)

@@ -12,9 +12,10 @@ import pytest
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.journal import Journal, JournalError, JournalTooLargeError
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.kafka.transactions import TransactionalJournal
 from engine.message import Message
+from engine.telemetry.tracing_section import TracingConfig
 from routes.properties import Property
 from tests.integration.connectors.running import configure, read, visible
 from tests.processes import pause
@@ -23,6 +24,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import Any
 
     from engine.embedded import EmbeddedKafka
     from routes.model import Config
@@ -42,10 +44,14 @@ def configured(kafka: EmbeddedKafka, tmp_path: Path, request: pytest.FixtureRequ
         name = topic or f"journal-{time.time_ns()}"
         config = configure(tmp_path, bootstrap, name, {**SOURCE, **(more or {})})
         if not topic:
-            ensure_journal(config)
+            BridgeTopics(config).ensure_journal()
         return config
 
     return make
+
+
+def journal_of(config: Config, *arguments: Any, **more: Any) -> Journal:
+    return Journal(config.kafka_access, config.journal.topic, config.section(TracingConfig), *arguments, **more)
 
 
 class Switch:
@@ -102,7 +108,7 @@ def test_each_message_is_confirmed_and_is_in_the_topic_as_its_record(
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:
     config = configured()
-    journal, outcomes = Journal(config), Outcomes()
+    journal, outcomes = journal_of(config), Outcomes()
     messages = [
         Message(b"body", headers={"JMSMessageID": f"ID:{n}"}, properties={"é x": Property("ü")}, source="s")
         for n in range(50)
@@ -124,7 +130,7 @@ def test_a_key_goes_to_the_partition_that_java_clients_would_choose(
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:
     config = configured()
-    journal = Journal(config)
+    journal = journal_of(config)
     for n in range(200):
         journal.append(text("x", f"key-{n}-ä"), Outcomes())
     journal.flush(10)
@@ -137,7 +143,7 @@ def test_a_key_goes_to_the_partition_that_java_clients_would_choose(
 
 def test_a_message_over_the_limit_is_refused_by_itself(configured: Configure, kafka: EmbeddedKafka) -> None:
     config = configured({"journal.max-message-bytes": "64KiB"})
-    journal, outcomes = Journal(config), Outcomes()
+    journal, outcomes = journal_of(config), Outcomes()
     rest = text("").to_record().size
 
     journal.append(text("x" * (LIMIT - rest)), outcomes)
@@ -155,7 +161,7 @@ def test_a_message_of_many_small_headers_fits_or_is_refused_but_never_fails_in_k
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:
     config = configured({"journal.max-message-bytes": "64KiB"})
-    journal, outcomes = Journal(config), Outcomes()
+    journal, outcomes = journal_of(config), Outcomes()
     refused = 0
 
     for count in (300, 1000, 4000, 8000, 9000):
@@ -175,7 +181,7 @@ def test_large_messages_next_to_each_other_do_not_make_a_batch_that_is_too_large
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:
     config = configured({"journal.max-message-bytes": "64KiB"})
-    journal, outcomes = Journal(config), Outcomes()
+    journal, outcomes = journal_of(config), Outcomes()
 
     for n in range(200):
         journal.append(text("x" * (1000 + 300 * n), "one key"), outcomes)
@@ -188,7 +194,7 @@ def test_large_messages_next_to_each_other_do_not_make_a_batch_that_is_too_large
 def test_a_full_buffer_is_waited_for(configured: Configure, kafka: EmbeddedKafka, switch: Switch) -> None:
     config = configured({"journal.max-message-bytes": "64KiB", "kafka.producer.buffer.memory": "200000"})
     waits: list[float] = []
-    journal, outcomes = Journal(config, while_full=lambda: waits.append(time.monotonic())), Outcomes()
+    journal, outcomes = journal_of(config, while_full=lambda: waits.append(time.monotonic())), Outcomes()
     switch.off()
 
     def go_on() -> None:
@@ -213,7 +219,7 @@ def test_waiting_for_room_ends_when_it_is_asked_to_stop(
 ) -> None:
     config = configured({"journal.max-message-bytes": "64KiB", "kafka.producer.buffer.memory": "200000"})
     stop = threading.Event()
-    journal, outcomes = Journal(config, stop, while_full=stop.set), Outcomes()
+    journal, outcomes = journal_of(config, stop, while_full=stop.set), Outcomes()
     switch.off()
 
     taken = [journal.append(text("x" * 10_000), outcomes) for _ in range(100)]
@@ -230,7 +236,7 @@ def test_a_kafka_that_is_killed_and_comes_back_gets_each_message_once_and_in_ord
     configured: Configure, kafka: EmbeddedKafka
 ) -> None:
     config = configured()
-    journal, outcomes = Journal(config), Outcomes()
+    journal, outcomes = journal_of(config), Outcomes()
     for n in range(1000):
         journal.append(text(str(n), "one key"), outcomes)
     assert kafka.pid is not None
@@ -251,7 +257,7 @@ def test_a_kafka_that_is_killed_and_comes_back_gets_each_message_once_and_in_ord
 
 def test_a_kafka_that_stays_away_longer_than_allowed_is_an_error(configured: Configure) -> None:
     config = configured({"router.outage-timeout": "1s"}, topic="any", bootstrap="127.0.0.1:1")
-    journal = Journal(config)
+    journal = journal_of(config)
     journal.append(text("x"), Outcomes())
 
     with pytest.raises(UnreachableError) as caught:
@@ -265,7 +271,7 @@ def test_a_kafka_that_stays_away_longer_than_allowed_is_an_error(configured: Con
 
 
 def test_a_topic_that_is_missing_is_a_hard_failure(configured: Configure, kafka: EmbeddedKafka) -> None:
-    journal, outcomes = Journal(configured(topic="not-there")), Outcomes()
+    journal, outcomes = journal_of(configured(topic="not-there")), Outcomes()
     journal.append(text("x"), outcomes)
 
     until(lambda: journal.flush(1))
@@ -283,7 +289,7 @@ def test_a_topic_that_takes_less_than_configured_is_a_hard_failure(
     configured: Configure, kafka: EmbeddedKafka, topic: TopicFactory
 ) -> None:
     small = topic("small", config={"max.message.bytes": "1000"})
-    journal, outcomes = Journal(configured(topic=small)), Outcomes()
+    journal, outcomes = journal_of(configured(topic=small)), Outcomes()
 
     journal.append(text("x" * 2000), outcomes)
     journal.flush(10)
@@ -295,7 +301,7 @@ def test_a_topic_that_takes_less_than_configured_is_a_hard_failure(
 
 
 def test_closing_tells_of_each_message_that_did_not_get_in(configured: Configure) -> None:
-    journal, outcomes = Journal(configured(topic="any", bootstrap="127.0.0.1:1")), Outcomes()
+    journal, outcomes = journal_of(configured(topic="any", bootstrap="127.0.0.1:1")), Outcomes()
     for _ in range(3):
         journal.append(text("x"), outcomes)
 
@@ -308,10 +314,14 @@ def test_closing_tells_of_each_message_that_did_not_get_in(configured: Configure
 def test_a_transaction_that_another_has_ended_is_told_and_the_next_one_works(configured: Configure, call: str) -> None:
     config = configured()
     message = Message(b"x" * 100, headers={"JMSMessageID": "ID:1", "JMSDestination": "queue:x"})
-    first = TransactionalJournal(config, "owner", threading.Event())
+    first = TransactionalJournal(
+        config.kafka_access, config.journal.topic, config.section(TracingConfig), "b.owner", threading.Event()
+    )
     assert first.append(message, lambda _: None)
     assert first.flush(30)
-    second = TransactionalJournal(config, "owner", threading.Event())
+    second = TransactionalJournal(
+        config.kafka_access, config.journal.topic, config.section(TracingConfig), "b.owner", threading.Event()
+    )
     calls = {"poll": lambda: first.poll(0.1), "flush": lambda: first.flush(1), "commit": first.commit}
 
     def go_on() -> None:

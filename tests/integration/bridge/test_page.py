@@ -14,6 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from engine.dead_letters.audit import Action, last
+from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.page.app import pages
@@ -97,7 +98,7 @@ class Served:
         registry.register(self.figures)
         self.now = 0.0
         self.samples = Samples(registry, lambda: self.now)
-        watch = stack.enter_context(DeadLetterWatch(lambda: self.config, lambda: True))
+        watch = stack.enter_context(DeadLetterWatch(lambda: DeadLetterStore.of(self.config), lambda: True))
         self.view = View(
             self.board,
             self.samples,
@@ -169,7 +170,7 @@ def test_dead_letters_are_chosen_confirmed_and_replayed_by_keyboard_alone(
     browser.press(Keys.ENTER)
     browser.wait(lambda: "Done" in browser.text())
     assert [record.value for record in bridge.journal()] == [b"body 2"]
-    entry = last(bridge.config, 9)[0]
+    entry = last(DeadLetterStore.of(bridge.config), 9)[0]
     assert (entry.position.offset, entry.action) == (1, Action.REPLAYED)
     assert (entry.actor.user, entry.actor.host, entry.actor.command) == ("anna", "127.0.0.1", "status page: replay")
     browser.wait(lambda: (census := served.census()) is not None and census.depth == 2)
@@ -191,7 +192,7 @@ def test_all_on_a_full_page_are_discarded_and_nothing_is_replayed(
     browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
     browser.wait(lambda: "Done" in browser.text())
     assert bridge.journal() == []
-    assert {(entry.position.offset, entry.action) for entry in last(bridge.config, 99)} == {
+    assert {(entry.position.offset, entry.action) for entry in last(DeadLetterStore.of(bridge.config), 99)} == {
         (offset, Action.DISCARDED) for offset in range(50)
     }
     browser.open(f"{served.url}/dead-letters/letter/0/0")

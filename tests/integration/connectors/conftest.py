@@ -14,7 +14,7 @@ import pytest
 from engine.embedded import EmbeddedKafka, EmbeddedNats, free_ports
 from engine.embedded.ports import accepts
 from engine.jars import HALLMARKS, jars
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from tests.conftest import JARS
 from tests.dropboxes import Dropboxes
 from tests.integration.connectors.amqp_harness import AmqpHarness, AmqpSinkHarness
@@ -256,7 +256,7 @@ def configured(kafka: EmbeddedKafka, tmp_path: Path, queue: str) -> Configure:
 
     def make(settings: Mapping[str, str]) -> Config:
         config = configure(tmp_path, kafka.bootstrap, f"journal-{queue}", settings)
-        ensure_journal(config)
+        BridgeTopics(config).ensure_journal()
         return config
 
     return make

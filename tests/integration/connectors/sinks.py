@@ -14,7 +14,7 @@ from nats.aio.client import Client
 
 from engine.delivery.sink_loop import run_sink
 from engine.kafka.errors import PASSING
-from engine.kafka.topics import create_missing, ensure_journal, ensure_sink_topics
+from engine.kafka.topics import BridgeTopics
 from engine.message import DESTINATION, ORIGIN, POSITION, ROUTE, Message
 from engine.telemetry.status import State
 from routes import config as configuration
@@ -192,9 +192,9 @@ def configure(
     file = folder / "bridge.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
     config = configuration.load(file)
-    ensure_journal(config)
-    ensure_sink_topics(config)
-    create_missing(config)
+    BridgeTopics(config).ensure_journal()
+    BridgeTopics(config).ensure_sink_topics()
+    BridgeTopics(config).create_missing()
     return config
 
 

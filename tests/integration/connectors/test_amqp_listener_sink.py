@@ -212,7 +212,7 @@ def test_what_waits_is_there_once_after_its_partitions_were_another_readers(
 ) -> None:
     RouterStandIn(config).give(f"queue/{queue}", numbered(20))
     until(lambda: sink.sample("jmsbridge_sink_lag_records", component="sink:out") >= 20 or sink.error)
-    other = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": sink_group(config, SINK)})
+    other = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": sink_group(config.bridge_id, SINK)})
     other.subscribe([config.sinks[0].topic])
     until(lambda: other.poll(0.1) is None and other.assignment())
     other.close()

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded.ports import accepts
 from engine.kafka import transactions
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.telemetry.status import State
 from tests.integration.connectors.amqp_jms import QpidProcess
 from tests.integration.connectors.amqp_listeners import SourceProcess, listening
@@ -204,7 +204,7 @@ def test_a_kafka_that_is_killed_during_a_commit_leaves_all_or_nothing(
     own_kafka: EmbeddedKafka, configured: Configure, start: Start, port: int, queue: str, connect: Connect
 ) -> None:
     config = configured({**listening(port, f"queue:{queue}"), "kafka.bootstrap.servers": own_kafka.bootstrap})
-    ensure_journal(config)
+    BridgeTopics(config).ensure_journal()
     start(config)
     client = connect()
     client.put("s", f"queue:{queue}", forms([0]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import HardFailureError
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.message import BodyType
 from engine.telemetry.status import State
 from tests.integration.connectors.harness import Outgoing
@@ -235,6 +235,6 @@ def test_a_journal_that_is_missing_stops_it_and_nothing_is_acknowledged(
     assert f"refuses topic 'missing-{queue}': there is no such topic" in str(refused.error)
     assert harness.waiting(queue) == 5
 
-    ensure_journal(config)
+    BridgeTopics(config).ensure_journal()
     start(config).acknowledges(5)
     assert sorted(numbers(kafka.bootstrap, config.journal.topic)) == list(range(5))

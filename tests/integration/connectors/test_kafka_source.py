@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.integration.connectors.running import Running, bodies, configure, visible
@@ -265,7 +265,7 @@ def test_topics_that_are_not_there_are_waited_for_and_its_own_are_none(
     late = f"{queue}-late"
     settings = {".type": "kafka", ".destinations": f"{wanted.format(queue)}, {late}"}
     config = configure(tmp_path, kafka.bootstrap, f"journal-{queue}", settings)
-    ensure_journal(config)
+    BridgeTopics(config).ensure_journal()
     source = start(config)
     until(lambda: source.connected, 30, "connected")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.dead_letters.replay import ReplayOutcome, replay
+from engine.dead_letters.store import DeadLetterStore
 from engine.embedded import free_ports
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
@@ -341,7 +342,7 @@ def test_dead_letters_are_written_once_through_kills_and_replayed_once(
 
     letters = [int(located.record.value or b"") for located in read(config.bootstrap_servers, config.letter_topic)]
     assert sorted(letters) == list(range(0, count, 2))
-    done = Counter(each.outcome for each in replay(config, None))
+    done = Counter(each.outcome for each in replay(DeadLetterStore.of(config), None))
     assert done == {ReplayOutcome.REPLAYED: count // 2}
     assert sorted(numbers(sink_harness.arrived(queue, count // 2))) == list(range(1, count, 2))
 

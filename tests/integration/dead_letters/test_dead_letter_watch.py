@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.dead_letters.replay import Options, discard, replay
+from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.kafka.reader import Position
@@ -33,7 +34,7 @@ def bridge(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Bridge:
 
 @contextmanager
 def watching(bridge: Bridge, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[DeadLetterWatch]:
-    with DeadLetterWatch(lambda: bridge.config, is_wanted) as watch:
+    with DeadLetterWatch(lambda: bridge.store, is_wanted) as watch:
         yield watch
 
 
@@ -70,11 +71,11 @@ def test_what_comes_is_settled_or_removed_is_counted_soon_and_the_same_after_a_r
         assert by_reason(census) == {"key-not-found": 6, "other": 1}
         assert census.oldest == 1_795_240_800
 
-        list(replay(bridge.config, [Position(bridge.dead, 0, 0), Position(bridge.dead, 0, 4)]))
+        list(replay(bridge.store, [Position(bridge.dead, 0, 0), Position(bridge.dead, 0, 4)]))
         assert by_reason(figures(watch, 5, 1)) == {"key-not-found": 4, "other": 1}
-        list(discard(bridge.config, [Position(bridge.dead, 1, 1)]))
+        list(discard(bridge.store, [Position(bridge.dead, 1, 1)]))
         assert by_reason(figures(watch, 4, 1)) == {"key-not-found": 4}
-        list(replay(bridge.config, None, options=Options(quarantine=True, force=True)))
+        list(replay(bridge.store, None, options=Options(quarantine=True, force=True)))
         figures(watch, 4, 0)
     with watching(bridge) as watch:
         assert by_reason(figures(watch, 4, 0)) == {"key-not-found": 4}
@@ -83,7 +84,7 @@ def test_what_comes_is_settled_or_removed_is_counted_soon_and_the_same_after_a_r
             future.result(30)
         figures(watch, 2, 0)
         bridge.bury(message(7))
-        list(replay(bridge.config, None))
+        list(replay(bridge.store, None))
         figures(watch, 0, 0)
 
 
@@ -102,7 +103,7 @@ def test_figures_are_a_few_seconds_old_at_most(bridge: Bridge) -> None:
 
 def test_many_dead_letters_are_counted_in_the_end(bridge: Bridge) -> None:
     bridge.bury(*(Record(b"k", b"x" * 100, ()) for _ in range(20_000)))
-    list(discard(bridge.config, None, options=Options(most=12_000)))
+    list(discard(bridge.store, None, options=Options(most=12_000)))
     with watching(bridge) as watch:
         census = wait(watch, lambda c: c is not None and c.depth is not None, 60)
         assert census is not None
@@ -112,7 +113,7 @@ def test_many_dead_letters_are_counted_in_the_end(bridge: Bridge) -> None:
 def test_a_topic_that_is_missing_is_out_of_reach_until_it_is_there(bridge: Bridge) -> None:
     admin = AdminClient({"bootstrap.servers": bridge.kafka.bootstrap})
     bridge.bury(message(0))
-    list(replay(bridge.config, None))
+    list(replay(bridge.store, None))
     admin.delete_topics([bridge.dead])[bridge.dead].result(30)
     with watching(bridge) as watch:
         census = wait(watch, lambda c: c is not None and not c.reachable)
@@ -146,7 +147,7 @@ def test_a_kafka_that_does_not_answer_is_told_in_a_line(bridge: Bridge) -> None:
     text = bridge.config.path.read_text().replace(bridge.kafka.bootstrap, "127.0.0.1:1")
     bridge.config.path.write_text(text)
     config = load(bridge.config.path)
-    with DeadLetterWatch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: DeadLetterStore.of(config), lambda: True) as watch:
         census = wait(watch, lambda c: c is not None, 30)
     assert census is not None
     assert not census.reachable

@@ -16,7 +16,7 @@ from engine.dead_letters.replay import ReplayOutcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
-from engine.kafka.topics import ensure_journal
+from engine.kafka.topics import BridgeTopics
 from engine.message import Record
 from routes.config import load
 from routes.targets import audit_topic
@@ -38,11 +38,11 @@ def test_a_replay_brings_the_original_back_into_the_journal_and_nothing_of_the_d
 
 def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
     bridge.bury(message(1))
-    (first,) = replay(bridge.config, None)
+    (first,) = replay(bridge.store, None)
     at = Position.parse(first.detail, "")
     with KafkaTopicReader(bridge.config, at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(1))
-    (again,) = replay(bridge.config, None)
+    (again,) = replay(bridge.store, None)
     assert (again.outcome, again.detail) == (ReplayOutcome.ALREADY_REPLAYED, first.detail)
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
         message(2, JMSExpiration="99999999999999"),
     )
     bridge.bury_as_it_is(Record(b"k", b"begin", (("jmsbridge.truncated", b"30000000"),)))
-    first, second, third, fourth = replay(bridge.config, None)
+    first, second, third, fourth = replay(bridge.store, None)
     assert (first.outcome, second.outcome, third.outcome) == (
         ReplayOutcome.NOT_REPLAYABLE,
         ReplayOutcome.NOT_REPLAYABLE,
@@ -90,9 +90,9 @@ def test_what_cannot_be_replayed_says_why(bridge: Bridge) -> None:
 
 def test_a_later_replay_takes_over_from_an_earlier_one_and_nothing_is_replayed_twice(bridge: Bridge) -> None:
     bridge.bury(*map(message, range(500)))
-    earlier = replay(bridge.config, None)
+    earlier = replay(bridge.store, None)
     first = next(earlier)
-    later = list(replay(bridge.config, None))
+    later = list(replay(bridge.store, None))
     with pytest.raises(UsageError, match="another replay for bridge 'b1' took over"):
         list(earlier)
     assert first.outcome is ReplayOutcome.REPLAYED
@@ -108,7 +108,7 @@ def test_a_replay_that_is_killed_leaves_nothing_half_done(bridge: Bridge) -> Non
         assert process.stdout is not None
         process.stdout.readline()
         process.kill()
-    again = list(replay(bridge.config, None))
+    again = list(replay(bridge.store, None))
     assert len(again) == 3000
     assert any(each.outcome is ReplayOutcome.ALREADY_REPLAYED for each in again)
     bodies = [record.value for record in bridge.journal()]
@@ -220,7 +220,7 @@ def test_without_a_dead_letter_topic_what_was_set_aside_is_listed(
     lines = [line for line in bridge.config.path.read_text().splitlines() if not line.startswith("routing.")]
     bridge.config.path.write_text("\n".join([*lines, "journal.max-message-bytes=64KiB"]))
     config = load(bridge.config.path)
-    ensure_journal(config)
+    BridgeTopics(config).ensure_journal()
     assert bridge.command("dlt", "list") == 0
     assert f"no dead letters in '{config.journal.topic}.set-aside'" in capsys.readouterr().err
 

@@ -138,7 +138,7 @@ def test_a_replay_stops_after_the_number_it_was_given_and_the_same_command_goes_
 def test_a_replay_is_not_faster_than_its_rate_and_even(bridge: Bridge) -> None:
     bridge.bury(*map(message, range(40)))
     started = time.monotonic()
-    replayed_at = [time.monotonic() - started for _ in replay(bridge.config, None, options=Options(per_second=20))]
+    replayed_at = [time.monotonic() - started for _ in replay(bridge.store, None, options=Options(per_second=20))]
     # In batches of two; the first one goes at once.
     assert replayed_at[-1] - replayed_at[0] >= 1.8
     assert replayed_at[-1] - replayed_at[19] >= 0.8
@@ -155,7 +155,7 @@ def test_what_was_replayed_too_often_goes_into_quarantine_once_and_comes_out_onl
     quarantine = f"{bridge.dead}.quarantine"
     assert bridge.records(quarantine) == [letters[1]]
     for force in (False, True):
-        again = list(replay(bridge.config, None, options=Options(force=force)))
+        again = list(replay(bridge.store, None, options=Options(force=force)))
         assert [(each.outcome, each.detail) for each in again][1] == (
             ReplayOutcome.ALREADY_QUARANTINED,
             f"{quarantine}:0:0",
@@ -210,7 +210,7 @@ def test_discarded_dead_letters_are_settled_without_a_replay(
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{bridge.dead}:0:0  already discarded: by ")
     assert second.startswith(f"{bridge.dead}:0:1  already discarded: by ")
-    assert [each.outcome for each in discard(bridge.config, None)] == [
+    assert [each.outcome for each in discard(bridge.store, None)] == [
         ReplayOutcome.ALREADY_DISCARDED,
         ReplayOutcome.ALREADY_DISCARDED,
         ReplayOutcome.ALREADY_REPLAYED,
@@ -226,12 +226,12 @@ def test_the_audit_says_who_did_what_when_why_and_where_the_copy_is(
 ) -> None:
     bridge.bury(message(0), message(1), tired(2))
     actor = Actor("alice", "host-1", "dlt replay --reason key-not-found")
-    list(replay(bridge.config, [Position(bridge.dead, 0, 0)], options=Options(actor=actor)))
+    list(replay(bridge.store, [Position(bridge.dead, 0, 0)], options=Options(actor=actor)))
     assert bridge.command("dlt", "discard", "--header", "JMSMessageID=ID:1") == 0
     assert bridge.command("dlt", "replay", "--all") == 0
     capsys.readouterr()
     journal = bridge.config.journal.topic
-    first, second, third = last(bridge.config, 10)
+    first, second, third = last(bridge.store, 10)
     assert (first.position, first.action, first.actor) == (Position(bridge.dead, 0, 0), Action.REPLAYED, actor)
     assert (first.reason, first.route, first.journal, first.replays) == ("key-not-found", "orders", f"{journal}:0:0", 1)
     at = Position.parse(first.copy, "")
@@ -260,7 +260,7 @@ def test_entries_of_earlier_versions_and_of_strangers_count_for_what_they_are(br
     producer.produce(audit, key="nonsense", value="{")
     producer.produce(audit, key=f"{bridge.dead}:99:99999999999999999999", value="{}")
     assert producer.flush(10) == 0
-    first, second = replay(bridge.config, None)
+    first, second = replay(bridge.store, None)
     assert (first.outcome, first.detail) == (ReplayOutcome.ALREADY_REPLAYED, "journal:0:9")
     assert second.outcome is ReplayOutcome.ALREADY_REPLAYED
 
@@ -290,12 +290,12 @@ def test_a_replay_with_a_quarantine_that_is_killed_leaves_nothing_half_done(brid
             for _ in range(lines):
                 process.stdout.readline()
             process.kill()
-    rest = Counter(each.outcome for each in replay(bridge.config, None))
+    rest = Counter(each.outcome for each in replay(bridge.store, None))
     assert rest.total() == 3000
     assert rest[ReplayOutcome.ALREADY_REPLAYED] > 0
     everywhere = [*bridge.journal(), *bridge.records(f"{bridge.dead}.quarantine")]
     assert bodies(everywhere) == sorted(f"body {number}" for number in range(3000))
-    entries = last(bridge.config, 10_000)
+    entries = last(bridge.store, 10_000)
     assert len(entries) == len({entry.position for entry in entries}) == 3000
     assert Counter(entry.action for entry in entries) == {Action.REPLAYED: 2000, Action.QUARANTINED: 1000}
 
@@ -321,7 +321,7 @@ def test_a_replay_that_is_interrupted_completes_what_it_began_and_says_how_many_
 def test_a_replay_ends_although_new_dead_letters_keep_coming(bridge: Bridge) -> None:
     bridge.bury(*map(message, range(3)))
     seen = []
-    for number, each in enumerate(replay(bridge.config, None, dry_run=True)):
+    for number, each in enumerate(replay(bridge.store, None, dry_run=True)):
         bridge.bury(message(100 + number))
         seen.append(each.position.offset)
     assert seen == [0, 1, 2]
@@ -332,7 +332,7 @@ def test_whoever_takes_long_over_a_dead_letter_does_not_take_kafka_for_gone(
 ) -> None:
     monkeypatch.setattr("engine.dead_letters.replay.KafkaTopicReader", partial(KafkaTopicReader, answer_seconds=2.0))
     bridge.bury(*map(message, range(3)))
-    for _ in replay(bridge.config, None, dry_run=True):
+    for _ in replay(bridge.store, None, dry_run=True):
         time.sleep(2.5)
 
 

@@ -38,7 +38,9 @@ def test_what_a_transaction_hides_that_nobody_ends_is_behind(
     for _ in range(3):
         other.produce(journal, b"in none")
     other.flush()
-    sampler = LagSampler(KafkaOffsets(config), config, [], {0: 0}, interval_seconds=0.2)
+    sampler = LagSampler(
+        KafkaOffsets(config.kafka_access), config.kafka_access, config.journal.topic, [], {0: 0}, interval_seconds=0.2
+    )
     try:
         until(lambda: sampler.partitions == 1)
         assert sampler.lag({0: 0}, {}).total == 0

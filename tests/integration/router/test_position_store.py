@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from engine.embedded import EmbeddedKafka
 from engine.errors import HardFailureError
-from engine.kafka.topics import ensure_state_topic
+from engine.kafka.topics import BridgeTopics
 from engine.router.generation import Committed, Generation, Start
 from engine.router.position_store import PositionStore
 from routes.config import loads
@@ -42,13 +42,13 @@ def config(kafka: EmbeddedKafka, topic: TopicFactory) -> Config:
     made = loads(CONFIGURATION.format(name=name, bootstrap=kafka.bootstrap))
     # The smallest limit of records that a journal, and with it the state topic, can have.
     made = replace(made, journal=replace(made.journal, max_message_bytes=64 * 1024))
-    ensure_state_topic(made)
+    BridgeTopics(made).ensure_state_topic()
     return made
 
 
 @pytest.fixture
 def store(config: Config) -> PositionStore:
-    opened = PositionStore(config)
+    opened = PositionStore(config.kafka_access, config.bridge_id, config.journal)
     opened.open()
     return opened
 
@@ -71,7 +71,7 @@ def test_notes_may_be_larger_than_a_record_of_kafka(store: PositionStore, tmp_pa
 def test_a_small_note_replaces_a_large_one(config: Config, store: PositionStore, tmp_path: Path) -> None:
     note(store, LARGE, 8, tmp_path)
     note(store, SMALL, 9, tmp_path)
-    found = PositionStore(config).read()
+    found = PositionStore(config.kafka_access, config.bridge_id, config.journal).read()
     assert found is not None
     assert found.progress.start == SMALL
     assert found.progress.stopped == {0: 9}

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from engine.connectors.base import NotConnectedError
 from engine.connectors.kafka import source
 from engine.connectors.kafka.source import KafkaSource
+from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.delivery import sink_topic_reader
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
@@ -22,7 +23,7 @@ from engine.errors import ClientEndedError
 from engine.kafka import clients
 from engine.kafka.errors import is_fatal
 from engine.kafka.journal import JournalError
-from engine.kafka.topics import ensure_sink_topics, ensure_state_topic
+from engine.kafka.topics import BridgeTopics
 from engine.router.generation import Committed
 from engine.router.position_store import PositionStore
 from routes.config import loads
@@ -130,13 +131,19 @@ def named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     monkeypatch.setattr(module, "member", lambda *arguments: clients.member(*arguments) | NAMED)
 
 
+def reader_of(config: Config) -> SinkTopicReader:
+    sink = config.sinks[0]
+    group = clients.sink_group(config.bridge_id, sink.name)
+    return SinkTopicReader(config.kafka_access, group, sink, 0, lambda _: None)
+
+
 def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
     config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named(monkeypatch, sink_topic_reader)
-    reader = SinkTopicReader(config, config.sinks[0], 0, lambda _: None)
+    reader = reader_of(config)
     until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
-    take_place(kafka, clients.sink_group(config, "files"), config.sinks[0].topic)
+    take_place(kafka, clients.sink_group(config.bridge_id, "files"), config.sinks[0].topic)
     with pytest.raises(ClientEndedError, match="has shut out the reader of"):
         until(lambda: reader.take(1, 0.1))
     reader.close()
@@ -146,14 +153,14 @@ def test_a_reader_of_a_sink_whose_topic_is_deleted_ends_for_one_that_makes_it_ag
     config: Config, kafka: EmbeddedKafka
 ) -> None:
     own = config.sinks[0]
-    reader = SinkTopicReader(config, own, 0, lambda _: None)
+    reader = reader_of(config)
     until(lambda: (reader.take(1, 0.1), reader.lag() or reader._consumer.assignment())[1])
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     admin.delete_topics([own.topic])[own.topic].result(30)
     with pytest.raises(ClientEndedError, match=f"does not have topic '{own.topic}' any more"):
         until(lambda: reader.take(1, 0.1), 60)
     reader.close()
-    ensure_sink_topics(config)
+    BridgeTopics(config).ensure_sink_topics()
     assert own.topic in admin.list_topics(timeout=10).topics
 
 
@@ -175,7 +182,7 @@ def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, mon
 
 
 def test_positions_that_a_client_cannot_write_any_more_are_reported(config: Config) -> None:
-    safe_offsets = SafeOffsets(config, "k", 1, 1)
+    safe_offsets = SafeOffsets(config.kafka_access, config.journal.topic, f"{config.bridge_id}.source.k", 1, 1)
     safe_offsets.tend()
     safe_offsets._written(KafkaError(KafkaError._FATAL), [])
     with pytest.raises(JournalError, match="cannot be written"):
@@ -184,8 +191,8 @@ def test_positions_that_a_client_cannot_write_any_more_are_reported(config: Conf
 
 
 def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_asks(config: Config) -> None:
-    ensure_state_topic(config)
-    first, second = PositionStore(config), PositionStore(config)
+    BridgeTopics(config).ensure_state_topic()
+    first, second = (PositionStore(config.kafka_access, config.bridge_id, config.journal) for _ in range(2))
     first.open()
     second.open()
     for _ in range(2):
@@ -197,7 +204,7 @@ def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_as
 
 
 def test_a_count_of_dead_letters_goes_on_with_a_new_client(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    with DeadLetterWatch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: DeadLetterStore.of(config), lambda: True) as watch:
         until(lambda: (census := watch.census()) and census.depth == 0)
         look = watch._look
         monkeypatch.setattr(look, "now", partial(_raise, KafkaException(KafkaError(KafkaError._FATAL))))

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.offsets import KafkaOffsets
-from engine.kafka.topics import ensure_state_topic
+from engine.kafka.topics import BridgeTopics
 from engine.router.generation import Committed, Generation, Generations, Start
 from engine.router.last_progress import check_progress, is_refusal_likely
 from engine.router.position_store import PositionStore
@@ -48,16 +48,16 @@ class LastRun:
     """What a router has left that has routed all of its journal: its checkpoint, and its notes in Kafka."""
 
     def __init__(self, config: Config) -> None:
-        ensure_state_topic(config)
+        BridgeTopics(config).ensure_state_topic()
         producer = Producer({"bootstrap.servers": config.bootstrap_servers, "log_level": 0})
         for _ in range(RECORDS):
             producer.produce(config.journal.topic, b"record")
         assert producer.flush(30) == 0
         self.config = config
         self.generations = Generations(config.router.checkpoint)
-        identity = KafkaOffsets(config).identity(config.journal.topic)
+        identity = KafkaOffsets(config.kafka_access).identity(config.journal.topic)
         start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
-        self.store = PositionStore(config)
+        self.store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
         self.note(start, RECORDS - 1)
 
     @property
@@ -107,7 +107,7 @@ def last_run(config: Config) -> LastRun:
 
 
 def test_a_first_start_and_one_after_a_good_end_are_let_through(config: Config) -> None:
-    ensure_state_topic(config)
+    BridgeTopics(config).ensure_state_topic()
     check_progress(config, leads=True)
     LastRun(config)
     check_progress(config, leads=True)
@@ -183,8 +183,8 @@ def test_spark_waits_only_for_a_start_that_looks_like_being_refused(last_run: La
     last_run.lose()
     assert not is_refusal_likely(config)
     assert not is_refusal_likely(own)
-    log_file(own).parent.mkdir(parents=True)
-    log_file(own).touch()
+    log_file(own.embedded.data).parent.mkdir(parents=True)
+    log_file(own.embedded.data).touch()
     assert is_refusal_likely(own)
     assert not is_refusal_likely(config)
     (config.embedded.data / "kafka" / "data" / f"{config.journal.topic}-0").mkdir(parents=True)

@@ -45,7 +45,9 @@ class JavaClient:
         """The topics that it lists within a time, or its error with all causes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        options = {key.removeprefix("kafka."): value for key, value in spark_options(config, "admin").items()}
+        options = {
+            key.removeprefix("kafka."): value for key, value in spark_options(config.kafka_access, "admin").items()
+        }
         options |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(milliseconds))
         options["bootstrap.servers"] = config.bootstrap_servers
         file = self._folder / "java.properties"

@@ -20,7 +20,7 @@ from engine.embedded import EmbeddedKafka, free_ports
 from engine.embedded.ports import LOOPBACK
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.settings import librdkafka
-from engine.kafka.topics import check_topics
+from engine.kafka.topics import BridgeTopics
 from routes.config import loads
 from routes.model import Config
 from tests.certificates import STORE_PASSWORD, certify, keep
@@ -108,13 +108,19 @@ OWN = ("security.protocol=SSL", "ssl.certificate.location=bridge.pem", "ssl.key.
 def produced(config: Config, milliseconds: int = 4000) -> bool:
     """Whether librdkafka's producer gets a record to Kafka within a time, and its consumer sees that."""
     told: list[object] = []
-    producer = Producer({**librdkafka(config, "producer"), "message.timeout.ms": str(milliseconds), "log_level": 0})
+    producer = Producer(
+        {**librdkafka(config.kafka_access, "producer"), "message.timeout.ms": str(milliseconds), "log_level": 0}
+    )
     producer.produce("orders", b"x", on_delivery=lambda error, _: told.append(error))
     producer.flush(10)
     # librdkafka's errors cannot be compared with None.
     if not told or told[0] is not None:
         return False
-    settings = {**librdkafka(config, "consumer"), "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
+    settings = {
+        **librdkafka(config.kafka_access, "consumer"),
+        "group.id": uuid.uuid4().hex,
+        "auto.offset.reset": "earliest",
+    }
     consumer = Consumer(settings)
     try:
         consumer.subscribe(["orders"])
@@ -136,7 +142,7 @@ def produced(config: Config, milliseconds: int = 4000) -> bool:
 )
 def test_every_client_gets_in(tls_kafka: TlsKafka, java: JavaClient, listener: str, lines: tuple[str, ...]) -> None:
     config = configured(tls_kafka, listener, *lines)
-    check_topics(config)
+    BridgeTopics(config).check()
     assert produced(config)
     assert "orders" in java.topics(config).split()
 
@@ -167,7 +173,7 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
 ) -> None:
     config = configured(tls_kafka, listener, *lines, ca=ca)
     with pytest.raises((HardFailureError, UnreachableError)) as raised:
-        check_topics(config, timeout_seconds=6 if listener == "open" else 20)
+        BridgeTopics(config).check(timeout_seconds=6 if listener == "open" else 20)
     said = str(raised.value)
     assert f"Kafka at {config.bootstrap_servers}" in said
     assert says in said
@@ -181,6 +187,6 @@ def test_what_is_wrong_is_told_in_one_line_and_nothing_is_sent(
 def test_a_tls_port_without_tls_is_told_with_what_to_write(tls_kafka: TlsKafka, listener: str) -> None:
     config = configured(tls_kafka, listener, ca="")
     with pytest.raises(UnreachableError, match=r"does kafka\.security\.protocol fit\?") as raised:
-        check_topics(config, timeout_seconds=4)
+        BridgeTopics(config).check(timeout_seconds=4)
     assert f"Kafka at {config.bootstrap_servers}" in str(raised.value)
     assert not produced(config, milliseconds=1500)

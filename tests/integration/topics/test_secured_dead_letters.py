@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 
 from engine.dead_letters.replay import replay
+from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
 from engine.kafka.reader import KafkaTopicReader
@@ -44,7 +45,7 @@ def wait(watch: DeadLetterWatch, condition: Callable[[DeadLetterCounts], bool]) 
 def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.WRITE)
     topic, audit, quarantine = config.letter_topics
-    with DeadLetterWatch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: DeadLetterStore.of(config), lambda: True) as watch:
         census = wait(watch, lambda found: bool(found.trouble))
         assert (census.reachable, census.depth) == (True, None), census.trouble
         assert f"topic '{audit}' (dead letters): does not exist, or the bridge is not authorised" in census.trouble
@@ -58,7 +59,7 @@ def test_what_may_not_be_read_is_not_counted_until_it_may(secured_kafka: Secured
 
 def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
-    with DeadLetterWatch(lambda: config, lambda: True) as watch:
+    with DeadLetterWatch(lambda: DeadLetterStore.of(config), lambda: True) as watch:
         census = wait(watch, lambda found: bool(found.trouble))
     assert not census.reachable
     assert "not authorised to write it; grant WRITE on it" in census.trouble
@@ -67,7 +68,7 @@ def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secure
 def test_dead_letters_are_read_without_any_right_on_a_group(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
     topic = config.letter_topics[0]
-    with KafkaTopicReader(config, topic) as reader:
+    with KafkaTopicReader(config.kafka_access, topic) as reader:
         assert [located.record.value for located in reader.read()] == [b"body"]
 
 
@@ -76,7 +77,7 @@ def test_who_may_not_create_the_audit_is_told_so_in_a_line(secured_kafka: Secure
     audit = config.letter_topics[1]
     secured_kafka.allow(audit, AclOperation.READ)
     with pytest.raises(HardFailureError) as raised:
-        list(replay(config, None))
+        list(replay(DeadLetterStore.of(config), None))
     assert f"topic '{audit}' (the audit of dead letters)" in str(raised.value)
     assert "grant CREATE on it" in str(raised.value)
     assert "\n" not in str(raised.value)

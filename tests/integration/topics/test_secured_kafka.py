@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AclOperation
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.topics import check_topics, create_missing, ensure_journal, limits
+from engine.kafka.topics import BridgeTopics
 from routes.config import loads
 from routes.model import Config
 from tests.certificates import STORE_PASSWORD
@@ -38,14 +38,14 @@ def fresh(name: str) -> str:
 
 def test_a_topic_that_may_be_written_passes(secured_kafka: SecuredKafka) -> None:
     topic = secured_kafka.create(fresh("orders"), AclOperation.WRITE)
-    check_topics(configure(secured_kafka.sasl, topic, *LOGIN))
+    BridgeTopics(configure(secured_kafka.sasl, topic, *LOGIN)).check()
 
 
 def test_topics_that_may_not_be_written_are_named_at_the_start(secured_kafka: SecuredKafka) -> None:
     readable = secured_kafka.create(fresh("orders"), AclOperation.READ)
     hidden = secured_kafka.create(fresh("dead"))
     with pytest.raises(HardFailureError) as raised:
-        check_topics(configure(secured_kafka.sasl, readable, *LOGIN, f"routing.dead-letter-topic={hidden}"))
+        BridgeTopics(configure(secured_kafka.sasl, readable, *LOGIN, f"routing.dead-letter-topic={hidden}")).check()
     assert str(raised.value).splitlines() == [
         f"Kafka at {secured_kafka.sasl}: 2 topics cannot be used",
         f"  topic '{readable}' (route 'r'): not authorised to write it; grant WRITE on it to the bridge's principal",
@@ -58,9 +58,9 @@ def test_a_journal_needs_to_be_read_and_written(secured_kafka: SecuredKafka) -> 
     journal = secured_kafka.create(fresh("journal"), AclOperation.WRITE)
     config = configure(secured_kafka.sasl, "t", *LOGIN, "journal.max-message-bytes=64KiB", journal=journal)
     with pytest.raises(HardFailureError, match="not authorised to read it; grant READ on it"):
-        ensure_journal(config)
+        BridgeTopics(config).ensure_journal()
     secured_kafka.allow(journal, AclOperation.READ)
-    assert ensure_journal(config) == 1
+    assert BridgeTopics(config).ensure_journal() == 1
 
 
 def test_a_topic_that_may_not_be_created_is_named(secured_kafka: SecuredKafka) -> None:
@@ -68,7 +68,7 @@ def test_a_topic_that_may_not_be_created_is_named(secured_kafka: SecuredKafka) -
     secured_kafka.allow(missing, AclOperation.WRITE)
     config = configure(secured_kafka.sasl, missing, *LOGIN, "routing.create-topics=true")
     with pytest.raises(HardFailureError) as raised:
-        create_missing(config)
+        BridgeTopics(config).create_missing()
     assert str(raised.value) == (
         f"Kafka at {secured_kafka.sasl}: topic '{missing}' (route 'r'): does not exist, and the bridge is not "
         "authorised to create it; grant CREATE on it to the bridge's principal, or create it by hand"
@@ -78,15 +78,15 @@ def test_a_topic_that_may_not_be_created_is_named(secured_kafka: SecuredKafka) -
 def test_a_limit_that_may_not_be_read_is_left_out(secured_kafka: SecuredKafka) -> None:
     topic = secured_kafka.create(fresh("orders"), AclOperation.WRITE)
     config = configure(secured_kafka.sasl, topic, *LOGIN)
-    assert limits(config) == {}
+    assert BridgeTopics(config).limits() == {}
     secured_kafka.allow(topic, AclOperation.DESCRIBE_CONFIGS)
-    assert list(limits(config)) == [topic]
+    assert list(BridgeTopics(config).limits()) == [topic]
 
 
 def test_a_wrong_password_is_told_at_once_and_not_shown(secured_kafka: SecuredKafka) -> None:
     wrong = (*LOGIN[:-1], "kafka.sasl.password=hunter2")
     with pytest.raises(HardFailureError) as raised:
-        check_topics(configure(secured_kafka.sasl, "t", *wrong), timeout_seconds=20)
+        BridgeTopics(configure(secured_kafka.sasl, "t", *wrong)).check(timeout_seconds=20)
     assert str(raised.value).startswith(f"Kafka at {secured_kafka.sasl} refuses the login: ")
     assert "hunter2" not in str(raised.value)
 
@@ -120,7 +120,7 @@ def test_both_clients_use_the_same_certificates(
     topic = secured_kafka.create(fresh("orders"))
     lines = ("kafka.security.protocol=SSL", *(f"kafka.{line}" for line in certificate))
     config = configure(secured_kafka.tls, topic, *lines, base=folder)
-    check_topics(config)
+    BridgeTopics(config).check()
     until(lambda: topic in java.topics(config).split())
 
 
@@ -128,9 +128,9 @@ def test_a_server_that_is_not_trusted_is_refused(secured_kafka: SecuredKafka) ->
     lines = ("kafka.security.protocol=SSL", "kafka.ssl.ca.location=client.pem")
     config = configure(secured_kafka.tls, "t", *lines, base=secured_kafka.certificates)
     with pytest.raises(HardFailureError, match=r"no TLS: .*; check kafka\.ssl\.\* and kafka\.security\.protocol"):
-        check_topics(config, timeout_seconds=20)
+        BridgeTopics(config).check(timeout_seconds=20)
 
 
 def test_speaking_plainly_to_a_tls_port_is_unreachable_and_says_why(secured_kafka: SecuredKafka) -> None:
     with pytest.raises(UnreachableError, match=r"does kafka\.security\.protocol fit\?"):
-        check_topics(configure(secured_kafka.tls, "t"), timeout_seconds=4)
+        BridgeTopics(configure(secured_kafka.tls, "t")).check(timeout_seconds=4)

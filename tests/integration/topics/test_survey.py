@@ -10,7 +10,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 from engine.doctor.checks import Severity
 from engine.doctor.kafka import check_kafka
 from engine.kafka.cluster import Cluster
-from engine.kafka.topics import survey
+from engine.kafka.topics import BridgeTopics
 from routes.config import loads
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_who_may_not_create_the_journal_is_told_and_nothing_is_made(secured_kafk
     config = configure(secured_kafka, destination, fresh("journal"))
     before = topics(secured_kafka)
 
-    found = survey(Cluster(config, 30), config)
+    found = BridgeTopics(config).survey(Cluster(config.kafka_access, 30))
 
     assert found.there == (destination,)
     assert found.to_make == ()
@@ -66,7 +66,7 @@ def test_who_may_create_and_not_write_is_told_what_to_grant(secured_kafka: Secur
     for topic in own:
         secured_kafka.allow(topic, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE)
 
-    found = survey(Cluster(config, 30), config)
+    found = BridgeTopics(config).survey(Cluster(config.kafka_access, 30))
 
     assert set(found.to_make) == set(own)
     (problem,) = found.problems
@@ -87,4 +87,4 @@ def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) 
 def test_for_how_long_offsets_are_kept_is_known_of_the_embedded_kafka(kafka: EmbeddedKafka) -> None:
     route = "routes.r.in.include=TRUE\nroutes.r.out.topic=x\n"
     config = loads(f"bridge.id=b\nkafka.bootstrap.servers={kafka.bootstrap}\n{route}")
-    assert Cluster(config, 30).offsets_kept_ms() == (2**31 - 1) * 60_000
+    assert Cluster(config.kafka_access, 30).offsets_kept_ms() == (2**31 - 1) * 60_000

@@ -99,5 +99,5 @@ def test_a_broker_that_is_not_ready_is_not_told_to_be_missing() -> None:
 
 
 def test_the_embedded_kafka_gets_time_to_read_its_topics() -> None:
-    assert propagation_seconds(loads(START, Path())) >= 30
-    assert propagation_seconds(loads(START + EXTERNAL, Path())) < 5
+    assert propagation_seconds(loads(START, Path()).kafka_access) >= 30
+    assert propagation_seconds(loads(START + EXTERNAL, Path()).kafka_access) < 5

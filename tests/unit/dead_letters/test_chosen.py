@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from engine.dead_letters.replay import discard, replay
+from engine.dead_letters.store import DeadLetterStore
 from engine.kafka import clients
 from engine.kafka.reader import Position
 from routes.config import loads
@@ -35,7 +36,7 @@ def test_only_what_is_read_record_by_record_does_not_wait_for_more(
 
     monkeypatch.setattr(clients, "Consumer", make)
     with pytest.raises(Made) as made:
-        list(settle(CONFIG, positions, dry_run=True))
+        list(settle(DeadLetterStore.of(CONFIG), positions, dry_run=True))
     (settings,) = made.value.args
     assert int(settings["fetch.wait.max.ms"]) == wait_ms
     assert int(settings.get("fetch.queue.backoff.ms", 1000)) == (5 if positions else 1000)

@@ -25,7 +25,9 @@ def config(folder: Path) -> Config:
 def test_it_keeps_key_headers_and_the_beginning_of_the_body_and_says_what_is_missing(tmp_path: Path) -> None:
     message = Message(b"x" * 100_000, headers={"JMSMessageID": "ID:1"}, properties={"region": Property("emea")})
 
-    record = unjournaled(message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, config(tmp_path))
+    record = unjournaled(
+        message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, "b1", config(tmp_path).tracing
+    )
 
     assert record.key == b"ID:1"
     assert record.value == b"x" * 65536
@@ -42,7 +44,9 @@ def test_headers_that_are_too_many_are_cut_too(tmp_path: Path) -> None:
     properties = {f"p{n}": Property("v" * 10_000) for n in range(2_000)}
     message = Message(b"", headers={"JMSMessageID": "ID:1"}, properties=properties)
 
-    record = unjournaled(message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, config(tmp_path))
+    record = unjournaled(
+        message, TOO_LARGE, "too large for the journal: of 8 bytes", SIZE, "b1", config(tmp_path).tracing
+    )
 
     assert record.size < 100_000
     assert record.header("jms.JMSMessageID") == "ID:1"

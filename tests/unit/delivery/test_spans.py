@@ -167,7 +167,9 @@ def test_a_span_of_a_message_that_stays_with_its_broker_is_never_sent() -> None:
 
 
 def sink(keeper: Keeper, kind: str = "nats") -> SinkSpans:
-    return SinkSpans(keeper, loads(CONFIG, base=Path()), SinkConfig(name="n", type=system_named(kind), topic="t"))
+    return SinkSpans(
+        keeper, loads(CONFIG, base=Path()).routes, SinkConfig(name="n", type=system_named(kind), topic="t")
+    )
 
 
 def routed(route: str = "one", trace: Mapping[str, str] | None = None) -> Record:

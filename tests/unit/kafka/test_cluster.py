@@ -37,7 +37,7 @@ class Answering:
 @pytest.mark.parametrize("ask", [Cluster.offsets_kept_ms, Cluster.brokers, Cluster.names])
 def test_a_kafka_that_stops_answering_is_unreachable(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "admin", lambda *_: Answering())
-    asked = Cluster(CONFIG, 5)
+    asked = Cluster(CONFIG.kafka_access, 5)
     with pytest.raises(UnreachableError, match=r"^no Kafka at 127\.0\.0\.1:1 for 5 s"):
         ask(asked)
 
@@ -49,7 +49,7 @@ def test_a_topic_that_vanishes_between_two_questions_is_left_out(monkeypatch: py
     ]
     monkeypatch.setattr(KafkaOffsets, "_offsets", lambda *_: answers.pop(0))
     monkeypatch.setattr(offsets, "admin", lambda *_: None)
-    assert KafkaOffsets(CONFIG).since(["a", "gone", "less"], 1) == {"a": {0: 4, 1: 8}, "less": {0: 6}}
+    assert KafkaOffsets(CONFIG.kafka_access).since(["a", "gone", "less"], 1) == {"a": {0: 4, 1: 8}, "less": {0: 6}}
 
 
 def test_an_error_about_a_thousand_topics_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +62,10 @@ def test_an_error_about_a_thousand_topics_is_short(monkeypatch: pytest.MonkeyPat
     with pytest.raises(
         KafkaUnavailableError, match=r"topic 'department-0000', .*'department-0004' and 995 more: "
     ) as found:
-        KafkaOffsets(CONFIG).partitions(topics)
+        KafkaOffsets(CONFIG.kafka_access).partitions(topics)
     assert len(str(found.value)) < 300
     with pytest.raises(KafkaUnavailableError, match="topic 'a': "):
-        KafkaOffsets(CONFIG).partitions(["a"])
+        KafkaOffsets(CONFIG.kafka_access).partitions(["a"])
 
 
 def test_a_line_about_offsets_is_short_for_any_number_of_partitions() -> None:

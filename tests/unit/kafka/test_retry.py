@@ -25,7 +25,8 @@ class Answers:
 
 
 def retry() -> KafkaRetry:
-    return KafkaRetry(loads("bridge.id=b\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n"), Event(), tend, tend)
+    config = loads("bridge.id=b\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n")
+    return KafkaRetry(config.kafka_access, config.journal.topic, Event(), tend, tend)
 
 
 def tend() -> None:

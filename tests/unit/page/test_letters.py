@@ -13,10 +13,11 @@ from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
+from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UnreachableError
 from engine.kafka.reader import Position
 from engine.page import letters
-from routes.model import Config
+from routes.kafka_access import KafkaAccess
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import LOGIN, Page
 
@@ -37,12 +38,14 @@ class Kafka:
         self.error: Exception | None = None
         self.has_quarantine = True
 
-    def search(self, _: Config, *asked: object) -> Found:
+    def search(self, _: KafkaAccess, *asked: object) -> Found:
         self.asked = asked
         return self.found
 
     def settle(self, name: str) -> Any:
-        def done(_: Config, positions: Sequence[Position], *, dry_run: bool, options: Options) -> Iterator[Replayed]:
+        def done(
+            _: DeadLetterStore, positions: Sequence[Position], *, dry_run: bool, options: Options
+        ) -> Iterator[Replayed]:
             if self.error:
                 raise self.error
             self.settled.append((name, tuple(positions), dry_run, options))

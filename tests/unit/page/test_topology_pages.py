@@ -35,7 +35,7 @@ def test_topologies_are_shown_with_their_figures_and_their_pictures(tmp_path: Pa
         {**node, "name": HOSTILE, "operator": "aggregate", "stateful": True, "asked": True, "after": ["gold-fields"]},
         {**node, "name": "to-1", "operator": "sink", "topics": ["totals"], "after": [HOSTILE]},
     ]
-    write_graph(page.config, "totals", "order-totals", nodes)
+    write_graph(page.config.embedded.data, "totals", "order-totals", nodes)
     for number in range(4):
         page.figures.set(TOPOLOGY_RECORDS, number * 600, "totals")
         page.figures.set(TOPOLOGY_LAG, 17, "totals")
@@ -77,7 +77,7 @@ def test_what_a_topology_reads_from_the_journal_is_not_told_as_unmatched(
         {**node, "name": "in", "operator": "source", "topics": [topic], "after": []},
         {**node, "name": "out", "operator": "sink", "topics": ["totals"], "after": ["in"]},
     ]
-    write_graph(page.config, "totals", "order-totals", nodes)
+    write_graph(page.config.embedded.data, "totals", "order-totals", nodes)
     page.figures.set(UNROUTED, 7, "unmatched")
     page.figures.set(UNROUTED, 2, "expired")
     page.sample()
@@ -91,7 +91,7 @@ def test_automatic_names_of_nodes_stand_with_their_expressions_and_counts(tmp_pa
     page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\n")
     node = {"operator": "filter", "topics": [], "stateful": False, "asked": False, "python": ""}
     condition = "amount > 100 AND currency = 'EUR' AND region = 'emea'"
-    write_graph(page.config, "totals", "order-totals", [
+    write_graph(page.config.embedded.data, "totals", "order-totals", [
         {**node, "name": "orders", "operator": "source", "topics": ["orders"], "after": [], "expression": ""},
         {**node, "name": "filter-1", "after": ["orders"], "expression": condition},
         {**node, "name": "late", "after": ["filter-1"], "expression": "late = TRUE"},
@@ -120,8 +120,8 @@ def test_topologies_are_in_the_overview_between_their_topics(tmp_path: Path) -> 
         sources = [{**node, "name": topic, "operator": "source", "topics": [topic]} for topic in reads]
         return [*sources, {**node, "name": "to-1", "operator": "sink", "topics": [writes], "after": reads}]
 
-    write_graph(page.config, "totals", "t", graph(["orders", "rates", page.config.journal.topic], "sums"))
-    write_graph(page.config, "alerts", "a", graph(["sums"], "alerts"))
+    write_graph(page.config.embedded.data, "totals", "t", graph(["orders", "rates", page.config.journal.topic], "sums"))
+    write_graph(page.config.embedded.data, "alerts", "a", graph(["sums"], "alerts"))
     for number in range(4):
         page.figures.set(TOPOLOGY_RECORDS, number * 600, "totals")
         page.figures.set(TOPOLOGY_LAG, 17, "totals")
@@ -148,7 +148,7 @@ def test_topologies_that_read_each_other_have_a_picture(tmp_path: Path) -> None:
     page = Page(tmp_path, TOPOLOGY + f"topologies.back.build=m:build\nembedded.data={tmp_path}\n")
     node = {"stateful": False, "asked": False, "python": ""}
     for name, read, written in (("totals", "a", "b"), ("back", "b", "a")):
-        write_graph(page.config, name, name, [
+        write_graph(page.config.embedded.data, name, name, [
             {**node, "name": "in", "operator": "source", "topics": [read], "after": []},
             {**node, "name": "out", "operator": "sink", "topics": [written], "after": ["in"]},
         ])  # fmt: skip
@@ -160,7 +160,7 @@ def asked(tmp_path: Path) -> Page:
     """The page of a bridge with a topology that has a node with state, and one with state that cannot be asked."""
     page = Page(tmp_path, TOPOLOGY + f"embedded.data={tmp_path}\ntopologies.totals.interval=2m\n")
     node = {"operator": "x", "topics": [], "stateful": True, "python": "", "after": []}
-    write_graph(page.config, "totals", "order-totals", [
+    write_graph(page.config.embedded.data, "totals", "order-totals", [
         {**node, "name": "sums", "asked": True}, {**node, "name": "once", "asked": False},
     ])  # fmt: skip
     return page

@@ -109,7 +109,7 @@ def test_an_unforeseen_error_is_one_line_without_its_stack() -> None:
 def test_an_outage_ends_the_router_only_after_its_timeout() -> None:
     config = loads("bridge.id=b\nrouter.outage-timeout=60s\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n")
     now = 0.0
-    outage = Outage(config, lambda: now)
+    outage = Outage(config.kafka_access, lambda: now)
     assert [outage.goes_on(KafkaUnavailableError("away")) for _ in range(5)] == [1.0, 2.0, 5.0, 10.0, 10.0]
     outage.over()
     now = 50.0

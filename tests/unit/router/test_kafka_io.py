@@ -23,7 +23,7 @@ CONFIGURATION = "bridge.id=b\nroutes.r.in.include=TRUE\nroutes.r.out.topic=x\nro
     ],
 )
 def test_they_try_for_longer_than_kafka_may_be_away(outage: str, options: dict[str, str], wanted: int) -> None:
-    assert delivery_timeout_ms(loads(CONFIGURATION.format(outage)), options) == wanted
+    assert delivery_timeout_ms(loads(CONFIGURATION.format(outage)).router.outage_timeout_seconds, options) == wanted
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ SINKS = {
 
 def kept_ways(config: Config, folder: Path) -> list[Start]:
     """The start of a run, as the checkpoint and as Kafka's note give it back."""
-    start = Start("j", "id", {0: 1}, {}, config.bridge_id, routes_text(config), "run")
+    start = Start("j", "id", {0: 1}, {}, config.bridge_id, routes_text(config.text), "run")
     generations = Generations(folder / "checkpoint")
     generations.create(start)
     newest = generations.newest()
@@ -85,7 +85,7 @@ def test_kept_routes_of_each_recipe_are_read(tmp_path: Path, recipe: Path) -> No
 def test_lines_with_passwords_and_the_key_of_seals_are_not_kept(tmp_path: Path) -> None:
     file = tmp_path / "jms-bridge.properties"
     file.write_text(HEAD + SINKS["nats"] + "sink.x.username=u\nsink.x.password=hidden-secret\n")
-    assert "hidden-secret" not in routes_text(load(file))
+    assert "hidden-secret" not in routes_text(load(file).text)
 
 
 def test_a_kept_line_that_is_not_understood_is_named() -> None:

@@ -69,7 +69,7 @@ class _Kafka:
 def test_a_refused_group_does_not_hide_the_end_of_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     refused, end = _Event(KafkaError.GROUP_AUTHORIZATION_FAILED), _Event(KafkaError._PARTITION_EOF, 0, 5)
     monkeypatch.setattr(lag, "consumer", lambda *_: _Consumer(refused, end))
-    sampler = LagSampler(_Kafka(), _CONFIG, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
+    sampler = LagSampler(_Kafka(), _CONFIG.kafka_access, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
     try:
         for _ in range(3):
             sampler.sample()
@@ -89,7 +89,9 @@ def test_one_client_reads_the_tails_of_all_partitions(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(lag, "consumer", client)
     positions = dict.fromkeys(range(count), 0)
-    sampler = LagSampler(_Kafka(count), _CONFIG, [], positions, interval_seconds=3600)  # type: ignore[arg-type]
+    sampler = LagSampler(
+        _Kafka(count), _CONFIG.kafka_access, _CONFIG.journal.topic, [], positions, interval_seconds=3600
+    )  # type: ignore[arg-type]
     try:
         for _ in range(4):
             sampler.sample()
@@ -114,7 +116,7 @@ def test_the_age_of_a_record_is_that_of_the_first_sample_behind_it(monkeypatch: 
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     kafka = _Kafka()
-    sampler = LagSampler(kafka, _CONFIG, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
+    sampler = LagSampler(kafka, _CONFIG.kafka_access, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
     try:
         for end in (5_000, 6_000, 7_000):
             kafka.end, now = end, now + 10

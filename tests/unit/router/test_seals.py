@@ -67,12 +67,20 @@ def test_a_seal_holds_for_its_fields_and_purpose_alone() -> None:
         assert not KEYS.holds(wrong, "start", fields)
 
 
+def named(config: Config) -> tuple[str, str | None]:
+    return config.bridge_id, config.secret
+
+
+def store_of(config: Config) -> PositionStore:
+    return PositionStore(config.kafka_access, config.bridge_id, config.journal)
+
+
 def test_the_secret_is_made_once_and_readable_by_its_user_alone(tmp_path: Path) -> None:
     given = config(tmp_path)
     root = cast(Path, given.router.checkpoint)
-    assert known_keys(given, root) == ()
-    first = present_keys(given, root)
-    assert present_keys(given, root) == known_keys(given, root) == first
+    assert known_keys(*named(given), root) == ()
+    first = present_keys(*named(given), root)
+    assert present_keys(*named(given), root) == known_keys(*named(given), root) == first
     assert (root / "secret").stat().st_mode & 0o777 == 0o600
     assert not Generations(root).newest()
 
@@ -83,15 +91,18 @@ def test_a_damaged_secret_is_replaced(tmp_path: Path, text: str) -> None:
     root = cast(Path, given.router.checkpoint)
     root.mkdir(parents=True)
     (root / "secret").write_text(text)
-    (made,) = present_keys(given, root)
-    assert known_keys(given, root) == (made,)
+    (made,) = present_keys(*named(given), root)
+    assert known_keys(*named(given), root) == (made,)
 
 
 def test_a_configured_secret_comes_first_and_the_former_one_stays_known(tmp_path: Path) -> None:
-    (former,) = present_keys(config(tmp_path), tmp_path)
+    (former,) = present_keys(*named(config(tmp_path)), tmp_path)
     given = config(tmp_path, f"bridge.secret={SHARED}\n")
-    assert [keys.is_shared for keys in present_keys(given, tmp_path)] == [True, False]
-    assert known_keys(given, tmp_path) == (configured_keys(given), former)
+    assert [keys.is_shared for keys in present_keys(*named(given), tmp_path)] == [True, False]
+    assert known_keys(*named(given), tmp_path) == (
+        configured_keys(*named(given)),
+        former,
+    )
     assert SHARED not in repr(given)
 
 
@@ -127,7 +138,7 @@ class Topic:
 
     def write(self, start: Start, keys: SealKeys | None, stopped: int | None = None) -> list[Record]:
         """The notes of a run, as its router writes them; returns their records."""
-        store = PositionStore(self.config)
+        store = store_of(self.config)
         monkey: Any = store
         monkey.write = lambda *_: None
         store.begin(Generation(self.generations.root / "1", start), keys)
@@ -147,10 +158,15 @@ class Topic:
         self.records.append(replace(last, value=json.dumps({**note, **fields}).encode()))
 
     def read(self, *keys: SealKeys) -> NotedProgress | None:
-        return PositionStore(self.config).read(keys, "id")
+        return store_of(self.config).read(keys, "id")
 
     def progress(self, *keys: SealKeys) -> Any:
-        entry = noted(PositionStore(self.config), self.generations, "id", keys)
+        entry = noted(
+            store_of(self.config),
+            self.generations,
+            "id",
+            keys,
+        )
         return last_progress(self.generations, entry, "id", keys)
 
 
@@ -230,7 +246,7 @@ def test_a_malformed_note_stops_nothing_where_there_is_a_checkpoint(topic: Topic
 
 
 def test_the_start_is_noted_again_now_and_then(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
-    store: Any = PositionStore(topic.config)
+    store: Any = store_of(topic.config)
     monkeypatch.setattr(store, "write", lambda *_: None)
     store.begin(Generation(topic.generations.root / "1", START), KEYS)
     start = store._waiting.pop("start")

@@ -27,26 +27,26 @@ def mark(deaths: Deaths, share: int, topic: str, offset: int) -> None:
 
 
 def test_an_end_between_records_says_nothing(config: Config) -> None:
-    deaths = Deaths(config, "totals")
+    deaths = Deaths(config.embedded.data, "totals")
     assert deaths.note() == ""
     mark(deaths, 0, "orders", -1)
     assert deaths.note() == ""
 
 
 def test_the_record_under_way_is_told_and_at_the_second_time_how_to_set_it_aside(config: Config) -> None:
-    mark(Deaths(config, "totals"), 0, "orders", 17)
-    mark(Deaths(config, "totals"), 1, "orders", 5)
-    assert Deaths(config, "totals").note() == "it was processing orders:0:17, orders:1:5"
-    assert Deaths(config, "totals").note() == "", "a death counts once"
-    mark(Deaths(config, "totals"), 0, "orders", 17)
-    mark(Deaths(config, "totals"), 1, "orders", 6)
-    said = Deaths(config, "totals").note()
+    mark(Deaths(config.embedded.data, "totals"), 0, "orders", 17)
+    mark(Deaths(config.embedded.data, "totals"), 1, "orders", 5)
+    assert Deaths(config.embedded.data, "totals").note() == "it was processing orders:0:17, orders:1:5"
+    assert Deaths(config.embedded.data, "totals").note() == "", "a death counts once"
+    mark(Deaths(config.embedded.data, "totals"), 0, "orders", 17)
+    mark(Deaths(config.embedded.data, "totals"), 1, "orders", 6)
+    said = Deaths(config.embedded.data, "totals").note()
     assert said.startswith("it has ended 2 times while it was processing orders:0:17. ")
     assert said.endswith("`jms-bridge topology skip totals orders:0:17`")
 
 
 def test_another_record_or_an_orderly_end_begins_anew(config: Config) -> None:
-    deaths = Deaths(config, "totals")
+    deaths = Deaths(config.embedded.data, "totals")
     for offset in (17, 18, 17):
         mark(deaths, 0, "orders", offset)
         assert deaths.note() == f"it was processing orders:0:{offset}"

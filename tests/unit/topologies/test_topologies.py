@@ -74,7 +74,9 @@ def test_a_topic_that_is_another_one_is_refused_by_its_id() -> None:
 def test_added_partitions_are_read_anew_or_said() -> None:
     before = {"orders": TopicFacts(2, "o"), "pages": TopicFacts(2, "p")}
     config = loads(CONFIG)
-    watch = InputWatch(config, "t", Path("t"), before, {"rates": TopicFacts(1, "r")}, {"pages": ["titles"]})
+    watch = InputWatch(
+        config.kafka_access, "t", Path("t"), before, {"rates": TopicFacts(1, "r")}, {"pages": ["titles"]}
+    )
     assert (watch.restart(), watch.trouble()) == ("", "")
     watch._now = {**before, "rates": TopicFacts(1, "r"), "pages": TopicFacts(3, "p")}
     assert watch.restart() == ""

@@ -1,0 +1,60 @@
+"""The dead letters of one bridge: the topics that they are in, and the access that reading and settling them takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.seals import keys_of_files
+from routes.kafka_access import KafkaAccess
+from routes.model import JournalConfig
+
+if TYPE_CHECKING:
+    from engine.seals import SealKeys
+    from routes.model import Config
+
+__all__ = ["DeadLetterStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterStore:
+    """Topics of the dead letters of a bridge, with the journal that they came from."""
+
+    access: KafkaAccess
+    """Kafka that has the topics and the journal."""
+    bridge_id: str
+    journal: JournalConfig
+    topic: str
+    """Topic of the dead letters."""
+    audit: str
+    """Topic of the notes about settled dead letters."""
+    quarantine: str
+    """Topic of those that were replayed too often."""
+    max_replays: int
+    """Number of replays after which a dead letter goes into quarantine instead."""
+    checkpoint: Path | str
+    """Place of the router's secret."""
+    secret: str | None = field(default=None, repr=False)
+    """Secret of the configuration; None: only the router's own one counts."""
+
+    @classmethod
+    def of(cls, config: Config) -> DeadLetterStore:
+        """Takes the parts of a configuration."""
+        return cls(
+            config.kafka_access,
+            config.bridge_id,
+            config.journal,
+            *config.letter_topics,
+            config.routing.max_replays,
+            config.router.checkpoint,
+            config.secret,
+        )
+
+    def source(self, *, quarantine: bool) -> str:
+        """Returns the topic of the dead letters, or their quarantine."""
+        return self.quarantine if quarantine else self.topic
+
+    def keys(self) -> tuple[SealKeys, ...]:
+        """Returns the keys of the seals of notes, as far as they are known now; see `engine.seals.keys_of_files`."""
+        return keys_of_files(self.bridge_id, self.secret, self.checkpoint)
