@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Outcome, Sink, Source
+    from engine.connectors.endpoint import Endpoint
     from engine.message import Message
-    from routes.model import Config, SinkConfig, SourceConfig
+    from routes.model import SinkConfig, SourceConfig
 
 __all__ = ["give", "item", "listening", "next_delivery", "take", "who"]
 
@@ -48,7 +49,7 @@ def who(command: str) -> str:
 
 
 def give(
-    config: Config, target: BrokerDestination, own: SinkConfig, message: Message, reply_to: str, number: int = 1
+    target: BrokerDestination, own: Endpoint[SinkConfig], message: Message, reply_to: str, number: int = 1
 ) -> None:
     """Sends a message `number` times and waits until the broker has confirmed all; `reply_to` may be empty.
 
@@ -57,7 +58,7 @@ def give(
         HardFailureError: it refuses.
     """
     with _translated_errors(target):
-        sink = target.system.make_sink(config, own, 1)
+        sink = target.system.make_sink(own, 1)
         try:
             sink.connect()
             _Giver(sink, target, message, number, reply_to or None).run()
@@ -66,13 +67,13 @@ def give(
 
 
 def take(
-    config: Config, target: BrokerDestination, own: SourceConfig, most: int | None, seconds: float | None
+    target: BrokerDestination, own: Endpoint[SourceConfig], most: int | None, seconds: float | None
 ) -> Iterator[Item]:
     """Yields messages as they arrive, until none does within `seconds`; without end if that is None.
 
     A message is acknowledged once the caller asks for the next one.
     """
-    with listening(config, target, own) as source:
+    with listening(target, own) as source:
         wait = seconds
         for number in count(1):
             delivery = next_delivery(source, wait)
@@ -87,10 +88,10 @@ def take(
 
 
 @contextmanager
-def listening(config: Config, target: BrokerDestination, own: SourceConfig) -> Iterator[Source]:
+def listening(target: BrokerDestination, own: Endpoint[SourceConfig]) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
     with _translated_errors(target):
-        source = target.system.make_source(config, own, 1)
+        source = target.system.make_source(own, 1)
         try:
             source.connect()
             yield source

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from engine.connectors.base import Delivery, Source
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord
     from engine.message import Message
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config, SinkConfig
 
 __all__ = ["NoReplyError", "journal", "receive", "request", "send"]
@@ -118,17 +119,18 @@ def send(
     settings = load(config)
     if topic is not None:
         _no_format(destination, form, stream)
-        where = _to_kafka(settings, topic, message, count)
+        where = _to_kafka(settings.kafka_access, topic, message, count)
         _sent(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
         return
     from engine.cli.exchange import give, who
+    from engine.connectors.endpoint import Endpoint
 
     target = broker_destination(settings, destination, url, username, to_send=True)
     own = _sink_of(target, who("send"), form, stream or None)
     if stream and "JMSReplyTo" in fields:
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
-    give(settings, target, own, *_outgoing(target, own, message), number=count)
+    give(target, Endpoint.of(settings, own), *_outgoing(target, own, message), number=count)
     _sent(f"sent {_count(count)} to {destination} at {target.url}", json_output, destination, count, target.url)
 
 
@@ -164,11 +166,11 @@ def _no_format(destination: str, form: WireFormat | None, stream: bool) -> None:
         raise UsageError(msg)
 
 
-def _to_kafka(config: Config, topic: str, message: Message, count: int) -> str:
+def _to_kafka(access: KafkaAccess, topic: str, message: Message, count: int) -> str:
     from engine.cli import produce
 
     fields = {**message.headers, "JMSDeliveryMode": message.headers.get("JMSDeliveryMode", "PERSISTENT")}
-    return produce.send(config, topic, replace(message, headers=fields).to_record(), count)
+    return produce.send(access, topic, replace(message, headers=fields).to_record(), count)
 
 
 def _sent(text: str, as_json: bool, destination: str, count: int, where: str) -> None:
@@ -233,7 +235,7 @@ def receive(
     settings = load(config)
     if topic is not None:
         _no_stream(destination, stream)
-        items = _from_kafka(settings, topic, start, count, follow, timeout)
+        items = _from_kafka(settings.kafka_access, topic, start, count, follow, timeout)
     else:
         items = _from_broker(
             settings,
@@ -264,19 +266,21 @@ def _from_broker(
     config: Config, target: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
+    from engine.connectors.endpoint import Endpoint
 
     if not target.has("stream"):
         _no_stream(target.text, stream)
     own = target.source(who("receive"), stream=stream)
+    endpoint = Endpoint.of(config, own)
     if stream is None:
-        yield from take(config, target, own, count, seconds)
+        yield from take(target, endpoint, count, seconds)
         return
     from engine.connectors.nats.passing_consumer import passing_consumer
     from engine.connectors.nats.settings import NatsSourceConfig
 
     assert isinstance(own, NatsSourceConfig)
-    with passing_consumer(config, own):
-        yield from take(config, target, own, count, seconds)
+    with passing_consumer(Endpoint.of(config, own)):
+        yield from take(target, endpoint, count, seconds)
 
 
 def _no_stream(destination: str, stream: str | None) -> None:
@@ -286,11 +290,11 @@ def _no_stream(destination: str, stream: str | None) -> None:
 
 
 def _from_kafka(
-    config: Config, topic: str, start: _From, count: int | None, follow: bool, seconds: float
+    access: KafkaAccess, topic: str, start: _From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[Item]:
     from engine.kafka.reader import KafkaTopicReader
 
-    with KafkaTopicReader(config.kafka_access, topic) as reader:
+    with KafkaTopicReader(access, topic) as reader:
         bounds = reader.bounds()
         starts = {partition: low if start is _From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
@@ -376,6 +380,7 @@ def _asked(
 ) -> Item:
     """Sends a request and returns its reply; subscribes to the reply address first."""
     from engine.cli.exchange import give, item, listening, who
+    from engine.connectors.endpoint import Endpoint
 
     name = who("request")
     # A stream would take the reply address for its own confirmation.
@@ -388,8 +393,8 @@ def _asked(
     # A reply has the format of its request, and a typed frame does not say its release.
     release = getattr(own, "format", None)
     replies = target.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
-    with listening(config, target, replies) as source:
-        give(config, target, own, message, address)
+    with listening(target, Endpoint.of(config, replies)) as source:
+        give(target, Endpoint.of(config, own), message, address)
         delivery = _reply(source, None if target.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.types import KafkaError, KafkaMessage, Producer
     from engine.message import Record
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
 
 __all__ = ["send"]
 
@@ -24,7 +24,7 @@ _SECONDS = 15.0
 _PAUSE_SECONDS = 0.2
 
 
-def send(config: Config, topic: str, record: Record, count: int) -> str:
+def send(access: KafkaAccess, topic: str, record: Record, count: int) -> str:
     """Publish the record `count` times and wait for all of them; position of the last, `topic:partition:offset`.
 
     Raises:
@@ -43,11 +43,11 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
         confirmed += 1
         last[0] = f"{message.topic()}:{message.partition()}:{message.offset()}"
 
-    client = producer(config.kafka_access, {"delivery.timeout.ms": int(_SECONDS * 1000)})
+    client = producer(access, {"delivery.timeout.ms": int(_SECONDS * 1000)})
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
-        if (unknown := _trouble(client, topic, embedded=config.embedded_kafka)) is not None:
-            raise _translated(config.bootstrap_servers, topic, unknown)
+        if (unknown := _trouble(access, client, topic)) is not None:
+            raise _translated(access, topic, unknown)
         for _ in range(count):
             while not _queued(client, topic, record, delivered):
                 client.poll(1.0)
@@ -57,20 +57,20 @@ def send(config: Config, topic: str, record: Record, count: int) -> str:
                 break
         left = client.flush(_SECONDS)
     except KafkaException as error:
-        raise _translated(config.bootstrap_servers, topic, error.args[0]) from error
+        raise _translated(access, topic, error.args[0]) from error
     if errors or left:
         so_far = progress(confirmed, queued, count)
         if not errors:
-            raise unavailable(config.bootstrap_servers, f"it has not confirmed all messages{so_far}")
-        found = _translated(config.bootstrap_servers, topic, errors[0])
+            raise unavailable(access.servers, f"it has not confirmed all messages{so_far}")
+        found = _translated(access, topic, errors[0])
         raise type(found)(f"{found}{so_far}")
     return last[0]
 
 
-def _trouble(client: Producer, topic: str, *, embedded: bool) -> KafkaError | None:
+def _trouble(access: KafkaAccess, client: Producer, topic: str) -> KafkaError | None:
     """The broker's error about the topic; None if it can be written. An error that may pass is waited for."""
     until = time.monotonic() + _SECONDS
-    passing = PASSING | MISSING if embedded else PASSING
+    passing = PASSING | MISSING if access.is_embedded else PASSING
     while True:
         found: KafkaError | None = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
         if found is None or found.code() not in passing or time.monotonic() > until:
@@ -88,7 +88,8 @@ def _queued(
     return True
 
 
-def _translated(servers: str, topic: str, error: KafkaError) -> Exception:
+def _translated(access: KafkaAccess, topic: str, error: KafkaError) -> Exception:
+    servers = access.servers
     if error.code() in PASSING:
         return unanswered(servers, error)
     what = f"the message to '{topic}'"

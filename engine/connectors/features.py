@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.connectors.addresses import parsed
 from engine.connectors.jms import JmsSinkConfig, JmsSourceConfig
@@ -19,8 +19,9 @@ from routes.model import SourceConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.products import Product
-    from routes.model import BrokerConfig, Config
+    from routes.model import BrokerConfig
 
 __all__ = [
     "IGNORES_SELECTOR",
@@ -83,11 +84,12 @@ def is_topic(address: str) -> bool:
     return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
 
 
-def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]:
+def asked(endpoint: Endpoint[Any]) -> Iterator[tuple[Feature, str]]:
     """Yields each feature that a source or sink asks for by its configuration, with the value that asks for it."""
+    broker = endpoint.settings
     if not isinstance(broker, JmsSourceConfig):
-        for route in config.routes:
-            if route.target.sink == broker.name and is_topic(address := str(route.target.address)):
+        for route in endpoint.routes:
+            if is_topic(address := str(route.target.address)):
                 yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
         if isinstance(broker, JmsSinkConfig) and broker.position_queue is not None:
             yield Feature.POSITIONS, broker.position_queue
@@ -100,16 +102,16 @@ def asked(config: Config, broker: BrokerConfig) -> Iterator[tuple[Feature, str]]
         yield Feature.SELECTOR, broker.selector
 
 
-def require(config: Config, broker: BrokerConfig, session: ProductSession) -> None:
+def require(endpoint: Endpoint[Any], session: ProductSession) -> None:
     """Refuses a source or sink that asks for features that the broker of its session does not honour.
 
     Raises:
         HardFailureError: the configuration asks for such a feature; the text says what the broker does instead, and the
             remedy.
     """
-    for feature, value in asked(config, broker):
+    for feature, value in asked(endpoint):
         if (instead := session.lacks.get(feature)) is not None:
-            raise refusal(broker, feature, value, session.server or session.product.title, instead)
+            raise refusal(endpoint.settings, feature, value, session.server or session.product.title, instead)
 
 
 def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:

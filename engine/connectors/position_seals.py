@@ -14,8 +14,7 @@ from engine.seals import keys_of_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from routes.model import Config
+    from pathlib import Path
 
 __all__ = ["PositionSeals", "position_keys", "text_of"]
 
@@ -23,12 +22,12 @@ _MARK = " #"
 _DIGEST_BYTES = 16
 
 
-def position_keys(config: Config) -> tuple[bytes, ...]:
+def position_keys(bridge_id: str, secret: str | None, checkpoint: Path | str) -> tuple[bytes, ...]:
     """Keys of position seals, 32 bytes each, the one to write with first; none while the bridge's secret is not known.
 
     The router makes a secret at its first start, and a sink on another host may never know it.
     """
-    known = keys_of_files(config.bridge_id, config.secret, config.router.checkpoint)
+    known = keys_of_files(bridge_id, secret, checkpoint)
     return tuple(keys.of_positions() for keys in known)
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.connectors.base import Outgoing
-    from routes.model import Config
-    from routes.systems import SinkConfig
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = [
     "POSITION_PROPERTY",
@@ -109,9 +108,9 @@ class TransactedSink(Sink, Protocol):
         """
 
 
-def position_owner(config: Config, sink: SinkConfig) -> str:
+def position_owner(endpoint: Endpoint[Any]) -> str:
     """Returns the part of a position's name that the sink of a bridge has alone; the partition follows behind `/`."""
-    return f"{config.bridge_id}/{sink.name}"
+    return f"{endpoint.bridge_id}/{endpoint.settings.name}"
 
 
 def position_selector(name: str) -> str:

@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import MissingError, NotConnectedError
+from engine.connectors.endpoint import Endpoint
 from engine.connectors.system import connector
 from engine.doctor.checks import Check, Finding, failed, ok, warning
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
@@ -60,8 +61,9 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
     system = connector(broker.type)
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
-        yield ok(name, system.check_connection(config, broker, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}"))
-        for found, remedy in system.doubts(config, broker):
+        endpoint = Endpoint.of(config, broker)
+        yield ok(name, system.check_connection(endpoint, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}"))
+        for found, remedy in system.doubts(endpoint):
             yield warning(name, found, remedy)
     except MissingError as error:
         found, _, remedy = str(error).rpartition("; ")

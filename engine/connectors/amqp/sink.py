@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.base import Outgoing
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = ["AmqpSink"]
 
@@ -78,12 +78,13 @@ class AmqpSink:
     gives_duplicate_ids = True
     """True if each message has an id by which Artemis drops it when it comes again."""
 
-    def __init__(self, config: Config, sink: AmqpSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> None:
         """Sets up the sink without connecting. SetupError if a TLS file is missing or invalid."""
-        self._config = config
+        sink = endpoint.settings
+        self._endpoint = endpoint
         self._sink = sink
-        container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
-        self._session = AmqpSession(sink, f"sink '{sink.name}'", config.url(sink), f"{container}.{worker}")
+        container = sink.client_id or f"{endpoint.bridge_id}.sink.{sink.name}"
+        self._session = AmqpSession(sink, f"sink '{sink.name}'", endpoint.url, f"{container}.{worker}")
         self._session.on_disposition = self._settled
         self._transformers = sink.transformers
         self._traits = SPECIFIED
@@ -125,7 +126,7 @@ class AmqpSink:
         self._held.clear()
         self._failure = None
         self._session.open()
-        require(self._config, self._sink, self._session)
+        require(self._endpoint, self._session)
         self.most_under_way = MOST_IN_FLIGHT if self._session.traits.drops_duplicates else MOST_IN_DOUBT
         if self._session.traits != self._traits:
             self._traits = self._session.traits

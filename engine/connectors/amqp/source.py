@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.amqp.settings import AmqpSourceConfig
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = ["AmqpSource"]
 
@@ -47,17 +47,18 @@ _RETURNS_SECONDS = 60.0
 class AmqpSource:
     """Source that reads with one worker: a connection of its own, and a link for each destination."""
 
-    def __init__(self, config: Config, source: AmqpSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> None:
         """Sets up the source without connecting. SetupError if a TLS file is missing or invalid."""
-        self._config = config
+        source = endpoint.settings
+        self._endpoint = endpoint
         self._source = source
         self._worker = worker
-        container = source.client_id or f"{config.bridge_id}.{source.name}"
+        container = source.client_id or f"{endpoint.bridge_id}.{source.name}"
         # Workers that share a durable subscription share its container.
         container = container if source.subscription else client_id_of(container, worker)
         who = f"source '{source.name}'"
-        self._session = AmqpSession(source, who, config.url(source), container, sole=source.sole_connection)
-        self._max_bytes = config.journal.max_message_bytes + _HEAD_BYTES
+        self._session = AmqpSession(source, who, endpoint.url, container, sole=source.sole_connection)
+        self._max_bytes = endpoint.max_message_bytes + _HEAD_BYTES
         self._traits = SPECIFIED
         self._inbound = inbound_of(source.transformers, self._traits)
         self._by_content = source.identity is Identity.CONTENT
@@ -84,7 +85,7 @@ class AmqpSource:
         """
         self.close()
         self._session.open()
-        require(self._config, self._source, self._session)
+        require(self._endpoint, self._session)
         if self._session.traits != self._traits:
             self._traits = self._session.traits
             self._inbound = inbound_of(self._source.transformers, self._traits)

@@ -14,8 +14,8 @@ from routes.keys.addresses import is_loopback
 if TYPE_CHECKING:
     from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
+    from engine.connectors.endpoint import Endpoint
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 __all__ = ["SYSTEM", "AmqpConnector"]
 
@@ -47,36 +47,38 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     sections = (SECTION,)
     port_name = "AMQP port"
 
-    def make_source(self, config: Config, source: AmqpSourceConfig, worker: int) -> Source:
+    def make_source(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> Source:
         """See `Connector`."""
+        source = endpoint.settings
         from engine.connectors.amqp.source import AmqpSource
         from engine.connectors.amqp_listener.source import AmqpListenerSource
 
-        return (AmqpListenerSource if source.listen else AmqpSource)(config, source, worker)
+        return (AmqpListenerSource if source.listen else AmqpSource)(endpoint, worker)
 
-    def make_sink(self, config: Config, sink: AmqpSinkConfig, worker: int) -> Sink:
+    def make_sink(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> Sink:
         """See `Connector`."""
+        sink = endpoint.settings
         from engine.connectors.amqp.sink import AmqpSink
         from engine.connectors.amqp.transacted_sink import TransactedAmqpSink
         from engine.connectors.amqp_listener.sink import AmqpListenerSink
 
         if sink.position_queue is not None:
-            from engine.connectors.position_seals import position_keys
             from engine.connectors.position_sink import PositionSink, position_owner
 
-            sending = TransactedAmqpSink(config, sink, worker, sink.position_queue)
-            return PositionSink(sending, position_owner(config, sink), keys=lambda: position_keys(config))
-        return (AmqpListenerSink if sink.listen else AmqpSink)(config, sink, worker)
+            sending = TransactedAmqpSink(endpoint, worker, sink.position_queue)
+            return PositionSink(sending, position_owner(endpoint), keys=endpoint.position_keys)
+        return (AmqpListenerSink if sink.listen else AmqpSink)(endpoint, worker)
 
-    def check_connection(self, config: Config, broker: AmqpConfig, client_id: str) -> str:
+    def check_connection(self, endpoint: Endpoint[AmqpConfig], client_id: str) -> str:
         """See `Connector`."""
+        broker = endpoint.settings
         from engine.connectors.amqp.session import AmqpSession
         from engine.connectors.features import require
 
-        session = AmqpSession(broker, f"'{broker.name}'", config.url(broker), client_id)
+        session = AmqpSession(broker, f"'{broker.name}'", endpoint.url, client_id)
         try:
             session.open()
-            require(config, broker, session)
+            require(endpoint, session)
             return f"{session.endpoint} takes the login{_reminder(session.traits, broker)}"
         finally:
             session.close()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp_listener.receivers import Held
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.connectors.base import Outgoing
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
     from routes.predicate.nodes import PredicateNode
 
 __all__ = ["AmqpListenerSink"]
@@ -50,18 +50,19 @@ class AmqpListenerSink:
     offered: tuple[str, ...] = OFFERED
     max_bytes = 0
 
-    def __init__(self, config: Config, sink: AmqpSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> None:
         """Prepares the listener of a sink; `connect` opens it.
 
         Raises:
             SetupError: TLS cannot use one of the files.
         """
-        self.container = sink.client_id or f"{config.bridge_id}.sink.{sink.name}"
+        sink = endpoint.settings
+        self.container = sink.client_id or f"{endpoint.bridge_id}.sink.{sink.name}"
         self.heartbeat_seconds = sink.heartbeat_seconds
         self.logins = Logins(sink)
         self.limits = ListenerLimits.of(sink)
         self.links = 0
-        self._url = config.url(sink)
+        self._url = endpoint.url
         self._outbound = outbound_of(sink.transformers)
         tls = server_tls(sink) if self._url.startswith("amqps:") else None
         self._server = Server(self._url, tls, self)

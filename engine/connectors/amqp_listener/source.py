@@ -25,7 +25,6 @@ from engine.connectors.amqp_listener.transaction_writer import TransactionWriter
 from engine.connectors.base import Delivery
 from engine.kafka.transactions import TransactionalJournal
 from engine.limits import excess
-from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import published
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.settings import AmqpSourceConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
+    from engine.connectors.endpoint import Endpoint
     from engine.message import Message
-    from routes.model import Config
 
 __all__ = ["AmqpListenerSource", "Arrivals"]
 
@@ -57,22 +56,23 @@ class AmqpListenerSource:
 
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
-    def __init__(self, config: Config, source: AmqpSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> None:
         """Prepares the listener of a source; `connect` opens it.
 
         Raises:
             SetupError: TLS cannot use one of the files.
         """
-        self.container = source.client_id or f"{config.bridge_id}.{source.name}"
+        source = endpoint.settings
+        self.container = source.client_id or f"{endpoint.bridge_id}.{source.name}"
         self.heartbeat_seconds = source.heartbeat_seconds
         self.logins = Logins(source)
-        self.max_bytes = config.journal.max_message_bytes
+        self.max_bytes = endpoint.max_message_bytes
         self.limits = ListenerLimits.of(source)
         self.links = 0
-        self._config = config
+        self._endpoint = endpoint
         self._source = source
         self._worker = worker
-        self._url = config.url(source)
+        self._url = endpoint.url
         self._addresses = AllowedDestinations(source.destinations)
         self._inbound = inbound_of(source.transformers)
         tls = server_tls(source) if self._url.startswith("amqps:") else None
@@ -212,10 +212,8 @@ class AmqpListenerSource:
         self._committed += self._commits.end()
 
     def _journal(self, stop: Event) -> TransactionalJournal:
-        config, owner = self._config, f"{self._config.bridge_id}.source.{self._source.name}.{self._worker}"
-        return TransactionalJournal(
-            config.kafka_access, config.journal.topic, config.section(TracingConfig), owner, stop
-        )
+        endpoint, owner = self._endpoint, f"{self._endpoint.bridge_id}.source.{self._source.name}.{self._worker}"
+        return TransactionalJournal(endpoint.access, endpoint.journal, endpoint.tracing, owner, stop)
 
     def _message(self, incoming: IncomingTransfer) -> Message | Condition:
         """Message for the journal, or the reason why there is none."""
@@ -261,7 +259,7 @@ class AmqpListenerSource:
 
     def _size(self, message: Message) -> int:
         """Bytes of the message's record, with some room for Kafka's framing of headers."""
-        record = message.to_record(published(message, self._config.section(TracingConfig)))
+        record = message.to_record(published(message, self._endpoint.tracing))
         return record.size + _HEADER_FRAMING_BYTES * len(record.headers)
 
     def _too_large(self, size: int) -> Condition:

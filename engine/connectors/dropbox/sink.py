@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.message import Filename
     from engine.connectors.dropbox.settings import DropboxSinkConfig
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = ["DropboxSink"]
 
@@ -61,11 +61,12 @@ class DropboxSink:
     """Maximum number of messages in a batch, and so of new files open at a time."""
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: DropboxSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[DropboxSinkConfig], worker: int) -> None:
         """Creates the sink without touching the file system. `worker` is ignored, since all workers do the same."""
-        self._root = config.root(sink)
+        sink = endpoint.settings
+        self._root = endpoint.root
         self._is_own_root = sink.root is None
-        self._owner = f"jms-bridge.{escape(config.bridge_id)}.{escape(sink.name)}."
+        self._owner = f"jms-bridge.{escape(endpoint.bridge_id)}.{escape(sink.name)}."
         self._run = uuid.uuid4().hex
         self._count = 0
         self._open_root: Folder | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
     from engine.connectors.dropbox.settings import DropboxSourceConfig
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = ["DropboxSource"]
 
@@ -42,18 +42,19 @@ _REPLIES = "queue:jms-bridge.reply."
 class DropboxSource:
     """Source of one worker, which reads all dropboxes of the source."""
 
-    def __init__(self, config: Config, source: DropboxSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[DropboxSourceConfig], worker: int) -> None:
         """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
+        source = endpoint.settings
         self._source = source
-        self._root = config.root(source)
+        self._root = endpoint.root
         self._is_own_root = source.root is None
-        self._client_id = source.client_id or config.bridge_id
+        self._client_id = source.client_id or endpoint.bridge_id
         self._reading = ReaderSettings(
             source.name,
-            f"jms-bridge.{escape(config.bridge_id)}.{escape(source.name)}",
+            f"jms-bridge.{escape(endpoint.bridge_id)}.{escape(source.name)}",
             source.scan_interval_seconds,
             source.processed is Processed.DELETE,
-            config.journal.max_message_bytes,
+            endpoint.max_message_bytes,
         )
         self._open_root: Folder | None = None
         self._readers: list[FolderReader] = []

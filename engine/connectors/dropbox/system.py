@@ -14,8 +14,8 @@ from engine.connectors.system import Connector
 from routes.systems import SourceConfig
 
 if TYPE_CHECKING:
+    from engine.connectors.endpoint import Endpoint
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 __all__ = ["SYSTEM", "DropboxConnector"]
 
@@ -40,12 +40,13 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     remedy = "mount its disk and give the bridge's user the rights, or correct {key}.root"
     url_form = "dropbox:///PATH, the folder of the dropboxes"
 
-    def check_connection(self, config: Config, broker: DropboxConfig, client_id: str) -> str:
+    def check_connection(self, endpoint: Endpoint[DropboxConfig], client_id: str) -> str:
         """See `Connector`: checks that the folders of a source can be read and written."""
+        broker = endpoint.settings
         from engine.connectors.dropbox.box import examine, locate
         from engine.connectors.dropbox.folder import open_root, translated_errors
 
-        root = config.root(broker)
+        root = endpoint.root
         if broker.root is None and not root.exists():
             return f"{root} is not there yet; the bridge makes it"
         with open_root(str(root)) as opened:

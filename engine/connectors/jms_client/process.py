@@ -31,8 +31,8 @@ from engine.jars import HALLMARKS, jars
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.jms_client.settings import JmsClientConfig
-    from routes.model import Config
 
 __all__ = ["ClientProcess", "Frame", "connection_settings", "texts", "texts_at"]
 
@@ -117,9 +117,9 @@ def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, s
 class ClientProcess:
     """Child process of one connection; for one thread, and started again for each connection."""
 
-    def __init__(self, config: Config, broker: JmsClientConfig) -> None:
-        self._config = config
-        self._broker = broker
+    def __init__(self, endpoint: Endpoint[JmsClientConfig]) -> None:
+        self._endpoint = endpoint
+        self._broker = endpoint.settings
         self._process: subprocess.Popen[bytes] | None = None
         self._in = self._out = -1
         self._received = bytearray()
@@ -229,7 +229,7 @@ class ClientProcess:
         if not (folder / HALLMARKS["jms"]).exists():
             raise SetupError(f"no {HALLMARKS['jms']} in {folder}: run make setup")
         path = [*sorted(folder.glob("*.jar")), *files(broker.class_path)]
-        path += resolve(self._config.embedded.data, broker.packages)
+        path += resolve(self._endpoint.data, broker.packages)
         java = str(_java())
         read, written = os.pipe()
         command = [

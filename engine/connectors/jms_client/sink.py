@@ -9,15 +9,14 @@ from engine.connectors.base import NotConnectedError, Outcome, RefusedError
 from engine.connectors.jms_client.message import encoded
 from engine.connectors.jms_client.process import ClientProcess, connection_settings, texts_at
 from engine.connectors.jms_client.providers import provider_of
-from engine.connectors.position_seals import position_keys
 from engine.connectors.position_sink import position_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.jms_client.settings import JmsClientSinkConfig
-    from routes.model import Config
 
 __all__ = ["JmsClientSink"]
 
@@ -32,12 +31,12 @@ class JmsClientSink:
     settle_seconds = 11.0
     """Wait as for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 
-    def __init__(self, config: Config, sink: JmsClientSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[JmsClientSinkConfig], worker: int) -> None:
         """Sets up the sink without connecting."""
-        self._config = config
-        self._sink = sink
+        self._endpoint = endpoint
+        self._sink = endpoint.settings
         self._worker = worker
-        self._process = ClientProcess(config, sink)
+        self._process = ClientProcess(endpoint)
         self._known: list[Outcome] = []
         self._open: set[int] = set()
         self._ends: dict[int, int] = {}
@@ -47,7 +46,7 @@ class JmsClientSink:
     @property
     def address(self) -> str:
         """Connection factory and its properties."""
-        return self._config.url(self._sink)
+        return self._endpoint.url
 
     def connect(self) -> None:
         """Starts the child process and connects; raises as `ClientProcess.start`."""
@@ -58,15 +57,15 @@ class JmsClientSink:
             given["duplicate-id"] = name
         if self._sink.position_queue is not None:
             given["position-queue"] = self._sink.position_queue
-            given["position-owner"] = position_owner(self._config, self._sink)
-            keys = position_keys(self._config)
+            given["position-owner"] = position_owner(self._endpoint)
+            keys = self._endpoint.position_keys()
             self._seals_positions = bool(keys)
             given["position-keys"] = " ".join(key.hex() for key in keys)
         self._process.start(given)
 
     def send(self, messages: Sequence[Outgoing]) -> None:
         """Hands all messages over, in as many batches as the provider's transactions need."""
-        if self.holds_partitions and not self._seals_positions and not self._open and position_keys(self._config):
+        if self.holds_partitions and not self._seals_positions and not self._open and self._endpoint.position_keys():
             raise NotConnectedError("the bridge has a secret now, so the client starts again to seal its positions")
         found = []
         for each in messages:

@@ -22,8 +22,8 @@ from engine.connectors.jms_client.providers import provider_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.jms_client.settings import JmsClientSourceConfig
-    from routes.model import Config
 
 __all__ = ["JmsClientSource"]
 
@@ -38,13 +38,14 @@ _KEPT_BYTES = 64 * 1024
 class JmsClientSource:
     """Source of one worker: a child process with one connection, and a session for each destination."""
 
-    def __init__(self, config: Config, source: JmsClientSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[JmsClientSourceConfig], worker: int) -> None:
         """Sets up the source without connecting."""
-        self._config = config
+        source = endpoint.settings
+        self._endpoint = endpoint
         self._source = source
         # Workers that share a durable subscription share its client id.
         self._worker = 1 if source.shared_subscription else worker
-        self._process = ClientProcess(config, source)
+        self._process = ClientProcess(endpoint)
         # A topic gives each subscriber every message, unless the workers share a subscription.
         every = worker == 1 or (source.shared_subscription and source.subscription is not None)
         self._destinations = [name for name in source.destinations if every or name.startswith("queue:")]
@@ -54,7 +55,7 @@ class JmsClientSource:
     @property
     def address(self) -> str:
         """Connection factory and destinations."""
-        return f"{self._config.url(self._source)} ({', '.join(self._destinations) or 'nothing left for this worker'})"
+        return f"{self._endpoint.url} ({', '.join(self._destinations) or 'nothing left for this worker'})"
 
     @property
     def redelivery(self) -> Redelivery:
@@ -70,7 +71,7 @@ class JmsClientSource:
             "role": "source",
             "batch": str(source.batch or provider_of(source).most_received),
             "batch-bytes": str(_BATCH_BYTES),
-            "most-bytes": str(self._config.journal.max_message_bytes),
+            "most-bytes": str(self._endpoint.max_message_bytes),
             "kept-bytes": str(_KEPT_BYTES),
             "client-acknowledge": "true" if source.client_acknowledge else "false",
             "shared": "true" if source.shared_subscription else "false",
@@ -81,7 +82,7 @@ class JmsClientSource:
             given["subscription"] = source.subscription
             if not source.shared_subscription and any(name.startswith("topic:") for name in self._destinations):
                 # A durable subscription belongs to a client id.
-                given.setdefault("client-id", f"{self._config.bridge_id}.{source.name}")
+                given.setdefault("client-id", f"{self._endpoint.bridge_id}.{source.name}")
         given |= {f"destination.{number}": name for number, name in enumerate(self._destinations)}
         self._received = [0] * len(self._destinations)
         self._process.start(given)
@@ -93,7 +94,7 @@ class JmsClientSource:
             if frame is None or frame.kind != _MESSAGES:
                 return None
             channel, count = struct.unpack_from(">II", frame.content)
-            most, before = self._config.journal.max_message_bytes, self._received[channel]
+            most, before = self._endpoint.max_message_bytes, self._received[channel]
             self._waiting.extend(deliveries(frame.content, self._source.name, before, most))
             self._received[channel] += count
         delivery = self._waiting.popleft()

@@ -13,8 +13,8 @@ from engine.connectors.jms_client.settings import (
 )
 
 if TYPE_CHECKING:
+    from engine.connectors.endpoint import Endpoint
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 __all__ = ["SYSTEM", "JmsClientConnector"]
 
@@ -35,14 +35,15 @@ class JmsClientConnector(JmsConnector[JmsClientConfig, JmsClientSourceConfig, Jm
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
     remedy = "start the broker, or correct {key}.connection-factory and its properties"
 
-    def check_connection(self, config: Config, broker: JmsClientConfig, client_id: str) -> str:
+    def check_connection(self, endpoint: Endpoint[JmsClientConfig], client_id: str) -> str:
         """See `Connector`."""
+        broker = endpoint.settings
         from engine.connectors.jms_client.process import ClientProcess, connection_settings
 
-        process = ClientProcess(config, broker)
+        process = ClientProcess(endpoint)
         try:
             process.start({**connection_settings(broker), "role": "check"})
-            return f"{process.provider or config.url(broker)} takes the login"
+            return f"{process.provider or endpoint.url} takes the login"
         finally:
             process.close()
 

@@ -25,17 +25,16 @@ from engine.kafka.settings import librdkafka
 from engine.kafka.transactions import TransactionalJournal
 from engine.kafka.types import OFFSET_BEGINNING, OFFSET_END, KafkaException, TopicPartition
 from engine.message import Record
-from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.kafka.settings import KafkaSourceConfig
     from engine.kafka.journal import Journal
     from engine.kafka.offsets import TopicFacts
     from engine.kafka.types import Consumer, KafkaError, KafkaMessage
-    from routes.model import Config
 
 __all__ = ["KafkaSource"]
 
@@ -57,14 +56,15 @@ Place = tuple[str, int]
 class KafkaSource:
     """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
-    def __init__(self, config: Config, source: KafkaSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[KafkaSourceConfig], worker: int) -> None:
         """Creates the source without connecting; `worker` is its number, from 1, and part of the transactional id."""
-        self._config = config
+        source = endpoint.settings
+        self._endpoint = endpoint
         self._source = source
         self._worker = worker
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
-        self._own = config.own_topics
-        self._reader = RecordConverter(source, config.bridge_id, propagates=config.section(TracingConfig).propagate)
+        self._own = endpoint.own_topics
+        self._reader = RecordConverter(source, endpoint.bridge_id, propagates=endpoint.tracing.propagate)
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
         self._group = ""
@@ -79,7 +79,7 @@ class KafkaSource:
         """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
         self._removed = 0
         self._offsets: KafkaOffsets | None = None
-        defaults = librdkafka(config.kafka_access, "consumer")
+        defaults = librdkafka(endpoint.access, "consumer")
         self._begins_at = OFFSET_END if defaults.get("auto.offset.reset") in _LATEST else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
 
@@ -91,7 +91,7 @@ class KafkaSource:
     @property
     def address(self) -> str:
         """Servers and topic patterns, such as `kafka://host:port (orders, payments-.*)`."""
-        return f"kafka://{self._config.bootstrap_servers} ({', '.join(self._source.destinations)})"
+        return f"kafka://{self._endpoint.access.servers} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> None:
@@ -106,10 +106,10 @@ class KafkaSource:
         """
         self.close()
         self._fault = None
-        group = self._source.consumer or f"{self._config.bridge_id}.source.{self._source.name}"
+        group = self._source.consumer or f"{self._endpoint.bridge_id}.source.{self._source.name}"
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
         # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
-        self._consumer = consumer(self._config.kafka_access, group, settings | {"auto.offset.reset": "error"})
+        self._consumer = consumer(self._endpoint.access, group, settings | {"auto.offset.reset": "error"})
         self._group = group
         self._look(first=True)
 
@@ -118,9 +118,9 @@ class KafkaSource:
 
         This also aborts a transaction that a dead worker of the same source, number and machine has left open.
         """
-        config, owner = self._config, f"{self._config.bridge_id}.source.{self._source.name}.{self._worker}"
+        endpoint, owner = self._endpoint, f"{self._endpoint.bridge_id}.source.{self._source.name}.{self._worker}"
         self._journal = TransactionalJournal(
-            config.kafka_access, config.journal.topic, config.section(TracingConfig), owner, stop, while_full
+            endpoint.access, endpoint.journal, endpoint.tracing, owner, stop, while_full
         )
         return self._journal
 
@@ -292,7 +292,7 @@ class KafkaSource:
                     f"topic '{topic}' was deleted and created again (Kafka's id is {now[topic].id} and was {before}), "
                     "and the position of the source is of the former one. Restore that; or have the new one read from "
                     "its beginning: stop the bridge, and call kafka-consumer-groups.sh --bootstrap-server "
-                    f"{self._config.bootstrap_servers} --group {self._group} --topic {topic} --delete-offsets"
+                    f"{self._endpoint.access.servers} --group {self._group} --topic {topic} --delete-offsets"
                 )
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
@@ -330,12 +330,12 @@ class KafkaSource:
         # The source waits for a missing topic.
         refused = None
         if error.code() not in MISSING:
-            refused = refusal(error, self._config.bootstrap_servers, f"source '{self._source.name}'")
+            refused = refusal(error, self._endpoint.access.servers, f"source '{self._source.name}'")
         return refused or NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
 
     def _asked(self) -> KafkaOffsets:
         """The client for questions about topics, one for the whole time."""
-        self._offsets = self._offsets or KafkaOffsets(self._config.kafka_access)
+        self._offsets = self._offsets or KafkaOffsets(self._endpoint.access)
         return self._offsets
 
     def _opened(self) -> Consumer:

@@ -30,9 +30,9 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.nats.client import Handler
     from engine.connectors.nats.settings import NatsConfig
-    from routes.model import Config
 
 __all__ = ["Connection", "Credentials", "NotAllowedError"]
 
@@ -67,15 +67,16 @@ class Connection:
     The first fault ends the connection; `check` and the other methods raise it from then on.
     """
 
-    def __init__(self, config: Config, broker: NatsConfig) -> None:
+    def __init__(self, endpoint: Endpoint[NatsConfig]) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:
             SetupError: a TLS or credentials file is missing or invalid.
         """
-        self.url = config.url(broker)
+        broker = endpoint.settings
+        self.url = endpoint.url
         self._broker = broker
-        self._name = f"{broker.client_id or config.bridge_id}.{broker.name}"
+        self._name = f"{broker.client_id or endpoint.bridge_id}.{broker.name}"
         self._tls = tls_context(broker) if self.url.startswith("tls://") else None
         self._credentials = Credentials.read(broker)
         self._loop: asyncio.AbstractEventLoop | None = None

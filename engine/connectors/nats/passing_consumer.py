@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.nats.settings import NatsSourceConfig
-    from routes.model import Config
 
 __all__ = ["passing_consumer"]
 
@@ -25,11 +25,12 @@ _NANOSECONDS = 1_000_000_000
 
 
 @contextmanager
-def passing_consumer(config: Config, source: NatsSourceConfig) -> Iterator[None]:
+def passing_consumer(endpoint: Endpoint[NatsSourceConfig]) -> Iterator[None]:
     """Makes the consumer that the source then finds under its name; it is removed behind the block.
 
     The server removes it by itself where the process is killed. The source reports failures here.
     """
+    source = endpoint.settings
     consumer = {
         "durable_name": source.consumer,
         "deliver_policy": "all",
@@ -38,15 +39,15 @@ def passing_consumer(config: Config, source: NatsSourceConfig) -> Iterator[None]
         "inactive_threshold": _FORGOTTEN_SECONDS * _NANOSECONDS,
     }
     place = f"{source.stream}.{source.consumer}"
-    _try(config, source, f"CONSUMER.DURABLE.CREATE.{place}", {"stream_name": source.stream, "config": consumer})
+    _try(endpoint, f"CONSUMER.DURABLE.CREATE.{place}", {"stream_name": source.stream, "config": consumer})
     try:
         yield
     finally:
-        _try(config, source, f"CONSUMER.DELETE.{place}")
+        _try(endpoint, f"CONSUMER.DELETE.{place}")
 
 
-def _try(config: Config, source: NatsSourceConfig, what: str, body: Mapping[str, Any] | None = None) -> None:
-    connection = Connection(config, source)
+def _try(endpoint: Endpoint[NatsSourceConfig], what: str, body: Mapping[str, Any] | None = None) -> None:
+    connection = Connection(endpoint)
     try:
         with suppress(NotConnectedError, ApiError, NoRespondersError):
             connection.open()

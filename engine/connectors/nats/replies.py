@@ -20,8 +20,8 @@ from engine.connectors.nats.jetstream import ApiError, ensure_stream
 from engine.connectors.nats.source import NatsSource
 
 if TYPE_CHECKING:
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.nats.settings import NatsSourceConfig
-    from routes.model import Config
 
 __all__ = ["NatsReplies"]
 
@@ -31,15 +31,15 @@ _log = structlog.get_logger(__name__)
 class NatsReplies(WrappedSource):
     """Source of replies: a `NatsSource` that is made anew at each connection, with or without a stream."""
 
-    def __init__(self, config: Config, source: NatsSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:
             SetupError: a TLS or credentials file is missing or invalid.
         """
-        super().__init__(NatsSource(config, source, worker))
-        self._config = config
-        self._own = source
+        super().__init__(NatsSource(endpoint, worker))
+        self._endpoint = endpoint
+        self._own = endpoint.settings
         self._worker = worker
         self._has_stream = False
         self._warned = False
@@ -54,12 +54,12 @@ class NatsReplies(WrappedSource):
         self.close()
         stream = self._stream()
         self._has_stream = stream is not None
-        self._source = NatsSource(self._config, replace(self._own, stream=stream), self._worker)
+        self._source = NatsSource(replace(self._endpoint, settings=replace(self._own, stream=stream)), self._worker)
         super().connect()
 
     def _stream(self) -> str | None:
         """Returns the name of the stream of the replies; None if there can be none and there was none before."""
-        connection = Connection(self._config, self._own)
+        connection = Connection(self._endpoint)
         name = re.sub(r"[^A-Za-z0-9_-]", "_", f"replies-{self._own.destinations[0].rpartition('.')[0]}")
         connection.open()
         try:

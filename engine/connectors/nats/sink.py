@@ -20,14 +20,13 @@ from engine.connectors.nats.headers import status
 from engine.connectors.nats.jetstream import API, ApiError
 from engine.connectors.nats.message import reply_format, to_wire
 from engine.connectors.nats.settings import ADDRESSES
-from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.nats.settings import NatsSinkConfig
-from routes.model import Config
 
 __all__ = ["NatsSink"]
 
@@ -67,15 +66,15 @@ class NatsSink:
     most_under_way = 4_000
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: NatsSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[NatsSinkConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:
             SetupError: a TLS or credentials file is missing or invalid.
         """
-        self._sink = sink
-        self._propagates = config.section(TracingConfig).propagate
-        self._connection = Connection(config, sink)
+        self._sink = endpoint.settings
+        self._propagates = endpoint.tracing.propagate
+        self._connection = Connection(endpoint)
         self._connection.on_publish_violation = self._not_allowed
         self._sent: deque[_Sent] = deque()
         self._unconfirmed: dict[bytes, _Sent] = {}

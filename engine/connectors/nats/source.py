@@ -17,14 +17,13 @@ from engine.connectors.nats.connection import Connection
 from engine.connectors.nats.message import stored, to_message
 from engine.connectors.nats.stream_reader import StreamReader
 from engine.connectors.nats.subscription import Subscription
-from engine.telemetry.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.nats.message import IncomingMessage
     from engine.connectors.nats.settings import NatsSourceConfig
-    from routes.model import Config
 
 __all__ = ["NatsSource"]
 
@@ -49,17 +48,18 @@ class _Feed(Protocol):
 class NatsSource:
     """Source of one worker, with its own connection to the server."""
 
-    def __init__(self, config: Config, source: NatsSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:
             SetupError: a TLS or credentials file is missing or invalid.
         """
+        source = endpoint.settings
         self._source = source
-        self._propagates = config.section(TracingConfig).propagate
-        self._connection = Connection(config, source)
-        self._stream = StreamReader(self._connection, source, config.bridge_id) if source.stream else None
-        self._feed: _Feed = self._stream or Subscription(self._connection, source, config.bridge_id)
+        self._propagates = endpoint.tracing.propagate
+        self._connection = Connection(endpoint)
+        self._stream = StreamReader(self._connection, source, endpoint.bridge_id) if source.stream else None
+        self._feed: _Feed = self._stream or Subscription(self._connection, source, endpoint.bridge_id)
         self._run = ""
         self._count = 0
         self._look_at = 0.0

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.connectors.base import Source
+    from engine.connectors.endpoint import Endpoint
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 __all__ = ["SYSTEM", "NatsConnector"]
 
@@ -43,18 +43,19 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     port_name = "client port"
     passing_reply_address = "_INBOX.{}"
 
-    def make_replies(self, config: Config, source: NatsSourceConfig, worker: int) -> Source:
+    def make_replies(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> Source:
         """See `Connector`."""
         from engine.connectors.nats.replies import NatsReplies
 
-        return NatsReplies(config, source, worker)
+        return NatsReplies(endpoint, worker)
 
-    def check_connection(self, config: Config, broker: NatsConfig, client_id: str) -> str:
+    def check_connection(self, endpoint: Endpoint[NatsConfig], client_id: str) -> str:
         """See `Connector`."""
+        broker = endpoint.settings
         from engine.connectors.nats.connection import Connection
         from engine.connectors.nats.jetstream import check_stream
 
-        connection = Connection(config, replace(broker, client_id=client_id))
+        connection = Connection(replace(endpoint, settings=replace(broker, client_id=client_id)))
         try:
             connection.open()
             if isinstance(broker, NatsSourceConfig) and broker.stream:
@@ -64,17 +65,18 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
         finally:
             connection.close()
 
-    def doubts(self, config: Config, broker: NatsConfig) -> Iterator[tuple[str, str]]:
+    def doubts(self, endpoint: Endpoint[NatsConfig]) -> Iterator[tuple[str, str]]:
         """See `Connector`: a consumer with a limit of deliveries."""
+        broker = endpoint.settings
         if not isinstance(broker, NatsSourceConfig) or broker.stream is None:
             return
         from engine.connectors.nats.connection import Connection
         from engine.connectors.nats.jetstream import delivery_limit
 
-        connection = Connection(config, broker)
+        connection = Connection(endpoint)
         try:
             connection.open()
-            if limit := delivery_limit(connection, broker, config.bridge_id):
+            if limit := delivery_limit(connection, broker, endpoint.bridge_id):
                 yield limit
         finally:
             connection.close()

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSinkConfig
-    from routes.model import Config
 
 __all__ = ["SentMessage", "StompSink"]
 
@@ -68,16 +68,17 @@ class StompSink:
     most_under_way = MOST_IN_FLIGHT
     settle_seconds = 11.0
 
-    def __init__(self, config: Config, sink: StompSinkConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[StompSinkConfig], worker: int) -> None:
         """Reads TLS files; does not connect.
 
         Raises:
             SetupError: a TLS file is missing or invalid.
         """
-        self._config = config
+        sink = endpoint.settings
+        self._endpoint = endpoint
         self._sink = sink
         client_id = sink.client_id and client_id_of(sink.client_id, worker)
-        self._session = StompSession(sink, f"sink '{sink.name}'", config.url(sink), client_id, _ANSWER_BYTES)
+        self._session = StompSession(sink, f"sink '{sink.name}'", endpoint.url, client_id, _ANSWER_BYTES)
         self._frames: deque[tuple[int, bytes, SentMessage]] = deque()
         """Frames not written yet; more than none only while messages are sent one by one."""
         self._held: dict[str, float] = {}
@@ -109,7 +110,7 @@ class StompSink:
         self._known.clear()
         self._failure = None
         self._session.open()
-        require(self._config, self._sink, self._session)
+        require(self._endpoint, self._session)
         self.most_under_way = MOST_IN_FLIGHT if self._session.traits.drops_duplicates else MOST_IN_DOUBT
 
     def send(self, messages: Sequence[Outgoing]) -> None:

@@ -33,10 +33,10 @@ from engine.message import BodyType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSourceConfig
     from engine.message import Message
-    from routes.model import Config
 
 __all__ = ["StompSource"]
 
@@ -52,21 +52,22 @@ _log = structlog.get_logger(__name__)
 class StompSource:
     """Source of one worker, with its own connection to the broker and a subscription for each destination."""
 
-    def __init__(self, config: Config, source: StompSourceConfig, worker: int) -> None:
+    def __init__(self, endpoint: Endpoint[StompSourceConfig], worker: int) -> None:
         """Reads TLS files; does not connect. Only worker 1 subscribes to topics.
 
         Raises:
             SetupError: a TLS file is missing or invalid.
         """
-        self._config = config
+        source = endpoint.settings
+        self._endpoint = endpoint
         self._source = source
-        self._client_id = source.client_id or f"{config.bridge_id}.{source.name}"
+        self._client_id = source.client_id or f"{endpoint.bridge_id}.{source.name}"
         # A topic delivers every message to each subscriber, so only one worker subscribes to it.
         self._destinations = [name for name in source.destinations if worker == 1 or name.startswith("queue:")]
         is_durable = source.subscription is not None and any(name.startswith("topic:") for name in self._destinations)
         client_id = client_id_of(self._client_id, worker) if source.client_id or is_durable else None
         self._session = StompSession(
-            source, f"source '{source.name}'", config.url(source), client_id, config.journal.max_message_bytes
+            source, f"source '{source.name}'", endpoint.url, client_id, endpoint.max_message_bytes
         )
         self._kinds: dict[str, str] = {}
         self._cumulative = False
@@ -95,7 +96,7 @@ class StompSource:
         self.close()
         self._acknowledged_at = -math.inf
         self._session.open()
-        require(self._config, self._source, self._session)
+        require(self._endpoint, self._session)
         traits = self._session.traits
         self._cumulative = self._source.acknowledge is Acknowledge.CUMULATIVE or not traits.acknowledges_one
         if traits.omits:

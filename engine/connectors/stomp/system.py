@@ -10,7 +10,7 @@ from routes.systems import Scheme
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink
-    from routes.model import Config
+    from engine.connectors.endpoint import Endpoint
 
 __all__ = ["SYSTEM", "StompConnector"]
 
@@ -31,28 +31,29 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     port_name = "STOMP port"
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
 
-    def make_sink(self, config: Config, sink: StompSinkConfig, worker: int) -> Sink:
+    def make_sink(self, endpoint: Endpoint[StompSinkConfig], worker: int) -> Sink:
         """See `Connector`."""
+        sink = endpoint.settings
         if sink.position_queue is not None:
-            from engine.connectors.position_seals import position_keys
             from engine.connectors.position_sink import PositionSink, position_owner
             from engine.connectors.stomp.transacted_sink import TransactedStompSink
 
-            sending = TransactedStompSink(config, sink, worker, sink.position_queue)
-            return PositionSink(sending, position_owner(config, sink), keys=lambda: position_keys(config))
+            sending = TransactedStompSink(endpoint, worker, sink.position_queue)
+            return PositionSink(sending, position_owner(endpoint), keys=endpoint.position_keys)
         from engine.connectors.stomp.sink import StompSink
 
-        return StompSink(config, sink, worker)
+        return StompSink(endpoint, worker)
 
-    def check_connection(self, config: Config, broker: JmsConfig, client_id: str) -> str:
+    def check_connection(self, endpoint: Endpoint[JmsConfig], client_id: str) -> str:
         """See `Connector`."""
+        broker = endpoint.settings
         from engine.connectors.features import require
         from engine.connectors.stomp.session import StompSession
 
-        session = StompSession(broker, f"'{broker.name}'", config.url(broker), client_id, _ANSWER_BYTES)
+        session = StompSession(broker, f"'{broker.name}'", endpoint.url, client_id, _ANSWER_BYTES)
         try:
             session.open()
-            require(config, broker, session)
+            require(endpoint, session)
             lacking = f"; its frames have no {', '.join(session.traits.omits)}" if session.traits.omits else ""
             return f"{session.endpoint} takes the login{lacking}"
         finally:

@@ -20,9 +20,9 @@ from routes.properties import Property
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSinkConfig
-    from routes.model import Config
 
 __all__ = ["TransactedStompSink"]
 
@@ -35,9 +35,9 @@ class TransactedStompSink(StompSink):
 
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: StompSinkConfig, worker: int, queue: str) -> None:
+    def __init__(self, endpoint: Endpoint[StompSinkConfig], worker: int, queue: str) -> None:
         """Sets up the sink without connecting; `queue` is the position queue. SetupError as `StompSink`."""
-        super().__init__(config, sink, worker)
+        super().__init__(endpoint, worker)
         self._address = f"queue/{queue}"
         self._transactions = 0
         """Number of transactions begun."""

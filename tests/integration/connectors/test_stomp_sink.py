@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
+from engine.connectors.endpoint import Endpoint
 from engine.connectors.products import ARTEMIS
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.settings import StompSinkConfig
@@ -44,7 +45,9 @@ def make(tmp_path: Path) -> Iterator[Callable[..., StompSink]]:
     made: list[StompSink] = []
 
     def sink(url: str, **settings: object) -> StompSink:
-        made.append(StompSink(config, StompSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings), 1))
+        made.append(
+            StompSink(Endpoint.of(config, StompSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings)), 1)
+        )
         return made[-1]
 
     yield sink

@@ -10,6 +10,7 @@ import pytest
 from nats import errors
 
 from engine.connectors.base import NotConnectedError
+from engine.connectors.endpoint import Endpoint
 from engine.connectors.nats import replies
 from engine.connectors.nats.connection import Connection, NotAllowedError
 from engine.connectors.nats.replies import NatsReplies
@@ -76,7 +77,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.mark.parametrize("none", NONE, ids=str)
 def test_without_jetstream_replies_are_listened_for_until_there_is_one(server: Server, none: Answer) -> None:
-    source = NatsReplies(CONFIG, CONFIG.sources[0], 1)
+    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [none, STREAM]
     source.connect()
     source.connect()
@@ -85,7 +86,7 @@ def test_without_jetstream_replies_are_listened_for_until_there_is_one(server: S
 
 @pytest.mark.parametrize("passing", [UNAVAILABLE, FULL, NotConnectedError("no answer")], ids=str)
 def test_what_passes_is_not_taken_for_a_server_without_jetstream(server: Server, passing: Answer) -> None:
-    source = NatsReplies(CONFIG, CONFIG.sources[0], 1)
+    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [passing, STREAM]
     with pytest.raises(NotConnectedError):
         source.connect()
@@ -95,7 +96,7 @@ def test_what_passes_is_not_taken_for_a_server_without_jetstream(server: Server,
 
 @pytest.mark.parametrize("none", NONE, ids=str)
 def test_a_stream_that_was_there_is_waited_for(server: Server, none: Answer) -> None:
-    source = NatsReplies(CONFIG, CONFIG.sources[0], 1)
+    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [STREAM, none, none, STREAM]
     source.connect()
     for _ in range(2):
@@ -108,7 +109,7 @@ def test_a_stream_that_was_there_is_waited_for(server: Server, none: Answer) -> 
 
 @pytest.mark.parametrize("verb", ["publish", "subscription"])
 def test_a_refused_subject_is_told_from_a_lost_connection(verb: str) -> None:
-    connection = Connection(CONFIG, CONFIG.sources[0])
+    connection = Connection(Endpoint.of(CONFIG, CONFIG.sources[0]))
     told = errors.Error(f'permissions violation for {verb} to "$js.api.stream.names"')
     asyncio.run(connection._on_error(told))
     assert isinstance(connection.fail("the connection is gone"), NotAllowedError)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from engine.cli.destination import broker_destination
 from engine.cli.exchange import give, take
 from engine.connectors.base import Outgoing, Sink, Source
+from engine.connectors.endpoint import Endpoint
 from engine.connectors.system import connector
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.replies import listener
@@ -145,14 +146,14 @@ def test_a_message_goes_through_its_source_into_the_journal_and_out_of_its_sink(
     config = loads(PLAIN + SOURCE + SINK)
     start(URL)["box-1"] = [Message(b"hello")]
     there = start("toys://h:9")
-    source = connector(config.sources[0].type).make_source(config, config.sources[0], 1)
+    source = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
     source.connect()
     journal = Journal()
     pipeline = IngressPipeline(config, source, journal, None, SourceMetrics(CollectorRegistry(), "s", "source:s"))  # type: ignore[arg-type]
     pipeline.step()
     pipeline.settle()
     (message,) = journal.messages
-    sink = connector(config.sinks[0].type).make_sink(config, config.sinks[0], 1)
+    sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
     sink.connect()
     sink.send([Outgoing(1, message, "box-2", "id")])
     assert [outcome.number for outcome in sink.outcomes(0)] == [1]

@@ -17,8 +17,8 @@ from routes.systems import Addresses, NetworkConfig, Scheme, SinkConfig, SourceC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.connectors.endpoint import Endpoint
     from routes.keys.settings import Settings
-    from routes.model import Config
 
 SERVERS: dict[str, dict[str, list[Message]]] = {}
 """Running servers by their URL: the messages in each box."""
@@ -54,9 +54,9 @@ class ToySource:
 
     redelivery = None
 
-    def __init__(self, config: Config, source: ToySourceConfig, worker: int) -> None:
-        self.address = config.url(source)
-        self._boxes = source.destinations
+    def __init__(self, endpoint: Endpoint[ToySourceConfig], worker: int) -> None:
+        self.address = endpoint.url
+        self._boxes = endpoint.settings.destinations
         self._open: dict[object, Message] = {}
 
     def connect(self) -> None:
@@ -85,8 +85,8 @@ class ToySink:
     most_under_way = 10
     settle_seconds = 0.0
 
-    def __init__(self, config: Config, sink: ToySinkConfig, worker: int) -> None:
-        self.address = config.url(sink)
+    def __init__(self, endpoint: Endpoint[ToySinkConfig], worker: int) -> None:
+        self.address = endpoint.url
         self._sent: list[Outcome] = []
 
     def connect(self) -> None:
@@ -118,9 +118,9 @@ class ToyConnector(Connector[ToyConfig, ToySourceConfig, ToySinkConfig]):
     reply_example = "box-9"
     port_name = "toy port"
 
-    def check_connection(self, config: Config, broker: ToyConfig, client_id: str) -> str:
-        connected(config.url(broker))
-        return f"{config.url(broker)} plays along"
+    def check_connection(self, endpoint: Endpoint[ToyConfig], client_id: str) -> str:
+        connected(endpoint.url)
+        return f"{endpoint.url} plays along"
 
     def check(self, settings: Settings, section: str, name: str) -> None:
         if section == "source" and settings.get("source.NAME.most", name) == 7:
