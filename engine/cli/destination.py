@@ -23,6 +23,8 @@ from routes.model import BrokerConfig, SinkConfig, SourceConfig
 from routes.systems import SYSTEMS, all_systems, system_named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from routes.model import Config
     from routes.systems import System
 
@@ -142,7 +144,7 @@ def broker_destination(
 
 def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> Connector[Any, Any, Any]:
     if scheme in _JMS:
-        return connector(_jms_system(config, destination, url))
+        return connector(_jms_system(config.brokers, destination, url))
     if (named := _named(config, scheme, to_send)) is not None:
         if named.type.own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
@@ -155,14 +157,14 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
     raise UsageError(msg)
 
 
-def _jms_system(config: Config, destination: str, url: str | None) -> System:
+def _jms_system(brokers: Iterable[BrokerConfig], destination: str, url: str | None) -> System:
     """System of a queue or topic: that of the URL, else of the source that reads from it, else of the first broker."""
     known = [system for system in all_systems() if system.is_jms]
     if url is not None:
         return next((system for system in known if url.startswith(system.name)), known[0])
-    brokers = [broker for broker in config.brokers if broker.type.is_jms]
-    reading = (each for each in brokers if isinstance(each, SourceConfig) and destination in each.destinations)
-    found = next(reading, None) or next(iter(brokers), None)
+    jms = [broker for broker in brokers if broker.type.is_jms]
+    reading = (each for each in jms if isinstance(each, SourceConfig) and destination in each.destinations)
+    found = next(reading, None) or next(iter(jms), None)
     return found.type if found else known[0]
 
 

@@ -14,7 +14,7 @@ from engine.printable import json_text, printable
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from routes.model import Config
+    from routes.model import Config, HttpConfig
 
 __all__ = ["RefusedReloadError", "reload", "restart"]
 
@@ -53,11 +53,11 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     """
     settings = load(config, logs=False)
     number = int(_ordered(settings, "/reload").get("request", 0))
-    outcome = _outcome(settings, number, timeout)
+    outcome = _outcome(settings.http, number, timeout)
     _tell(outcome, json_output)
 
 
-def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
+def _outcome(http: HttpConfig, number: int, seconds: float) -> dict[str, Any]:
     """The report of the bridge on its configuration, as soon as the request is answered and its parts are ready.
 
     Raises:
@@ -68,14 +68,14 @@ def _outcome(config: Config, number: int, seconds: float) -> dict[str, Any]:
     deadline = time.monotonic() + seconds
     answered: dict[str, Any] | None = None
     while time.monotonic() < deadline:
-        report = (find(config.http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
+        report = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("configuration")
         if isinstance(report, dict) and int(report.get("reload", {}).get("request", 0)) >= number:
             answered = report
             if report.get("proven") or not report["reload"].get("success"):
                 return report
         time.sleep(_POLL_SECONDS)
     if answered is None:
-        msg = f"the bridge at {base_url(config.http)} has not read its configuration within {seconds:g} s; see its log"
+        msg = f"the bridge at {base_url(http)} has not read its configuration within {seconds:g} s; see its log"
         raise UnreachableError(msg)
     return answered
 

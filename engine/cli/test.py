@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.route_tests import Result
-    from routes.model import Config
+    from routes.model import Route
 
 __all__ = ["check_routes"]
 
@@ -60,13 +60,13 @@ def check_routes(
     if junit is not None:
         write_junit(junit, results, _explained)
     if not json_output:
-        typer.echo(_summary(results, settings))
+        typer.echo(_summary(results, settings.own_routes))
     end(results)
 
 
-def _summary(results: Sequence[Result], config: Config) -> str:
+def _summary(results: Sequence[Result], routes: Sequence[Route]) -> str:
     taken = {result.explanation.route.name for result in results if result.explanation.route}
-    untested = [route.name for route in config.own_routes if route.name not in taken]
+    untested = [route.name for route in routes if route.name not in taken]
     text = totals(results)
     return printable(f"{text}; routes without a test: {', '.join(untested)}" if untested else text)
 

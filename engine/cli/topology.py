@@ -29,10 +29,10 @@ from engine.times import read_time
 from routes.sections import Policy, TopologyGuarantee, TopologyMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from engine.topologies.runtime.run import TopologyFigures
-    from routes.model import Config, SinkConfig
+    from routes.model import Config, Route, SinkConfig
 
 __all__ = ["app"]
 
@@ -333,7 +333,7 @@ def _sinks_text(config: Config) -> str:
     lines = ["Sinks:"]
     for sink in config.sinks:
         lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
-        lines += [f"    {name} --> {destination}" for name, destination in _ways(config, sink)]
+        lines += [f"    {name} --> {destination}" for name, destination in _ways(config.routes, sink)]
     return "\n".join(lines) + "\n" if config.sinks else ""
 
 
@@ -342,7 +342,7 @@ def _sinks_mermaid(config: Config, flowchart: str) -> str:
     lines = [flowchart.rstrip("\n")]
     ids = {found[2]: found[1] for found in re.finditer(r'^  (t[0-9]+)\[\("(.*)"\)\]$', flowchart, re.MULTILINE)}
     for sink in config.sinks:
-        for name, destination in _ways(config, sink):
+        for name, destination in _ways(config.routes, sink):
             place = f"s{len(lines)}"
             lines += [f'  {ids[sink.topic]} -- "{_quoted(name)}" --> {place}[/"{_quoted(destination)}"/]']
     return "\n".join(lines) + "\n"
@@ -356,15 +356,15 @@ def _sinks_json(config: Config) -> list[dict[str, Any]]:
             "name": sink.name,
             "topics": [sink.topic],
             "broker": config.url(sink),
-            "routes": dict(_ways(config, sink)),
+            "routes": dict(_ways(config.routes, sink)),
         }
         for sink in config.sinks
     ]
 
 
-def _ways(config: Config, sink: SinkConfig) -> Iterator[tuple[str, str]]:
+def _ways(routes: Iterable[Route], sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
-    for route in config.routes:
+    for route in routes:
         if route.target.sink == sink.name:
             yield route.name, f"{sink.name}: requesters" if route.added else str(route.target)
 

@@ -16,10 +16,10 @@ from engine.telemetry.client import ask, find
 from engine.topologies.runtime.code import read_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from routes.keys.addresses import Peer
-    from routes.model import Config
+    from routes.model import Config, TopologyConfig
 
 __all__ = ["Answer", "ask_bridge", "check_http", "check_peer"]
 
@@ -68,7 +68,7 @@ def check_http(config: Config, digest: str, answer: Answer | None) -> Iterator[F
         yield _another(config, answer)
     else:
         yield _own(f"bridge '{config.bridge_id}' runs at {http.host}:{http.port}", digest, answer)
-        yield from _code(config, answer)
+        yield from _code(config.topologies, answer)
 
 
 def check_peer(config: Config, peer: Peer, timeout_seconds: float) -> Iterator[Finding]:
@@ -107,9 +107,9 @@ def _own(what: str, digest: str, answer: Answer) -> Finding:
     return ok("bridge", f"{what} and is ready")
 
 
-def _code(config: Config, answer: Answer) -> Iterator[Finding]:
+def _code(topologies: Iterable[TopologyConfig], answer: Answer) -> Iterator[Finding]:
     """Warnings about topologies whose source files in the working directory are not those in force."""
-    for each in config.topologies:
+    for each in topologies:
         code, in_force = read_code(each.build, Path.cwd()), answer.topologies.get(each.name)
         if code.modules and in_force is not None and in_force != code.hash:
             files = listed([module.file for module in code.modules if module.file])

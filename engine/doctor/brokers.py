@@ -37,13 +37,13 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
     def look() -> Iterator[Finding]:
         if broker.listen:
             yield from _listener(config, broker, name, key, running=running)
-        elif _is_to_come(config, broker) and not running:
+        elif _is_to_come(broker, embedded_kafka=config.embedded_kafka) and not running:
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
-            yield from check_kafka_source(config, broker, name, timeout_seconds)
+            yield from check_kafka_source(Endpoint.of(config, broker), name, timeout_seconds)
         else:
-            yield from _connection_findings(config, broker, name, key)
+            yield from _connection_findings(Endpoint.of(config, broker), name, key)
 
     return Check(name, look, _remedy(broker, key), UnreachableError)
 
@@ -56,11 +56,11 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
 
 
-def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: str) -> Iterator[Finding]:
+def _connection_findings(endpoint: Endpoint[BrokerConfig], name: str, key: str) -> Iterator[Finding]:
+    broker = endpoint.settings
     system = connector(broker.type)
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
-        endpoint = Endpoint.of(config, broker)
         yield ok(name, system.check_connection(endpoint, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}"))
         for found, remedy in system.doubts(endpoint):
             yield warning(name, found, remedy)
@@ -68,7 +68,7 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
         found, _, remedy = str(error).rpartition("; ")
         yield warning(name, found, f"{remedy}; the {key.partition('.')[0]} waits for it")
     except NotConnectedError as error:
-        yield not_connected(name, key, config.url(broker), broker, error)
+        yield not_connected(name, key, endpoint.url, broker, error)
 
 
 def _listener(config: Config, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:
@@ -80,10 +80,10 @@ def _listener(config: Config, broker: BrokerConfig, name: str, key: str, *, runn
     yield Finding(name, found.state, f"{broker.listen}: {found.found}", found.remedy, found.exit_code)
 
 
-def _is_to_come(config: Config, broker: BrokerConfig) -> bool:
+def _is_to_come(broker: BrokerConfig, *, embedded_kafka: bool) -> bool:
     """True if the system behind the source or sink is a server that the bridge starts."""
     if broker.type.own_cluster:
-        return config.embedded_kafka
+        return embedded_kafka
     return broker.type.server is not None and broker.url is None
 
 

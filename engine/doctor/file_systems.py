@@ -36,7 +36,7 @@ def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Findi
     for setting, uri in uris_of(config).items():
         parts = urlsplit(uri)
         name = FILE_SYSTEMS.get(parts.scheme, "")
-        if name and not _has_class(config, name):
+        if name and not _has_class(config.spark, name):
             remedy = f"name the jars of the file system in {_CLASS_PATH}"
             yield failed(setting, f"{uri}: no jar of the class path has {name}", remedy, SetupError)
         elif parts.scheme in _PORTS and parts.port and not _listens(parts.hostname or "", parts.port, timeout_seconds):
@@ -46,10 +46,10 @@ def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Findi
             yield ok(setting, f"{uri} is on a file system that Spark opens at the start")
 
 
-def _has_class(config: Config, name: str) -> bool:
+def _has_class(spark: Mapping[str, str], name: str) -> bool:
     entry = f"{name.replace('.', '/')}.class"
     try:
-        found = files([each for each in config.spark.get(_CLASS_PATH, "").split(":") if each])
+        found = files([each for each in spark.get(_CLASS_PATH, "").split(":") if each])
     except SetupError:
         return False
     return any(_contains(jar, entry) for jar in found)

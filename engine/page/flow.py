@@ -21,11 +21,11 @@ from engine.telemetry.metrics import (
 from engine.telemetry.status import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from engine.page.view import ShownPart, View
     from engine.telemetry.report import Traffic
-    from routes.model import Config, Route
+    from routes.model import Config, Route, SourceConfig
 
 __all__ = ["FlowGraph", "flow", "route_tone"]
 
@@ -65,17 +65,17 @@ def flow(view: View) -> FlowGraph:
     """The topology of the configuration in force, with its current figures."""
     config, traffic = view.config(), view.samples.traffic
     parts = view.parts()
-    sources = _sources(config, traffic, parts)
+    sources = _sources(config.sources, traffic, parts)
     journal = _journal(traffic, worst(part for part in parts if part.name == ROUTER))
-    routes = _routes(config, view, traffic)
+    routes = _routes(config.routes, view, traffic)
     rates = {node.key: node.rate for node in routes}
     destinations = _destinations(config, traffic, parts, rates)
     users = UserTopologies.of(config, traffic, parts)
     topics = {node.key for node in destinations}
-    destinations = (*destinations, *users.read_elsewhere(topics), _dead_letters(config, view))
+    destinations = (*destinations, *users.read_elsewhere(topics), _dead_letters(config.letter_topic, view))
     edges = [Edge(node.key, JOURNAL, node.line_tone, node.rate) for node in sources]
     failed = traffic.rates(FAILED, "route")
-    for route, node in zip(_shown(config, traffic), routes, strict=True):
+    for route, node in zip(_shown(config.routes, traffic), routes, strict=True):
         edges.append(Edge(JOURNAL, node.key, node.line_tone, node.rate))
         edges.append(Edge(node.key, _destination(route), node.line_tone, node.rate))
         if rate := failed.get(route.name):
@@ -92,10 +92,10 @@ def route_tone(view: View, route: str) -> tuple[Tone, str]:
     return (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
 
 
-def _sources(config: Config, traffic: Traffic, parts: Sequence[ShownPart]) -> tuple[FlowNode, ...]:
+def _sources(sources: Iterable[SourceConfig], traffic: Traffic, parts: Sequence[ShownPart]) -> tuple[FlowNode, ...]:
     rates = traffic.rates(JOURNALED, "source")
     nodes = []
-    for source in config.sources:
+    for source in sources:
         tone, state, detail = state_of(f"source:{source.name}", parts)
         rate = rates.get(source.name)
         key = f"source:{source.name}"
@@ -119,17 +119,17 @@ def _journal(traffic: Traffic, router: ShownPart | None) -> FlowNode:
     )
 
 
-def _shown(config: Config, traffic: Traffic) -> list[Route]:
+def _shown(routes: Iterable[Route], traffic: Traffic) -> list[Route]:
     """The routes from the configuration file, and those added by the bridge through which messages flow."""
     rates = traffic.rates(ROUTED, "route")
-    return [route for route in config.routes if not route.added or rates.get(route.name)]
+    return [route for route in routes if not route.added or rates.get(route.name)]
 
 
-def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...]:
+def _routes(routes: Iterable[Route], view: View, traffic: Traffic) -> tuple[FlowNode, ...]:
     rates = traffic.rates(ROUTED, "route")
     failures = traffic.by(FAILED, "route")
     nodes = []
-    for route in _shown(config, traffic):
+    for route in _shown(routes, traffic):
         tone, state = route_tone(view, route.name)
         failed = failures.get(route.name)
         nodes.append(
@@ -151,7 +151,7 @@ def _routes(config: Config, view: View, traffic: Traffic) -> tuple[FlowNode, ...
 def _destinations(
     config: Config, traffic: Traffic, parts: Sequence[ShownPart], rates: dict[str, float | None]
 ) -> tuple[FlowNode, ...]:
-    shown = _shown(config, traffic)
+    shown = _shown(config.routes, traffic)
     delivered = traffic.rates(DELIVERED, "sink")
     waiting = traffic.by(SINK_LAG, "component")
     nodes: dict[str, FlowNode] = {}
@@ -178,9 +178,9 @@ def _destination(route: Route) -> str:
     return f"sink:{route.target.sink}" if route.target.sink else f"topic:{route.target.address}"
 
 
-def _dead_letters(config: Config, view: View) -> FlowNode:
+def _dead_letters(topic: str, view: View) -> FlowNode:
     census = view.census()
-    title, topic = "Dead letters", config.letter_topic
+    title = "Dead letters"
     if census is None:
         return FlowNode(DEAD_LETTERS, title, Tone.IDLE, "not known here", topic, href="/dead-letters")
     if not census.reachable:

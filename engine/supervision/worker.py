@@ -257,7 +257,7 @@ def _route(config: Config, status: Reporter, messages: ControlMessages, revision
 
     # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
     # that the checks below are likely to refuse.
-    launched = None if is_refusal_likely(config) or _is_on_cluster(config) else launch(config)
+    launched = None if is_refusal_likely(config) or _is_on_cluster(config.spark) else launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
     finally:
@@ -290,7 +290,7 @@ def _route_in(
     access = config.kafka_access
     if is_checked and not (_prepared(steps, access, status, messages.stop) and _can_continue(config, status, messages)):
         return
-    if _is_on_cluster(config) and not messages.go.is_set():
+    if _is_on_cluster(config.spark) and not messages.go.is_set():
         # Executors of a bridge that stands by would take the slots of the one that leads.
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
@@ -306,8 +306,8 @@ def _route_in(
             runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
 
 
-def _is_on_cluster(config: Config) -> bool:
-    return is_cluster(config.spark.get("spark.master"))
+def _is_on_cluster(settings: Mapping[str, str]) -> bool:
+    return is_cluster(settings.get("spark.master"))
 
 
 def _can_continue(config: Config, status: Reporter, messages: ControlMessages) -> bool:
