@@ -32,7 +32,7 @@ from engine.trace_context import traced
 if TYPE_CHECKING:
     from engine.explain import Explanation, Step
     from engine.message import Record
-    from routes.model import Config
+    from routes.kafka_access import KafkaAccess
     from routes.predicate import Trace
 
 __all__ = ["explain", "explanation_json", "explanation_text"]
@@ -79,7 +79,7 @@ def explain(
         raise UsageError(msg)
     position = None
     if journal is not None:
-        record, position = _from_journal(settings, journal)
+        record, position = _from_journal(settings.kafka_access, settings.journal.topic, journal)
     elif file is not None:
         record = traced(read_file(file), settings.section(TracingConfig))
     else:
@@ -97,11 +97,11 @@ def explain(
         typer.echo(printable("\n".join(explanation_text(explanation))))
 
 
-def _from_journal(config: Config, text: str) -> tuple[Record, str]:
+def _from_journal(access: KafkaAccess, journal: str, text: str) -> tuple[Record, str]:
     from engine.kafka.reader import KafkaTopicReader, Position
 
-    at = Position.parse(text, config.journal.topic)
-    with KafkaTopicReader(config.kafka_access, at.topic) as reader:
+    at = Position.parse(text, journal)
+    with KafkaTopicReader(access, at.topic) as reader:
         return reader.at(at.partition, at.offset).record, str(at)
 
 

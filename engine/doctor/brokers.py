@@ -42,9 +42,9 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
-            yield from check_kafka_source(config, broker, name, timeout_seconds)
+            yield from check_kafka_source(Endpoint.of(config, broker), name, timeout_seconds)
         else:
-            yield from _connection_findings(config, broker, name, key)
+            yield from _connection_findings(Endpoint.of(config, broker), name, key)
 
     return Check(name, look, _remedy(broker, key), UnreachableError)
 
@@ -57,11 +57,11 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
 
 
-def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: str) -> Iterator[Finding]:
+def _connection_findings(endpoint: Endpoint[BrokerConfig], name: str, key: str) -> Iterator[Finding]:
+    broker = endpoint.settings
     system = connector(broker.type)
     try:
         # A client id of its own for each connection: brokers let no two clients of one id in.
-        endpoint = Endpoint.of(config, broker)
         yield ok(name, system.check_connection(endpoint, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}"))
         for found, remedy in system.doubts(endpoint):
             yield warning(name, found, remedy)
@@ -69,7 +69,7 @@ def _connection_findings(config: Config, broker: BrokerConfig, name: str, key: s
         found, _, remedy = str(error).rpartition("; ")
         yield warning(name, found, f"{remedy}; the {key.partition('.')[0]} waits for it")
     except NotConnectedError as error:
-        yield not_connected(name, key, config.url(broker), broker, error)
+        yield not_connected(name, key, endpoint.url, broker, error)
 
 
 def _listener(http: HttpConfig, broker: BrokerConfig, name: str, key: str, *, running: bool) -> Iterator[Finding]:

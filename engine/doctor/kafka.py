@@ -18,6 +18,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.connectors.endpoint import Endpoint
     from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
 
@@ -74,14 +75,15 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
         yield warning("offsets", what, remedy)
 
 
-def check_kafka_source(config: Config, source: SourceConfig, name: str, timeout_seconds: float) -> Iterator[Finding]:
+def check_kafka_source(endpoint: Endpoint[SourceConfig], name: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that there is a topic to read for a source of type `kafka`."""
-    topics = Cluster(config.kafka_access, timeout_seconds).names()
+    source = endpoint.settings
+    topics = Cluster(endpoint.access, timeout_seconds).names()
     patterns = [re.compile(pattern) for pattern in source.destinations]
     found = sorted(
         topic
         for topic in topics
-        if topic not in config.own_topics and topic[:2] != "__" and any(each.fullmatch(topic) for each in patterns)
+        if topic not in endpoint.own_topics and topic[:2] != "__" and any(each.fullmatch(topic) for each in patterns)
     )
     if found:
         yield ok(name, f"reads {listed(found)}")

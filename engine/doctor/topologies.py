@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from engine.topologies.runtime.topics import TopologyTopics
     from routes.config.snapshot import Snapshot
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["check_definitions", "check_topologies"]
@@ -52,12 +53,12 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
             what = "its topics are not known before it has run once: its function makes Columns, which need Spark"
             yield warning(name, what, f"write them as text, or try it: jms-bridge topology run {each.build}")
         else:
-            yield from _lacking(config, name, topics, timeout_seconds)
+            yield from _lacking(config.kafka_access, name, topics, timeout_seconds)
 
 
-def _lacking(config: Config, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
+def _lacking(access: KafkaAccess, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
     wanted = list(dict.fromkeys((*topics.read, *topics.written)))
-    described = Cluster(config.kafka_access, timeout_seconds).describe(wanted)
+    described = Cluster(access, timeout_seconds).describe(wanted)
     missing, closed = [], []
     for topic in wanted:
         verb, right = ("reads", "READ") if topic in topics.read else ("writes", "WRITE")

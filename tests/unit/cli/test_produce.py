@@ -61,7 +61,7 @@ def send(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 
     def call(client: Client, count: int, more: str = "") -> str:
         monkeypatch.setattr(produce, "producer", lambda *_: client)
-        return produce.send(loads(START + more, Path()), "t", Record(None, b"x", ()), count)
+        return produce.send(loads(START + more, Path()).kafka_access, "t", Record(None, b"x", ()), count)
 
     return call
 

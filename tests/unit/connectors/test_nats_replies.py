@@ -17,7 +17,7 @@ from engine.connectors.nats.replies import NatsReplies
 from routes.config import loads
 
 if TYPE_CHECKING:
-    from routes.model import Config, SourceConfig
+    from engine.connectors.nats.settings import NatsSourceConfig
 
 CONFIG = loads("""
 bridge.id=b1
@@ -62,8 +62,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     class Source:
         """As `NatsSource`."""
 
-        def __init__(self, _: Config, source: SourceConfig, worker: int) -> None:
-            self._stream = source.stream
+        def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
+            self._stream = endpoint.settings.stream
 
         def connect(self) -> None:
             made.read.append(self._stream)

@@ -164,10 +164,10 @@ def test_it_is_sent_to_and_received_from_on_the_command_line() -> None:
     config = loads(PLAIN + SOURCE + SINK)
     boxes = start(URL)
     place = broker_destination(config, "toy:box-4", URL, None, to_send=True)
-    give(config, place, place.sink("me"), Message(b"x"), "")
+    give(place, Endpoint.of(config, place.sink("me")), Message(b"x"), "")
     assert [each.body for each in boxes["box-4"]] == [b"x"]
     here = broker_destination(config, "s:box-4", None, None, to_send=False)
-    assert [item.record.value for item in take(config, here, here.source("me"), 1, 0.1)] == [b"x"]
+    assert [item.record.value for item in take(here, Endpoint.of(config, here.source("me")), 1, 0.1)] == [b"x"]
 
 
 def test_its_sinks_take_replies_and_its_parts_are_started() -> None:
