@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import typer
@@ -13,9 +13,6 @@ from engine.errors import HardFailureError, UnreachableError, UsageError
 from engine.printable import json_text, printable
 from engine.telemetry.http_section import HttpConfig
 from routes.errors import BridgeError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["RefusedReloadError", "reload", "restart"]
 

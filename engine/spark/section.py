@@ -34,7 +34,7 @@ _LEAST_HEAP_KIB = 450 << 10
 """Least heap: half as much again as the 300 MiB that Spark keeps for itself (`UnifiedMemoryManager`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SparkConfig(Mapping[str, str]):
     """`spark.*`: settings of Spark by their whole names, `spark.` included."""
 
