@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from bench.connectors.case import message_of
 from bench.report import Check
 from engine.connectors.base import Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.embedded import EmbeddedArtemis, free_ports
 from engine.embedded.artemis import artemis_home
@@ -196,7 +196,7 @@ def _bare(client: _Client, what: str, messages: int, batch: int, *identity: str)
 
 
 def _sink(config: Config, outgoing: Sequence[Outgoing]) -> float:
-    sink: Any = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    sink: Any = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     sink.connect()
     try:
         begin, at, confirmed = time.perf_counter(), 0, 0
@@ -212,7 +212,7 @@ def _sink(config: Config, outgoing: Sequence[Outgoing]) -> float:
 
 
 def _source(config: Config, messages: int) -> float:
-    source: Any = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+    source: Any = connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
     source.connect()
     try:
         begin, received = time.perf_counter(), 0

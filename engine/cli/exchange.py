@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Outcome, Sink, Source
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.message import Message
     from routes.model import SinkConfig, SourceConfig
 
@@ -49,7 +49,7 @@ def who(command: str) -> str:
 
 
 def give(
-    target: BrokerDestination, own: Endpoint[SinkConfig], message: Message, reply_to: str, number: int = 1
+    target: BrokerDestination, own: SystemEndpoint[SinkConfig], message: Message, reply_to: str, number: int = 1
 ) -> None:
     """Sends a message `number` times and waits until the broker has confirmed all; `reply_to` may be empty.
 
@@ -67,7 +67,7 @@ def give(
 
 
 def take(
-    target: BrokerDestination, own: Endpoint[SourceConfig], most: int | None, seconds: float | None
+    target: BrokerDestination, own: SystemEndpoint[SourceConfig], most: int | None, seconds: float | None
 ) -> Iterator[Item]:
     """Yields messages as they arrive, until none does within `seconds`; without end if that is None.
 
@@ -88,7 +88,7 @@ def take(
 
 
 @contextmanager
-def listening(target: BrokerDestination, own: Endpoint[SourceConfig]) -> Iterator[Source]:
+def listening(target: BrokerDestination, own: SystemEndpoint[SourceConfig]) -> Iterator[Source]:
     """A source that is connected and has subscribed, until the block ends; raises as `give` does."""
     with _translated_errors(target):
         source = target.system.make_source(own, 1)

@@ -123,14 +123,14 @@ def send(
         _sent(f"sent {_count(count)} to {destination}, the last one to {where}", json_output, destination, count, where)
         return
     from engine.cli.exchange import give, who
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
     target = broker_destination(settings, destination, url, username, to_send=True)
     own = _sink_of(target, who("send"), form, stream or None)
     if stream and "JMSReplyTo" in fields:
         msg = "--stream and --reply-to do not go together: a stream confirms messages at their reply address"
         raise UsageError(msg)
-    give(target, Endpoint.of(settings, own), *_outgoing(target, own, message), number=count)
+    give(target, SystemEndpoint.of(settings, own), *_outgoing(target, own, message), number=count)
     _sent(f"sent {_count(count)} to {destination} at {target.url}", json_output, destination, count, target.url)
 
 
@@ -266,12 +266,12 @@ def _from_broker(
     config: Config, target: BrokerDestination, stream: str | None, count: int | None, seconds: float | None
 ) -> Iterator[Item]:
     from engine.cli.exchange import take, who
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
     if not target.has("stream"):
         _no_stream(target.text, stream)
     own = target.source(who("receive"), stream=stream)
-    endpoint = Endpoint.of(config, own)
+    endpoint = SystemEndpoint.of(config, own)
     if stream is None:
         yield from take(target, endpoint, count, seconds)
         return
@@ -279,7 +279,7 @@ def _from_broker(
     from engine.connectors.nats.settings import NatsSourceConfig
 
     assert isinstance(own, NatsSourceConfig)
-    with passing_consumer(Endpoint.of(config, own)):
+    with passing_consumer(SystemEndpoint.of(config, own)):
         yield from take(target, endpoint, count, seconds)
 
 
@@ -380,7 +380,7 @@ def _asked(
 ) -> Item:
     """Sends a request and returns its reply; subscribes to the reply address first."""
     from engine.cli.exchange import give, item, listening, who
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
     name = who("request")
     # A stream would take the reply address for its own confirmation.
@@ -393,8 +393,8 @@ def _asked(
     # A reply has the format of its request, and a typed frame does not say its release.
     release = getattr(own, "format", None)
     replies = target.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
-    with listening(target, Endpoint.of(config, replies)) as source:
-        give(target, Endpoint.of(config, own), message, address)
+    with listening(target, SystemEndpoint.of(config, replies)) as source:
+        give(target, SystemEndpoint.of(config, own), message, address)
         delivery = _reply(source, None if target.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (

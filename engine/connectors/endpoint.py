@@ -1,4 +1,4 @@
-"""One source or sink as its connector gets it: its settings, and what the rest of the configuration adds to them."""
+"""Source or sink as its connector gets it: its own settings, and those of the bridge that it depends on."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from routes.systems import BrokerConfig, SourceConfig
 if TYPE_CHECKING:
     from routes.model import Config
 
-__all__ = ["Endpoint"]
+__all__ = ["SystemEndpoint"]
 
 SettingsT = TypeVar("SettingsT", bound=BrokerConfig)
 SettingsT_co = TypeVar("SettingsT_co", bound=BrokerConfig, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint(Generic[SettingsT_co]):
+class SystemEndpoint(Generic[SettingsT_co]):
     """Settings of a source or sink, with those of the bridge that a connector may depend on."""
 
     settings: SettingsT_co
@@ -47,13 +47,13 @@ class Endpoint(Generic[SettingsT_co]):
     """Returns the keys of position seals that are known now, see `engine.connectors.position_seals`."""
 
     @staticmethod
-    def of(config: Config, settings: SettingsT) -> Endpoint[SettingsT]:
+    def of(config: Config, settings: SettingsT) -> SystemEndpoint[SettingsT]:
         """Takes what a source or sink needs of a configuration; `settings` may be others than those in it."""
         # Imported here: without positions no process needs the seals.
         from engine.connectors.position_seals import position_keys
 
         bridge_id, secret, checkpoint = config.bridge_id, config.secret, config.router.checkpoint
-        return Endpoint(
+        return SystemEndpoint(
             settings,
             bridge_id,
             config.url(settings),

@@ -19,7 +19,7 @@ from routes.model import SourceConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.products import Product
     from routes.model import BrokerConfig
 
@@ -84,7 +84,7 @@ def is_topic(address: str) -> bool:
     return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
 
 
-def asked(endpoint: Endpoint[Any]) -> Iterator[tuple[Feature, str]]:
+def asked(endpoint: SystemEndpoint[Any]) -> Iterator[tuple[Feature, str]]:
     """Yields each feature that a source or sink asks for by its configuration, with the value that asks for it."""
     broker = endpoint.settings
     if not isinstance(broker, JmsSourceConfig):
@@ -102,7 +102,7 @@ def asked(endpoint: Endpoint[Any]) -> Iterator[tuple[Feature, str]]:
         yield Feature.SELECTOR, broker.selector
 
 
-def require(endpoint: Endpoint[Any], session: ProductSession) -> None:
+def require(endpoint: SystemEndpoint[Any], session: ProductSession) -> None:
     """Refuses a source or sink that asks for features that the broker of its session does not honour.
 
     Raises:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = [
     "POSITION_PROPERTY",
@@ -108,7 +108,7 @@ class TransactedSink(Sink, Protocol):
         """
 
 
-def position_owner(endpoint: Endpoint[Any]) -> str:
+def position_owner(endpoint: SystemEndpoint[Any]) -> str:
     """Returns the part of a position's name that the sink of a bridge has alone; the partition follows behind `/`."""
     return f"{endpoint.bridge_id}/{endpoint.settings.name}"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.connectors.base import Sink, Source
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["Connector", "connector"]
 
@@ -46,21 +46,21 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     remedy: str = ""
     """Advice where it cannot be reached, `{key}` is `source.NAME` or `sink.NAME`; empty: about its URL."""
 
-    def make_source(self, endpoint: Endpoint[SourceT], worker: int) -> Source:
+    def make_source(self, endpoint: SystemEndpoint[SourceT], worker: int) -> Source:
         """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
         made: Source = self._class(self.source_class)(endpoint, worker)
         return made
 
-    def make_replies(self, endpoint: Endpoint[SourceT], worker: int) -> Source:
+    def make_replies(self, endpoint: SystemEndpoint[SourceT], worker: int) -> Source:
         """Makes the source that receives replies for a sink, as `make_source` does."""
         return self.make_source(endpoint, worker)
 
-    def make_sink(self, endpoint: Endpoint[SinkT], worker: int) -> Sink:
+    def make_sink(self, endpoint: SystemEndpoint[SinkT], worker: int) -> Sink:
         """Makes the sink for one worker of `sink.NAME`, not yet connected; workers count from 1."""
         made: Sink = self._class(self.sink_class)(endpoint, worker)
         return made
 
-    def check_connection(self, endpoint: Endpoint[BrokerT], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[BrokerT], client_id: str) -> str:
         """Connects as a source or sink does, disconnects, and returns the finding as text, for `jms-bridge doctor`.
 
         It subscribes to nothing, and receives, sends and creates nothing. It has a client id of its own: with the
@@ -72,7 +72,7 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         """
         raise NotImplementedError
 
-    def doubts(self, endpoint: Endpoint[BrokerT]) -> Iterator[tuple[str, str]]:
+    def doubts(self, endpoint: SystemEndpoint[BrokerT]) -> Iterator[tuple[str, str]]:
         """Yields risks of losing messages at the system of a source or sink, with remedies, for `jms-bridge doctor`.
 
         Connects as `check_connection` does, and raises as it does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.delivery.replies import ReplySource, listener
 from engine.delivery.source_loop import SourceLoop, SourceWorker
@@ -51,7 +51,7 @@ class ReplyReceiver:
             status.state(State.READY, "")
             return
         own = listener(sink, requests.reply_to)
-        source = ReplySource(connector(sink.type).make_replies(Endpoint.of(config, own), 1), sink, requests)
+        source = ReplySource(connector(sink.type).make_replies(SystemEndpoint.of(config, own), 1), sink, requests)
         metrics = SourceMetrics(registry, own.name, component_name(own.name))
         worker = SourceWorker(own.name, requests.worker, sink.workers)
         spans = None if tracing is None else SourceSpans(tracing, own)

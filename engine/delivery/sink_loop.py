@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import Exclusive, Holding, NotConnectedError, Outcome, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.expiry import has_expired
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
@@ -81,7 +81,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
         loop = SinkLoop(
             config,
             sink,
-            connector(sink.type).make_sink(Endpoint.of(config, sink), worker),
+            connector(sink.type).make_sink(SystemEndpoint.of(config, sink), worker),
             requests,
             metrics,
             sending,

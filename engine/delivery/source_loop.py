@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.connectors.base import Committing, Expiring, NotConnectedError, Positioned, Transactional
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
 from engine.delivery.deduplication.deduplicator import Deduplicator
@@ -58,7 +58,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
         loop = SourceLoop(
             config,
             identity,
-            connector(source.type).make_source(Endpoint.of(config, source), worker),
+            connector(source.type).make_source(SystemEndpoint.of(config, source), worker),
             metrics,
             status,
             None if traces is None else SourceSpans(traces, source),

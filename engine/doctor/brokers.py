@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import MissingError, NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.doctor.checks import Check, Finding, failed, ok, warning
 from engine.doctor.kafka import REMEDY as KAFKA_REMEDY
@@ -42,9 +42,9 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
         elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
-            yield from check_kafka_source(Endpoint.of(config, broker), name, timeout_seconds)
+            yield from check_kafka_source(SystemEndpoint.of(config, broker), name, timeout_seconds)
         else:
-            yield from _connection_findings(Endpoint.of(config, broker), name, key)
+            yield from _connection_findings(SystemEndpoint.of(config, broker), name, key)
 
     return Check(name, look, _remedy(broker, key), UnreachableError)
 
@@ -57,7 +57,7 @@ def not_connected(name: str, key: str, where: str, broker: BrokerConfig, error: 
     return failed(name, f"{where}: {error}", f"correct the login of {key}, or the rights of its user", HardFailureError)
 
 
-def _connection_findings(endpoint: Endpoint[BrokerConfig], name: str, key: str) -> Iterator[Finding]:
+def _connection_findings(endpoint: SystemEndpoint[BrokerConfig], name: str, key: str) -> Iterator[Finding]:
     broker = endpoint.settings
     system = connector(broker.type)
     try:

@@ -18,7 +18,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
 
@@ -75,7 +75,7 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
         yield warning("offsets", what, remedy)
 
 
-def check_kafka_source(endpoint: Endpoint[SourceConfig], name: str, timeout_seconds: float) -> Iterator[Finding]:
+def check_kafka_source(endpoint: SystemEndpoint[SourceConfig], name: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that there is a topic to read for a source of type `kafka`."""
     source = endpoint.settings
     topics = Cluster(endpoint.access, timeout_seconds).names()

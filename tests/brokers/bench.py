@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from engine.connectors.base import Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from routes import config as configuration
 from tests.brokers.application import Application
@@ -90,7 +90,7 @@ class Bench:
         """Returns a source of the bridge, without the loop that runs it; `keys` are further ones, `_` for `-`."""
         own = {f".{key.replace('_', '-')}": text for key, text in keys.items()}
         config = self._config(destination, own)
-        made = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+        made = connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
         self._open.append(made)
         return made
 
@@ -98,7 +98,7 @@ class Bench:
         """Returns the sink of the bridge, connected."""
         if self._sink is None:
             config = self._config("queue:any", {})
-            self._sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+            self._sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
             self._open.append(self._sink)
             self._sink.connect()
         return self._sink

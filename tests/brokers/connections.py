@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from routes.config import loads
 
@@ -34,7 +34,7 @@ class Connections:
         keys |= {f".{key.replace('_', '-')}": value for key, value in more.items()}
         lines = [f"source.s{key}={value}" for key, value in keys.items()]
         config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
-        made = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+        made = connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
         self._open.append(made)
         made.connect()
         return made
@@ -44,7 +44,7 @@ class Connections:
         lines = [f"sink.o{key}={value}" for key, value in self.broker.settings(protocol or self.protocol).items()]
         own = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a")
         config = loads("\n".join((*own, "routes.a.in.include=TRUE", f"routes.a.out.topic=o:{address}", *lines)))
-        sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+        sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
         self._open.append(sink)
         sink.connect()
         sink.send([Outgoing(number, each, address, uuid.uuid4().hex) for number, each in enumerate(messages, 1)])

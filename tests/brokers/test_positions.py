@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.errors import HardFailureError
 from engine.message import BodyType, Message
@@ -95,7 +95,7 @@ def sink(connections: Connections, name: str) -> Iterator[Sink]:
     lines = [f"sink.o{key}={value}" for key, value in keys.items()]
     own = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a", "routes.a.in.include=TRUE")
     config = loads("\n".join((*own, f"routes.a.out.topic=o:queue/{name}", *lines)))
-    made = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    made = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     made.connect()
     try:
         yield made

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from engine.connectors.amqp.settings import AmqpSinkConfig
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["AmqpSink"]
 
@@ -78,7 +78,7 @@ class AmqpSink:
     gives_duplicate_ids = True
     """True if each message has an id by which Artemis drops it when it comes again."""
 
-    def __init__(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[AmqpSinkConfig], worker: int) -> None:
         """Sets up the sink without connecting. SetupError if a TLS file is missing or invalid."""
         sink = endpoint.settings
         self._endpoint = endpoint

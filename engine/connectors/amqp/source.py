@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.amqp.settings import AmqpSourceConfig
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["AmqpSource"]
 
@@ -47,7 +47,7 @@ _RETURNS_SECONDS = 60.0
 class AmqpSource:
     """Source that reads with one worker: a connection of its own, and a link for each destination."""
 
-    def __init__(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[AmqpSourceConfig], worker: int) -> None:
         """Sets up the source without connecting. SetupError if a TLS file is missing or invalid."""
         source = endpoint.settings
         self._endpoint = endpoint

@@ -14,7 +14,7 @@ from routes.keys.addresses import is_loopback
 if TYPE_CHECKING:
     from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
 __all__ = ["SYSTEM", "AmqpConnector"]
@@ -47,7 +47,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
     sections = (SECTION,)
     port_name = "AMQP port"
 
-    def make_source(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> Source:
+    def make_source(self, endpoint: SystemEndpoint[AmqpSourceConfig], worker: int) -> Source:
         """See `Connector`."""
         source = endpoint.settings
         from engine.connectors.amqp.source import AmqpSource
@@ -55,7 +55,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
         return (AmqpListenerSource if source.listen else AmqpSource)(endpoint, worker)
 
-    def make_sink(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> Sink:
+    def make_sink(self, endpoint: SystemEndpoint[AmqpSinkConfig], worker: int) -> Sink:
         """See `Connector`."""
         sink = endpoint.settings
         from engine.connectors.amqp.sink import AmqpSink
@@ -69,7 +69,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
             return PositionSink(sending, position_owner(endpoint), keys=endpoint.position_keys)
         return (AmqpListenerSink if sink.listen else AmqpSink)(endpoint, worker)
 
-    def check_connection(self, endpoint: Endpoint[AmqpConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> str:
         """See `Connector`."""
         broker = endpoint.settings
         from engine.connectors.amqp.session import AmqpSession

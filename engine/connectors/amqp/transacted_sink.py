@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.codec.values import Described
     from engine.connectors.amqp.links import IncomingTransfer, LinkSession
     from engine.connectors.amqp.settings import AmqpSinkConfig
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["TransactedAmqpSink"]
 
@@ -53,7 +53,7 @@ class TransactedAmqpSink(AmqpSink):
     gives_duplicate_ids = False
     """Artemis would undo a transaction for a message that it has already."""
 
-    def __init__(self, endpoint: Endpoint[AmqpSinkConfig], worker: int, queue: str) -> None:
+    def __init__(self, endpoint: SystemEndpoint[AmqpSinkConfig], worker: int, queue: str) -> None:
         """Sets up the sink without connecting; `queue` is the position queue. SetupError as `AmqpSink`."""
         super().__init__(endpoint, worker)
         self._queue = queue

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp_listener.receivers import Held
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.predicate.nodes import PredicateNode
 
 __all__ = ["AmqpListenerSink"]
@@ -50,7 +50,7 @@ class AmqpListenerSink:
     offered: tuple[str, ...] = OFFERED
     max_bytes = 0
 
-    def __init__(self, endpoint: Endpoint[AmqpSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[AmqpSinkConfig], worker: int) -> None:
         """Prepares the listener of a sink; `connect` opens it.
 
         Raises:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.settings import AmqpSourceConfig
     from engine.connectors.amqp_listener.coordinator import Transaction
     from engine.connectors.amqp_listener.session import ClientConnection, ServerSession
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.message import Message
 
 __all__ = ["AmqpListenerSource", "Arrivals"]
@@ -56,7 +56,7 @@ class AmqpListenerSource:
 
     offered: tuple[str, ...] = ("ANONYMOUS-RELAY", *OFFERED)
 
-    def __init__(self, endpoint: Endpoint[AmqpSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[AmqpSourceConfig], worker: int) -> None:
         """Prepares the listener of a source; `connect` opens it.
 
         Raises:

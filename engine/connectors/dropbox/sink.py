@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.message import Filename
     from engine.connectors.dropbox.settings import DropboxSinkConfig
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["DropboxSink"]
 
@@ -61,7 +61,7 @@ class DropboxSink:
     """Maximum number of messages in a batch, and so of new files open at a time."""
     settle_seconds = 0.0
 
-    def __init__(self, endpoint: Endpoint[DropboxSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[DropboxSinkConfig], worker: int) -> None:
         """Creates the sink without touching the file system. `worker` is ignored, since all workers do the same."""
         sink = endpoint.settings
         self._root = endpoint.root

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
     from engine.connectors.dropbox.settings import DropboxSourceConfig
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["DropboxSource"]
 
@@ -42,7 +42,7 @@ _REPLIES = "queue:jms-bridge.reply."
 class DropboxSource:
     """Source of one worker, which reads all dropboxes of the source."""
 
-    def __init__(self, endpoint: Endpoint[DropboxSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[DropboxSourceConfig], worker: int) -> None:
         """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
         source = endpoint.settings
         self._source = source

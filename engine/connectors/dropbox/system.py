@@ -14,7 +14,7 @@ from engine.connectors.system import Connector
 from routes.systems import SourceConfig
 
 if TYPE_CHECKING:
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
 __all__ = ["SYSTEM", "DropboxConnector"]
@@ -40,7 +40,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     remedy = "mount its disk and give the bridge's user the rights, or correct {key}.root"
     url_form = "dropbox:///PATH, the folder of the dropboxes"
 
-    def check_connection(self, endpoint: Endpoint[DropboxConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[DropboxConfig], client_id: str) -> str:
         """See `Connector`: checks that the folders of a source can be read and written."""
         broker = endpoint.settings
         from engine.connectors.dropbox.box import examine, locate

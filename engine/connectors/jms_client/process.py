@@ -31,7 +31,7 @@ from engine.jars import HALLMARKS, jars
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.jms_client.settings import JmsClientConfig
 
 __all__ = ["ClientProcess", "Frame", "connection_settings", "texts", "texts_at"]
@@ -117,7 +117,7 @@ def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, s
 class ClientProcess:
     """Child process of one connection; for one thread, and started again for each connection."""
 
-    def __init__(self, endpoint: Endpoint[JmsClientConfig]) -> None:
+    def __init__(self, endpoint: SystemEndpoint[JmsClientConfig]) -> None:
         self._endpoint = endpoint
         self._broker = endpoint.settings
         self._process: subprocess.Popen[bytes] | None = None

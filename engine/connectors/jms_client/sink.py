@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.jms_client.settings import JmsClientSinkConfig
 
 __all__ = ["JmsClientSink"]
@@ -31,7 +31,7 @@ class JmsClientSink:
     settle_seconds = 11.0
     """Wait as for STOMP: Artemis may take ten seconds to put messages of a cut connection into their queue."""
 
-    def __init__(self, endpoint: Endpoint[JmsClientSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[JmsClientSinkConfig], worker: int) -> None:
         """Sets up the sink without connecting."""
         self._endpoint = endpoint
         self._sink = endpoint.settings

@@ -22,7 +22,7 @@ from engine.connectors.jms_client.providers import provider_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.jms_client.settings import JmsClientSourceConfig
 
 __all__ = ["JmsClientSource"]
@@ -38,7 +38,7 @@ _KEPT_BYTES = 64 * 1024
 class JmsClientSource:
     """Source of one worker: a child process with one connection, and a session for each destination."""
 
-    def __init__(self, endpoint: Endpoint[JmsClientSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[JmsClientSourceConfig], worker: int) -> None:
         """Sets up the source without connecting."""
         source = endpoint.settings
         self._endpoint = endpoint

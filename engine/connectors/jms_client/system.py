@@ -13,7 +13,7 @@ from engine.connectors.jms_client.settings import (
 )
 
 if TYPE_CHECKING:
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
 __all__ = ["SYSTEM", "JmsClientConnector"]
@@ -35,7 +35,7 @@ class JmsClientConnector(JmsConnector[JmsClientConfig, JmsClientSourceConfig, Jm
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
     remedy = "start the broker, or correct {key}.connection-factory and its properties"
 
-    def check_connection(self, endpoint: Endpoint[JmsClientConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[JmsClientConfig], client_id: str) -> str:
         """See `Connector`."""
         broker = endpoint.settings
         from engine.connectors.jms_client.process import ClientProcess, connection_settings

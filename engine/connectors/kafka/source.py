@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.kafka.settings import KafkaSourceConfig
     from engine.kafka.journal import Journal
     from engine.kafka.offsets import TopicFacts
@@ -56,7 +56,7 @@ Place = tuple[str, int]
 class KafkaSource:
     """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
-    def __init__(self, endpoint: Endpoint[KafkaSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[KafkaSourceConfig], worker: int) -> None:
         """Creates the source without connecting; `worker` is its number, from 1, and part of the transactional id."""
         source = endpoint.settings
         self._endpoint = endpoint

@@ -30,7 +30,7 @@ from engine.errors import SetupError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.nats.client import Handler
     from engine.connectors.nats.settings import NatsConfig
 
@@ -67,7 +67,7 @@ class Connection:
     The first fault ends the connection; `check` and the other methods raise it from then on.
     """
 
-    def __init__(self, endpoint: Endpoint[NatsConfig]) -> None:
+    def __init__(self, endpoint: SystemEndpoint[NatsConfig]) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["passing_consumer"]
@@ -25,7 +25,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @contextmanager
-def passing_consumer(endpoint: Endpoint[NatsSourceConfig]) -> Iterator[None]:
+def passing_consumer(endpoint: SystemEndpoint[NatsSourceConfig]) -> Iterator[None]:
     """Makes the consumer that the source then finds under its name; it is removed behind the block.
 
     The server removes it by itself where the process is killed. The source reports failures here.
@@ -46,7 +46,7 @@ def passing_consumer(endpoint: Endpoint[NatsSourceConfig]) -> Iterator[None]:
         _try(endpoint, f"CONSUMER.DELETE.{place}")
 
 
-def _try(endpoint: Endpoint[NatsSourceConfig], what: str, body: Mapping[str, Any] | None = None) -> None:
+def _try(endpoint: SystemEndpoint[NatsSourceConfig], what: str, body: Mapping[str, Any] | None = None) -> None:
     connection = Connection(endpoint)
     try:
         with suppress(NotConnectedError, ApiError, NoRespondersError):

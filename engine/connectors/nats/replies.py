@@ -20,7 +20,7 @@ from engine.connectors.nats.jetstream import ApiError, ensure_stream
 from engine.connectors.nats.source import NatsSource
 
 if TYPE_CHECKING:
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.nats.settings import NatsSourceConfig
 
 __all__ = ["NatsReplies"]
@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 class NatsReplies(WrappedSource):
     """Source of replies: a `NatsSource` that is made anew at each connection, with or without a stream."""
 
-    def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[NatsSourceConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect.
 
         Raises:

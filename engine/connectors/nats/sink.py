@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.nats.settings import NatsSinkConfig
 
 __all__ = ["NatsSink"]
@@ -66,7 +66,7 @@ class NatsSink:
     most_under_way = 4_000
     settle_seconds = 0.0
 
-    def __init__(self, endpoint: Endpoint[NatsSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[NatsSinkConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:

@@ -21,7 +21,7 @@ from engine.connectors.nats.subscription import Subscription
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.nats.message import IncomingMessage
     from engine.connectors.nats.settings import NatsSourceConfig
 
@@ -48,7 +48,7 @@ class _Feed(Protocol):
 class NatsSource:
     """Source of one worker, with its own connection to the server."""
 
-    def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[NatsSourceConfig], worker: int) -> None:
         """Reads TLS and credentials files; does not connect. `worker` is ignored, since all workers do the same.
 
         Raises:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.connectors.base import Source
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
 __all__ = ["SYSTEM", "NatsConnector"]
@@ -43,13 +43,13 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     port_name = "client port"
     passing_reply_address = "_INBOX.{}"
 
-    def make_replies(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> Source:
+    def make_replies(self, endpoint: SystemEndpoint[NatsSourceConfig], worker: int) -> Source:
         """See `Connector`."""
         from engine.connectors.nats.replies import NatsReplies
 
         return NatsReplies(endpoint, worker)
 
-    def check_connection(self, endpoint: Endpoint[NatsConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[NatsConfig], client_id: str) -> str:
         """See `Connector`."""
         broker = endpoint.settings
         from engine.connectors.nats.connection import Connection
@@ -65,7 +65,7 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
         finally:
             connection.close()
 
-    def doubts(self, endpoint: Endpoint[NatsConfig]) -> Iterator[tuple[str, str]]:
+    def doubts(self, endpoint: SystemEndpoint[NatsConfig]) -> Iterator[tuple[str, str]]:
         """See `Connector`: a consumer with a limit of deliveries."""
         broker = endpoint.settings
         if not isinstance(broker, NatsSourceConfig) or broker.stream is None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Outgoing
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSinkConfig
 
@@ -68,7 +68,7 @@ class StompSink:
     most_under_way = MOST_IN_FLIGHT
     settle_seconds = 11.0
 
-    def __init__(self, endpoint: Endpoint[StompSinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[StompSinkConfig], worker: int) -> None:
         """Reads TLS files; does not connect.
 
         Raises:

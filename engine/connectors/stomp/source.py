@@ -33,7 +33,7 @@ from engine.message import BodyType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSourceConfig
     from engine.message import Message
@@ -52,7 +52,7 @@ _log = structlog.get_logger(__name__)
 class StompSource:
     """Source of one worker, with its own connection to the broker and a subscription for each destination."""
 
-    def __init__(self, endpoint: Endpoint[StompSourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[StompSourceConfig], worker: int) -> None:
         """Reads TLS files; does not connect. Only worker 1 subscribes to topics.
 
         Raises:

@@ -10,7 +10,7 @@ from routes.systems import Scheme
 
 if TYPE_CHECKING:
     from engine.connectors.base import Sink
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["SYSTEM", "StompConnector"]
 
@@ -31,7 +31,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     port_name = "STOMP port"
     not_sent = JmsConnector.not_sent | {"JMSMessageID", "JMSTimestamp", "JMSXUserID"}
 
-    def make_sink(self, endpoint: Endpoint[StompSinkConfig], worker: int) -> Sink:
+    def make_sink(self, endpoint: SystemEndpoint[StompSinkConfig], worker: int) -> Sink:
         """See `Connector`."""
         sink = endpoint.settings
         if sink.position_queue is not None:
@@ -44,7 +44,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
 
         return StompSink(endpoint, worker)
 
-    def check_connection(self, endpoint: Endpoint[JmsConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[JmsConfig], client_id: str) -> str:
         """See `Connector`."""
         broker = endpoint.settings
         from engine.connectors.features import require

@@ -20,7 +20,7 @@ from routes.properties import Property
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.stomp.frames import StompFrame
     from engine.connectors.stomp.settings import StompSinkConfig
 
@@ -35,7 +35,7 @@ class TransactedStompSink(StompSink):
 
     settle_seconds = 0.0
 
-    def __init__(self, endpoint: Endpoint[StompSinkConfig], worker: int, queue: str) -> None:
+    def __init__(self, endpoint: SystemEndpoint[StompSinkConfig], worker: int, queue: str) -> None:
         """Sets up the sink without connecting; `queue` is the position queue. SetupError as `StompSink`."""
         super().__init__(endpoint, worker)
         self._address = f"queue/{queue}"

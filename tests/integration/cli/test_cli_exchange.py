@@ -22,7 +22,7 @@ from nats.aio.msg import Msg
 
 from engine.cli import main
 from engine.connectors.base import Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
 from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import EmbeddedArtemis, EmbeddedNats
@@ -329,8 +329,8 @@ def stomp_responder(configuration: Path, queue: str, known_by: str, before: str 
     stop = Event()
 
     def serve() -> None:
-        source = SYSTEM.make_source(Endpoint.of(config, taking), 1)
-        sink = SYSTEM.make_sink(Endpoint.of(config, giving), 1)
+        source = SYSTEM.make_source(SystemEndpoint.of(config, taking), 1)
+        sink = SYSTEM.make_sink(SystemEndpoint.of(config, giving), 1)
         source.connect()
         sink.connect()
         number = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.connectors.base import Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from routes import config as configuration
 
@@ -30,8 +30,8 @@ class Ends:
 
     def __init__(self, config: Config) -> None:
         source, sink = config.sources[0], config.sinks[0]
-        self.source: JmsClientSource = connector(source.type).make_source(Endpoint.of(config, source), 1)  # type: ignore[assignment]
-        self.sink: JmsClientSink = connector(sink.type).make_sink(Endpoint.of(config, sink), 1)  # type: ignore[assignment]
+        self.source: JmsClientSource = connector(source.type).make_source(SystemEndpoint.of(config, source), 1)  # type: ignore[assignment]
+        self.sink: JmsClientSink = connector(sink.type).make_sink(SystemEndpoint.of(config, sink), 1)  # type: ignore[assignment]
 
     def send(self, address: str, *messages: Message, reply_to: str | None = None) -> dict[int, str | None]:
         """Sends messages; the refusals by their numbers from 0."""

@@ -14,7 +14,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import NotFoundError
 
 from engine.connectors import base
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.nats.settings import NatsSinkConfig, NatsSourceConfig
 from engine.connectors.nats.sink import NatsSink
 from engine.connectors.nats.source import NatsSource
@@ -154,7 +154,7 @@ class Connectors:
         config = self._configure({"source.src": {"url": url, "destinations": destinations} | settings})
         (own,) = config.sources
         assert isinstance(own, NatsSourceConfig)
-        made = NatsSource(Endpoint.of(config, own), 1)
+        made = NatsSource(SystemEndpoint.of(config, own), 1)
         self._made.append(made)
         return made
 
@@ -164,7 +164,7 @@ class Connectors:
         config = self._configure({"source.src": source, "sink.out": {"url": url} | settings})
         (own,) = config.sinks
         assert isinstance(own, NatsSinkConfig)
-        made = NatsSink(Endpoint.of(config, own), 1)
+        made = NatsSink(SystemEndpoint.of(config, own), 1)
         self._made.append(made)
         return made
 

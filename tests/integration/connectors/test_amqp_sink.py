@@ -13,7 +13,7 @@ from engine.connectors.amqp.settings import AmqpSinkConfig
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.system import SYSTEM
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.jms_values import MapEntry, encode_map, encode_stream
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
@@ -54,7 +54,9 @@ def make(tmp_path: Path) -> Iterator[Callable[..., AmqpSink]]:
 
     def sink(url: str, **settings: object) -> AmqpSink:
         made.append(
-            AmqpSink(Endpoint.of(config, AmqpSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings)), 1)
+            AmqpSink(
+                SystemEndpoint.of(config, AmqpSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings)), 1
+            )
         )
         return made[-1]
 

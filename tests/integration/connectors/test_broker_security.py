@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outcome, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.embedded.artemis import artemis_home
 from engine.message import Message
@@ -81,7 +81,7 @@ def test_a_sink_sends_over_tls_and_its_heart_beats_keep_the_connection(
     names = ("type", "url", "username", "password", "tls_ca", "heartbeat_seconds")
     shared = {name: getattr(config.sources[0], name) for name in names}
     system = connector(config.sources[0].type)
-    sink = system.make_sink(Endpoint.of(config, system.sink(name="out", topic="t", **shared)), 1)
+    sink = system.make_sink(SystemEndpoint.of(config, system.sink(name="out", topic="t", **shared)), 1)
     sink.connect()
 
     deadline = time.monotonic() + 4

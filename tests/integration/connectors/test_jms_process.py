@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.jms_client import process
 from engine.connectors.jms_client.process import ClientProcess, texts
 from engine.embedded.artemis import artemis_home
@@ -57,7 +57,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClientPr
     script.chmod(0o700)
     monkeypatch.setattr(process, "_java", lambda: script)
     config = loads(CONFIG)
-    client = ClientProcess(Endpoint.of(config, cast("JmsClientSourceConfig", config.sources[0])))
+    client = ClientProcess(SystemEndpoint.of(config, cast("JmsClientSourceConfig", config.sources[0])))
     yield client
     client.close()
 

@@ -10,7 +10,7 @@ import structlog
 from nats.js.api import AckPolicy
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.nats.system import SYSTEM
 from engine.errors import HardFailureError
 from routes.config import loads
@@ -213,9 +213,11 @@ def test_a_limit_of_deliveries_by_which_messages_are_lost_is_warned_of(jetstream
     settings = f"source.src.url={jetstream.url}\nsource.src.destinations={queue}\nsource.src.stream={queue}\n"
     config = loads(f"bridge.id=b1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=o\nsource.src.type=nats\n{settings}")
     (source,) = config.sources
-    assert list(SYSTEM.doubts(Endpoint.of(config, source))) == [], "the source will make its consumer without a limit"  # type: ignore[arg-type]
+    assert list(SYSTEM.doubts(SystemEndpoint.of(config, source))) == [], (
+        "the source will make its consumer without a limit"
+    )  # type: ignore[arg-type]
     add_limited_consumer(jetstream, queue, b'"max_deliver":3')
-    ((found, remedy),) = SYSTEM.doubts(Endpoint.of(config, source))  # type: ignore[arg-type]
+    ((found, remedy),) = SYSTEM.doubts(SystemEndpoint.of(config, source))  # type: ignore[arg-type]
     assert found.startswith(
         f"consumer '{CONSUMER}' of stream '{queue}' delivers a message 3 times at most (max_deliver)"
     )

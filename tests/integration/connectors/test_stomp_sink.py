@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.products import ARTEMIS
 from engine.connectors.stomp.message import to_message
 from engine.connectors.stomp.settings import StompSinkConfig
@@ -46,7 +46,9 @@ def make(tmp_path: Path) -> Iterator[Callable[..., StompSink]]:
 
     def sink(url: str, **settings: object) -> StompSink:
         made.append(
-            StompSink(Endpoint.of(config, StompSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings)), 1)
+            StompSink(
+                SystemEndpoint.of(config, StompSinkConfig(name="out", type=SYSTEM, topic="t", url=url, **settings)), 1
+            )
         )
         return made[-1]
 

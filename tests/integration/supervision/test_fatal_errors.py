@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.kafka import source
 from engine.connectors.kafka.source import KafkaSource
 from engine.dead_letters.store import DeadLetterStore
@@ -168,7 +168,7 @@ def test_a_reader_of_a_sink_whose_topic_is_deleted_ends_for_one_that_makes_it_ag
 def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     named(monkeypatch, source)
     own = config.sources[0]
-    reader = KafkaSource(Endpoint.of(config, own), 1)
+    reader = KafkaSource(SystemEndpoint.of(config, own), 1)
     reader.connect()
     until(lambda: (reader.receive(0.1), reader._opened().assignment())[1])
     take_place(kafka, f"{config.bridge_id}.source.k", own.destinations[0])

@@ -9,7 +9,7 @@ import pytest
 from engine.cli import exchange
 from engine.cli.destination import BrokerDestination, broker_destination
 from engine.connectors.base import Delivery, NotConnectedError, Outcome, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.errors import HardFailureError, UnreachableError
 from engine.message import Message
 from routes.config import loads
@@ -97,7 +97,7 @@ def target() -> BrokerDestination:
 @pytest.fixture
 def give(target: BrokerDestination) -> Callable[..., None]:
     def call(number: int = 1, body: bytes = b"", reply_to: str = "") -> None:
-        exchange.give(target, Endpoint.of(CONFIG, target.sink("me")), Message(body), reply_to, number)
+        exchange.give(target, SystemEndpoint.of(CONFIG, target.sink("me")), Message(body), reply_to, number)
 
     return call
 
@@ -182,7 +182,7 @@ def test_a_message_is_acknowledged_when_it_has_been_shown(
 ) -> None:
     source = FakeSource([Delivery(Message(b"%d" % number), number) for number in range(5)])
     monkeypatch.setattr(system_named("nats"), "make_source", lambda *_: source)
-    shown = exchange.take(target, Endpoint.of(CONFIG, target.source("me")), 3, None)
+    shown = exchange.take(target, SystemEndpoint.of(CONFIG, target.source("me")), 3, None)
     for number in range(3):
         assert next(shown).record.value == b"%d" % number
         assert source.acknowledged == list(range(number))

@@ -9,7 +9,7 @@ from engine.connectors.base import Delivery, Outcome, Outgoing
 from engine.connectors.dropbox.settings import DropboxSinkConfig, DropboxSourceConfig
 from engine.connectors.dropbox.sink import DropboxSink
 from engine.connectors.dropbox.source import DropboxSource
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.message import Message
 from routes.config import loads
 from tests.dropboxes import Dropboxes
@@ -49,7 +49,7 @@ class Bridge:
         config = loads(_CONFIGURATION.format(bridge=bridge) + text, self.folder)
         (source,) = config.sources
         assert isinstance(source, DropboxSourceConfig)
-        made = DropboxSource(Endpoint.of(config, source), 1)
+        made = DropboxSource(SystemEndpoint.of(config, source), 1)
         self._made.append(made)
         made.connect()
         return made
@@ -58,7 +58,7 @@ class Bridge:
         config = loads(_CONFIGURATION.format(bridge=bridge) + "source.src.destinations=queue:q\n", self.folder)
         (sink,) = config.sinks
         assert isinstance(sink, DropboxSinkConfig)
-        made = DropboxSink(Endpoint.of(config, sink), 1)
+        made = DropboxSink(SystemEndpoint.of(config, sink), 1)
         self._made.append(made)
         made.connect()
         return made

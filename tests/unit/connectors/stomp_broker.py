@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.stomp.source import StompSource
 from engine.connectors.system import connector
 from routes.config import loads
@@ -71,7 +71,7 @@ def opened() -> Iterator[Callable[..., tuple[StompSource, Broker]]]:
         if not any("destinations" in each for each in settings):
             lines.append("source.s.destinations=queue:a")
         config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *lines)))
-        source = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+        source = connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
         assert isinstance(source, StompSource)
         made.append((source, broker))
         source.connect()

@@ -21,7 +21,7 @@ from engine.connectors.amqp_listener.limits import ListenerLimits, Pool
 from engine.connectors.amqp_listener.server import _Slice
 from engine.connectors.amqp_listener.source import AmqpListenerSource, Arrivals
 from engine.connectors.amqp_listener.turns import ClientTurns, Owner
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.limits import MOST_HEADERS
 from routes.config import loads
 from tests.unit.connectors.amqp_listener_house import Client, House, attach, message, said
@@ -288,7 +288,7 @@ def number_of(clients: list[Client], incoming: IncomingTransfer) -> tuple[int, i
 def source() -> AmqpListenerSource:
     text = "bridge.id=b1\nsource.l.type=amqp\nsource.l.destinations=queue:a\nsource.l.listen=amqp://127.0.0.1:5673\n"
     config = loads(text + "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n", Path())
-    return AmqpListenerSource(Endpoint.of(config, config.sources[0]), 1)
+    return AmqpListenerSource(SystemEndpoint.of(config, config.sources[0]), 1)
 
 
 def test_a_message_with_too_many_properties_is_rejected_alone_or_in_a_transaction(source: AmqpListenerSource) -> None:

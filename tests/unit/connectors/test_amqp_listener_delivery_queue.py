@@ -18,7 +18,7 @@ from engine.connectors.amqp.performatives import Code, Role, Terminus, condition
 from engine.connectors.amqp_listener.connection import ServerConnection
 from engine.connectors.amqp_listener.sink import AmqpListenerSink
 from engine.connectors.base import Outcome, Outgoing, RefusedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.message import Message
 from routes.config import loads
 from routes.properties import JmsType, Property
@@ -52,7 +52,7 @@ def clock() -> Clock:
 @pytest.fixture
 def sink(clock: Clock) -> AmqpListenerSink:
     config = loads(BASE, Path())
-    sink = AmqpListenerSink(Endpoint.of(config, config.sinks[0]), 1)
+    sink = AmqpListenerSink(SystemEndpoint.of(config, config.sinks[0]), 1)
     sink._queue._clock = clock
     return sink
 

@@ -10,7 +10,7 @@ from engine.connectors.amqp.performatives import Condition
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.message import Message
 from routes.config import loads
@@ -82,7 +82,7 @@ class Session:
 
 @pytest.mark.parametrize("bad", [["bad1"], ["bad1", "bad2", "bad3"]])
 def test_a_link_at_which_the_broker_ends_the_session_is_the_refusal_of_its_messages_alone(bad: list[str]) -> None:
-    sink = connector(CONFIG.sinks[0].type).make_sink(Endpoint.of(CONFIG, CONFIG.sinks[0]), 1)
+    sink = connector(CONFIG.sinks[0].type).make_sink(SystemEndpoint.of(CONFIG, CONFIG.sinks[0]), 1)
     assert isinstance(sink, AmqpSink)
     session = Session()
     session.sink = sink

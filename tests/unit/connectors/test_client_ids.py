@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.stomp.sink import StompSink
 from engine.connectors.stomp.source import StompSource
 from routes.config import loads
@@ -37,7 +37,7 @@ DURABLE, OWN = "source.s.subscription=keep\n", "source.s.client-id=mine\nsink.ou
 )
 def test_a_stomp_source_has_one_where_a_subscription_needs_it(lines: str, worker: int, expected: str | None) -> None:
     config = loads(CONFIG + lines)
-    assert StompSource(Endpoint.of(config, config.sources[0]), worker)._session._client_id == expected  # type: ignore[arg-type]
+    assert StompSource(SystemEndpoint.of(config, config.sources[0]), worker)._session._client_id == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_stomp_source_has_one_where_a_subscription_needs_it(lines: str, worker
 )
 def test_a_stomp_sink_has_one_only_if_it_is_given(lines: str, worker: int, expected: str | None) -> None:
     config = loads(CONFIG + lines)
-    assert StompSink(Endpoint.of(config, config.sinks[0]), worker)._session._client_id == expected  # type: ignore[arg-type]
+    assert StompSink(SystemEndpoint.of(config, config.sinks[0]), worker)._session._client_id == expected  # type: ignore[arg-type]

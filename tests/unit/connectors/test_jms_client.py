@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.connectors.base import Delivery, Outgoing, RefusedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.jms_client.class_files import Classes, parse
 from engine.connectors.jms_client.message import deliveries, encoded
 from engine.connectors.jms_client.process import ClientProcess, Frame, connection_settings, texts, texts_at
@@ -121,7 +121,7 @@ def test_a_message_without_an_id_gets_one_and_one_by_its_content_only_on_request
     )
     (own,) = config.sources
     assert isinstance(own, JmsClientSourceConfig)
-    source = JmsClientSource(Endpoint.of(config, own), 1)
+    source = JmsClientSource(SystemEndpoint.of(config, own), 1)
     frames = iter(
         Frame(ord("M"), framed("t", ["JMSRedelivered", f"H{redelivered}", *identity], b"same", channel=0))
         for redelivered, identity in (("false", []), ("true", []), ("false", ["JMSMessageID", "HID:own"]))
@@ -265,7 +265,7 @@ def test_a_batch_of_a_sink_is_not_larger_than_its_setting(
     config = configuration.load(tmp_path / "b.properties")
     (settings,) = config.sinks
     assert isinstance(settings, JmsClientSinkConfig)
-    sink = JmsClientSink(Endpoint.of(config, settings), 1)
+    sink = JmsClientSink(SystemEndpoint.of(config, settings), 1)
     counts: list[int] = []
     monkeypatch.setattr(
         ClientProcess, "write", lambda _, __, content: counts.append(struct.unpack_from(">I", content)[0])

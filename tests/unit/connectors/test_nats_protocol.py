@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nats.errors import ProtocolError
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.nats.client import Parser
 from engine.connectors.nats.connection import Connection
 from routes.config import loads
@@ -150,7 +150,7 @@ def test_what_the_server_said_before_is_why_nothing_can_be_written() -> None:
     url = f"nats://127.0.0.1:{listener.getsockname()[1]}"
     own = ("source.s.type=nats", f"source.s.url={url}", "source.s.destinations=a")
     config = loads("\n".join(("bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o", *own)))
-    connection = Connection(Endpoint.of(config, config.sources[0]))  # type: ignore[arg-type]
+    connection = Connection(SystemEndpoint.of(config, config.sources[0]))  # type: ignore[arg-type]
     with listener:
         connection.open()
         may_end.set()

@@ -10,7 +10,7 @@ import pytest
 from nats import errors
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.nats import replies
 from engine.connectors.nats.connection import Connection, NotAllowedError
 from engine.connectors.nats.replies import NatsReplies
@@ -62,7 +62,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     class Source:
         """As `NatsSource`."""
 
-        def __init__(self, endpoint: Endpoint[NatsSourceConfig], worker: int) -> None:
+        def __init__(self, endpoint: SystemEndpoint[NatsSourceConfig], worker: int) -> None:
             self._stream = endpoint.settings.stream
 
         def connect(self) -> None:
@@ -77,7 +77,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.mark.parametrize("none", NONE, ids=str)
 def test_without_jetstream_replies_are_listened_for_until_there_is_one(server: Server, none: Answer) -> None:
-    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
+    source = NatsReplies(SystemEndpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [none, STREAM]
     source.connect()
     source.connect()
@@ -86,7 +86,7 @@ def test_without_jetstream_replies_are_listened_for_until_there_is_one(server: S
 
 @pytest.mark.parametrize("passing", [UNAVAILABLE, FULL, NotConnectedError("no answer")], ids=str)
 def test_what_passes_is_not_taken_for_a_server_without_jetstream(server: Server, passing: Answer) -> None:
-    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
+    source = NatsReplies(SystemEndpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [passing, STREAM]
     with pytest.raises(NotConnectedError):
         source.connect()
@@ -96,7 +96,7 @@ def test_what_passes_is_not_taken_for_a_server_without_jetstream(server: Server,
 
 @pytest.mark.parametrize("none", NONE, ids=str)
 def test_a_stream_that_was_there_is_waited_for(server: Server, none: Answer) -> None:
-    source = NatsReplies(Endpoint.of(CONFIG, CONFIG.sources[0]), 1)
+    source = NatsReplies(SystemEndpoint.of(CONFIG, CONFIG.sources[0]), 1)
     server.answers = [STREAM, none, none, STREAM]
     source.connect()
     for _ in range(2):
@@ -109,7 +109,7 @@ def test_a_stream_that_was_there_is_waited_for(server: Server, none: Answer) -> 
 
 @pytest.mark.parametrize("verb", ["publish", "subscription"])
 def test_a_refused_subject_is_told_from_a_lost_connection(verb: str) -> None:
-    connection = Connection(Endpoint.of(CONFIG, CONFIG.sources[0]))
+    connection = Connection(SystemEndpoint.of(CONFIG, CONFIG.sources[0]))
     told = errors.Error(f'permissions violation for {verb} to "$js.api.stream.names"')
     asyncio.run(connection._on_error(told))
     assert isinstance(connection.fail("the connection is gone"), NotAllowedError)

@@ -20,7 +20,7 @@ from engine.connectors.amqp.codec.values import AmqpMap, Array, Described, Symbo
 from engine.connectors.amqp.frames import PROTOCOL_HEADER, SASL, SASL_HEADER, AmqpFrameParser, frame
 from engine.connectors.amqp.performatives import Code, Terminus
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.features import Feature
 from engine.connectors.jms import JmsConfig
 from engine.connectors.products import product_of
@@ -189,13 +189,13 @@ def configured(system: str, port: int, *settings: str) -> Config:
 
 def source(system: str, port: int, *settings: str) -> Source:
     config = configured(system, port, *(f"source.s.{each}" for each in settings))
-    return connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+    return connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
 
 
 def sink(system: str, port: int, target: str) -> Sink:
     url = f"sink.o.url={system}://127.0.0.1:{port}"
     config = configured(system, port, f"sink.o.type={system}", url, f"routes.a.out.topic=o:{target}")
-    return connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    return connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
 
 
 @pytest.mark.parametrize(
@@ -408,14 +408,14 @@ def test_a_queue_at_rabbitmq_is_declared_durable(broker: MakeBroker) -> None:
 def test_doctor_is_told_too(broker: MakeBroker) -> None:
     config = configured("stomp", broker(stomp(RABBITMQ)).port, "source.s.selector=b='c'")
     with pytest.raises(HardFailureError, match=r"source\.s asks for a selector"):
-        connector(config.sources[0].type).check_connection(Endpoint.of(config, config.sources[0]), "me")
+        connector(config.sources[0].type).check_connection(SystemEndpoint.of(config, config.sources[0]), "me")
 
 
 def test_doctor_reminds_of_the_transformer_of_a_sinks_broker(broker: MakeBroker) -> None:
     other = broker(amqp(CLASSIC))
     settings = ("sink.o.type=amqp", f"sink.o.url=amqp://127.0.0.1:{other.port}", "routes.a.out.topic=o:queue/a")
     config = configured("amqp", 1, *settings)
-    found = connector(config.sinks[0].type).check_connection(Endpoint.of(config, config.sinks[0]), "me")
+    found = connector(config.sinks[0].type).check_connection(SystemEndpoint.of(config, config.sinks[0]), "me")
     assert found == (
         f"amqp://127.0.0.1:{other.port} takes the login; its OpenWire clients get encoded AMQP messages unless its "
         "connector has transport.transformer=jms"
@@ -489,7 +489,7 @@ def test_the_class_of_an_exception_is_not_shown(broker: MakeBroker) -> None:
 def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> None:
     config = configured("stomp", broker(BAD_CONNECT).port)
     with pytest.raises(NotConnectedError, match="access denied; the key virtual-host names another one"):
-        connector(config.sources[0].type).check_connection(Endpoint.of(config, config.sources[0]), "me")
+        connector(config.sources[0].type).check_connection(SystemEndpoint.of(config, config.sources[0]), "me")
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def test_doctor_is_told_the_first_line_of_an_errors_body(broker: MakeBroker) -> 
 def test_doctor_says_which_fields_a_brokers_frames_lack(broker: MakeBroker, server: str, lacking: str) -> None:
     other = broker(stomp(server))
     config = configured("stomp", other.port)
-    found = connector(config.sources[0].type).check_connection(Endpoint.of(config, config.sources[0]), "me")
+    found = connector(config.sources[0].type).check_connection(SystemEndpoint.of(config, config.sources[0]), "me")
     assert found == f"stomp://127.0.0.1:{other.port} takes the login{lacking}"
 
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from engine.connectors.base import NotConnectedError, Outgoing
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.products import product_of
 from engine.connectors.stomp import sink as stomp_sink
 from engine.connectors.stomp.frames import StompFrame
@@ -73,7 +73,7 @@ def judged(server: str, *attempts: tuple[dict[int, str], StompFrame]) -> list[tu
     """The shortest pauses and the refusals after each ERROR about messages under way, given as number and address."""
     lines = ("sink.o.type=stomp", "source.s.type=stomp", "source.s.destinations=queue:a", "bridge.id=b")
     config = loads("\n".join((*lines, "routes.a.in.include=TRUE", "routes.a.out.topic=o:queue/a")))
-    sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     assert isinstance(sink, StompSink)
     sink._session.traits = traits_of(product_of(server), server)
     found = []
@@ -135,7 +135,7 @@ def test_messages_in_doubt_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (f"sink.o.url=stomp://127.0.0.1:{taker.port}", "sink.o.type=stomp", "source.s.type=stomp")
     kept = ("source.s.destinations=queue:a", "bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o:queue/a")
     config = loads("\n".join((*lines, *kept)))
-    sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     left = {
         number: Outgoing(number, Message(body), f"queue/{address}", str(number))
         for number, (address, body) in enumerate([("x", b"bad"), ("x", b"behind"), *[("a", b"good")] * 500], 1)
@@ -177,7 +177,7 @@ def test_a_message_that_the_broker_refuses_does_not_hold_up_the_others(
     lines = (f"sink.o.url=stomp://127.0.0.1:{taker.port}", "sink.o.type=stomp", "source.s.type=stomp")
     kept = ("source.s.destinations=queue:a", "bridge.id=b", "routes.a.in.include=TRUE", "routes.a.out.topic=o:queue/a")
     config = loads("\n".join((*lines, *kept)))
-    sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     bodies = [b"1", b"2", b"bad", b"4", b"5"]
     left = {number: Outgoing(number, Message(body), "queue/a", str(number)) for number, body in enumerate(bodies, 1)}
     refused, pauses = {}, [0.0]

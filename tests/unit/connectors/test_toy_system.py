@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from engine.cli.destination import broker_destination
 from engine.cli.exchange import give, take
 from engine.connectors.base import Outgoing, Sink, Source
-from engine.connectors.endpoint import Endpoint
+from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.replies import listener
@@ -146,14 +146,14 @@ def test_a_message_goes_through_its_source_into_the_journal_and_out_of_its_sink(
     config = loads(PLAIN + SOURCE + SINK)
     start(URL)["box-1"] = [Message(b"hello")]
     there = start("toys://h:9")
-    source = connector(config.sources[0].type).make_source(Endpoint.of(config, config.sources[0]), 1)
+    source = connector(config.sources[0].type).make_source(SystemEndpoint.of(config, config.sources[0]), 1)
     source.connect()
     journal = Journal()
     pipeline = IngressPipeline(config, source, journal, None, SourceMetrics(CollectorRegistry(), "s", "source:s"))  # type: ignore[arg-type]
     pipeline.step()
     pipeline.settle()
     (message,) = journal.messages
-    sink = connector(config.sinks[0].type).make_sink(Endpoint.of(config, config.sinks[0]), 1)
+    sink = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
     sink.connect()
     sink.send([Outgoing(1, message, "box-2", "id")])
     assert [outcome.number for outcome in sink.outcomes(0)] == [1]
@@ -164,10 +164,10 @@ def test_it_is_sent_to_and_received_from_on_the_command_line() -> None:
     config = loads(PLAIN + SOURCE + SINK)
     boxes = start(URL)
     place = broker_destination(config, "toy:box-4", URL, None, to_send=True)
-    give(place, Endpoint.of(config, place.sink("me")), Message(b"x"), "")
+    give(place, SystemEndpoint.of(config, place.sink("me")), Message(b"x"), "")
     assert [each.body for each in boxes["box-4"]] == [b"x"]
     here = broker_destination(config, "s:box-4", None, None, to_send=False)
-    assert [item.record.value for item in take(here, Endpoint.of(config, here.source("me")), 1, 0.1)] == [b"x"]
+    assert [item.record.value for item in take(here, SystemEndpoint.of(config, here.source("me")), 1, 0.1)] == [b"x"]
 
 
 def test_its_sinks_take_replies_and_its_parts_are_started() -> None:

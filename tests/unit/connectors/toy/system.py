@@ -17,7 +17,7 @@ from routes.systems import Addresses, NetworkConfig, Scheme, SinkConfig, SourceC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.connectors.endpoint import Endpoint
+    from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
 SERVERS: dict[str, dict[str, list[Message]]] = {}
@@ -54,7 +54,7 @@ class ToySource:
 
     redelivery = None
 
-    def __init__(self, endpoint: Endpoint[ToySourceConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[ToySourceConfig], worker: int) -> None:
         self.address = endpoint.url
         self._boxes = endpoint.settings.destinations
         self._open: dict[object, Message] = {}
@@ -85,7 +85,7 @@ class ToySink:
     most_under_way = 10
     settle_seconds = 0.0
 
-    def __init__(self, endpoint: Endpoint[ToySinkConfig], worker: int) -> None:
+    def __init__(self, endpoint: SystemEndpoint[ToySinkConfig], worker: int) -> None:
         self.address = endpoint.url
         self._sent: list[Outcome] = []
 
@@ -118,7 +118,7 @@ class ToyConnector(Connector[ToyConfig, ToySourceConfig, ToySinkConfig]):
     reply_example = "box-9"
     port_name = "toy port"
 
-    def check_connection(self, endpoint: Endpoint[ToyConfig], client_id: str) -> str:
+    def check_connection(self, endpoint: SystemEndpoint[ToyConfig], client_id: str) -> str:
         connected(endpoint.url)
         return f"{endpoint.url} plays along"
 
