@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.integration.bridge_process import ROOT, wait
 from tests.integration.restarted_bridge.conftest import TO_A
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,6 @@ TEST, RUN, SEND, RECEIVE, RELOAD, STATE = SHOWN
 FIRST = 'send queue:payments --property amount=5000 "no correlation id"'
 """The payment of the first tour, with which this one begins."""
 PAYMENTS = f"{TO_A}source.jms.destinations=queue:orders, queue:load, queue:payments\n"
-
-pytestmark = pytest.mark.timeout(600)
 
 
 def shape(text: str) -> str:
@@ -70,7 +67,7 @@ class Terminal:
             wait(lambda: shape(SHOWN[command]) in shape(self.output.read_text()), self.output.read_text)
             yield
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0, self.output.read_text()
+            assert process.wait(patience(60)) == 0, self.output.read_text()
         finally:
             process.kill()
             process.wait()
