@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["until"]
+__all__ = ["patience", "until"]
+
+_MOST = 4.0
+
+
+def patience(seconds: float) -> float:
+    """Time that something may take, of which a machine with nothing else to do needs at most so many `seconds`.
+
+    It is longer while more processes want to work than there are cores, up to four times.
+    """
+    return seconds * min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), _MOST)
 
 
 def until(condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
-    """Returns when it is true; fails after that time."""
-    deadline = time.monotonic() + seconds
+    """Returns when the condition is true; fails after the seconds of which `patience` tells."""
+    begun = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
+        waited = time.monotonic() - begun
+        assert waited < patience(seconds), f"not within {waited:.0f} s: {what or condition}"
         time.sleep(0.02)

@@ -58,7 +58,7 @@ class DeadLetter:
 
     @property
     def reason(self) -> str:
-        """Reason of the failure: `key-not-found`, `key-invalid`, `body-not-convertible`, `too-large`, `unmatched`."""
+        """Reason of the failure, one of `engine.telemetry.metrics.DEAD_LETTER_REASONS`."""
         return self._header(REASON)
 
     @property

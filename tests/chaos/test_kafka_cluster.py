@@ -35,7 +35,7 @@ routes.far.in.include=region = 'apac'
 routes.far.out.topic=far:queue/orders
 """
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.kills
 
 
 @pytest.fixture(scope="module")

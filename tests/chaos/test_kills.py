@@ -12,7 +12,6 @@ from tests.chaos.system import System
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(1200)
 def test_nothing_is_lost_and_nothing_published_twice_whatever_is_killed(tmp_path: Path, nats_server: Path) -> None:
     chosen = seed()
     system = System(tmp_path, "realtime")

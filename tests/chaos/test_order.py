@@ -49,7 +49,6 @@ def limit(kafka: EmbeddedKafka, client: str, change: str) -> None:
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("mode", "interval"), [("realtime", "5s"), ("batch", "200ms")])
 def test_nothing_overtakes_a_record_that_a_producer_has_given_up(
     tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory, mode: str, interval: str

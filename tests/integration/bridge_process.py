@@ -22,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 from tests.topic_records import committed_records
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -134,7 +135,7 @@ class Bridge:
         """Ctrl-C; its exit status."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGINT)
-        return self.process.wait(SECONDS)
+        return self.process.wait(patience(SECONDS))
 
     def end(self) -> None:
         """Whatever state it is in."""
@@ -232,9 +233,9 @@ def with_nats(bridge: Bridge, work: Callable[[Client], Awaitable[T]]) -> T:
 
 
 def wait(condition: Callable[[], bool], what: Callable[[], object] = lambda: "", seconds: float = SECONDS) -> None:
-    deadline, pause = time.monotonic() + seconds, 0.05
+    begun, pause = time.monotonic(), 0.05
     while not condition():
-        assert time.monotonic() < deadline, what()
+        assert time.monotonic() - begun < patience(seconds), what()
         time.sleep(pause)
         # Each look costs the bridge some work, which a long wait does not need.
         pause = min(pause * 1.3, 0.5)

@@ -9,6 +9,8 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
+from tests.waiting import patience
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -59,9 +61,9 @@ class Browser:
         pytest.fail(f"the keyboard does not reach {condition}")
 
     def wait(self, condition: Callable[[], bool], seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, self.text()
+            assert time.monotonic() - begun < patience(seconds), self.text()
             time.sleep(0.1)
 
     def shoot(self, name: str) -> None:

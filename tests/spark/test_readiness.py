@@ -25,8 +25,6 @@ from routes.properties import Property
 from tests.conftest import TopicFactory
 from tests.integration.router.bench import wait_for
 
-pytestmark = pytest.mark.timeout(600)
-
 TEXT = """\
 bridge.id=b
 kafka.bootstrap.servers={bootstrap}

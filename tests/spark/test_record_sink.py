@@ -27,8 +27,6 @@ from tests.integration.router.bench import wait_for
 from tests.spark.router.conftest import known
 from tests.topic_records import committed_records
 
-pytestmark = pytest.mark.timeout(600)
-
 HEAD = """\
 bridge.id=b1
 kafka.bootstrap.servers={bootstrap}

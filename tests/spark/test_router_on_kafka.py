@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
     from tests.conftest import TopicFactory
 
-pytestmark = pytest.mark.timeout(600)
-
 BLUE_BY_REGION = """\
 routes.red.in.include=color='red'
 routes.red.out.topic={red}

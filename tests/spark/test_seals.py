@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from engine.router.published import Published
 
-pytestmark = pytest.mark.timeout(300)
-
 CONFIGURATION = """\
 bridge.id=me
 kafka.bootstrap.servers=127.0.0.1:1

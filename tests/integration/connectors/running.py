@@ -15,7 +15,7 @@ from engine.telemetry.status import Reporter
 from routes import config as configuration
 from tests.integration.connectors.harness import Outgoing
 from tests.topic_records import committed_records, transactions_have_ended
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,7 +87,7 @@ class Worker:
 
     def join(self, seconds: float = 30) -> None:
         """Waits until it has ended."""
-        self._thread.join(seconds)
+        self._thread.join(patience(seconds))
         assert not self._thread.is_alive(), f"still running: {self.status.current}"
         self.status.close()
 

@@ -16,8 +16,6 @@ from tests.processes import gone
 if TYPE_CHECKING:
     from tests.integration.restarted_bridge.conftest import Editor
 
-pytestmark = pytest.mark.timeout(900)
-
 
 def test_routes_change_under_load_and_no_message_is_lost_or_doubled(editor: Editor) -> None:
     pid = part(editor.bridge, "router")

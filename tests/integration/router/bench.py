@@ -21,6 +21,7 @@ from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
 from tests.integration.router.router_process import route
 from tests.topic_records import committed_records
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +115,7 @@ class RouterProcess(Router):
         return self._process.poll() is not None
 
     def wait_end(self, seconds: float = 90) -> int:
-        status = self._process.wait(seconds)
+        status = self._process.wait(patience(seconds))
         self._reader.join(10)
         # Shown by pytest if the test fails.
         print(
@@ -161,7 +162,7 @@ class RouterThread(Router):
         return not self._thread.is_alive()
 
     def wait_end(self, seconds: float = 90) -> int:
-        self._thread.join(seconds)
+        self._thread.join(patience(seconds))
         self._reader.join(10)
         assert self._status is not None, (self.state, self.error)
         return self._status
@@ -299,7 +300,7 @@ class Bench(Generic[R]):
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "not in time"
+        assert time.monotonic() - begun < patience(seconds), "not in time"
         time.sleep(0.1)

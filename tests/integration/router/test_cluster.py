@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.cluster_bridge import ClusterBridge, router_on_cluster
 from tests.integration.bridge_process import wait
 from tests.router_load import Load, faults_of
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedKafka
     from tests.conftest import TopicFactory
-
-pytestmark = pytest.mark.timeout(300)
 
 HEAP = ("used", "committed", "max")
 

@@ -7,7 +7,6 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from confluent_kafka import Producer
 
 from engine.message import ORIGIN, POSITION, Record
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.integration.router.bench import Bench
-
-pytestmark = pytest.mark.timeout(600)
 
 NONE = -1
 """Number of the records of others, which have no value."""

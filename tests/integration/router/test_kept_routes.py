@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from engine.embedded.artemis import artemis_home
 from routes.systems import SYSTEMS
 from tests.conftest import JARS
@@ -14,8 +12,6 @@ from tests.integration.router.bench import wait_for
 if TYPE_CHECKING:
     from tests.conftest import TopicFactory
     from tests.integration.router.bench import Bench
-
-pytestmark = pytest.mark.timeout(600)
 
 LIB = artemis_home(JARS) / "lib"
 SINKS = {

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tests.integration.router.bench import Bench
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @pytest.fixture(scope="module", params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:

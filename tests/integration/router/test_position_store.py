@@ -17,8 +17,6 @@ from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory
 
-pytestmark = pytest.mark.timeout(120)
-
 FAR = 10**12
 POSITIONS = {partition: FAR + partition for partition in range(10_000)}
 OUTPUTS = {f"department-{number}.orders": {each: FAR + each for each in range(10)} for number in range(1_000)}

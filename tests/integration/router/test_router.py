@@ -18,8 +18,6 @@ from tests.integration.router.bench import wait_for
 if TYPE_CHECKING:
     from tests.integration.router.bench import Bench
 
-pytestmark = pytest.mark.timeout(600)
-
 ALL_RED = """\
 routes.red.in.include=color IS NOT NULL
 routes.red.out.topic={red}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.bridge_process import ROOT, configuration, wait
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def bridge(bin_folder: Path, tmp_path: Path) -> Iterator[Path]:
         yield file
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(60)
+        code = process.wait(patience(60))
     assert code == 0, log.read_text()
 
 
@@ -62,14 +63,14 @@ def test_a_message_goes_in_and_comes_out(bridge: Path, bin_folder: Path) -> None
     command = bin_folder / "jms-bridge"
     properties = [word for name, value in NUMBER.items() for word in ("--property", f"{name}={value}")]
     send = [command, "send", "queue:orders", *properties, "hello", "-c", bridge]
-    subprocess.run(send, cwd=bridge.parent, check=True, timeout=60)
+    subprocess.run(send, cwd=bridge.parent, check=True, timeout=patience(60))
     receive = [command, "receive", "kafka:routed", "-c", bridge, "-n", "1"]
-    done = subprocess.run(receive, cwd=bridge.parent, check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run(receive, cwd=bridge.parent, check=True, timeout=patience(60), capture_output=True, text=True)
     assert "hello" in done.stdout
 
 
 def test_it_brings_a_properties_file_to_begin_with(bin_folder: Path, tmp_path: Path) -> None:
-    subprocess.run([bin_folder / "jms-bridge", "init"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([bin_folder / "jms-bridge", "init"], cwd=tmp_path, check=True, timeout=patience(60))
     template = ROOT / "engine/cli/templates/jms-bridge.properties"
     assert (tmp_path / "jms-bridge.properties").read_text() == template.read_text()
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def configuration(kafka: EmbeddedKafka, folder: Path, where: str = "") -> Config:
     """A bridge whose embedded Kafka is a given one, unless `where` says something else."""

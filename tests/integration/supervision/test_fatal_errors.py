@@ -32,8 +32,6 @@ from routes.model import Config
 from tests.conftest import TopicFactory
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(120)
-
 NAMED = {"group.instance.id": "the-only-one"}
 
 

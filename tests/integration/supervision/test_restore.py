@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RATE = 200
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.kills
 
 
 def test_a_restore_of_an_older_checkpoint_and_the_loss_of_the_notes(

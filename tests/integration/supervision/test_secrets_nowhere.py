@@ -18,6 +18,7 @@ from routes.config import load, show
 from routes.config.fields import FIELDS
 from tests.conftest import JARS
 from tests.integration.bridge_process import ROOT, Bridge, descendants, wait
+from tests.waiting import patience
 
 PATHS = (
     "/",
@@ -176,7 +177,7 @@ def page(bridge: Bridge, path: str) -> str:
 def said(bridge: Bridge, *arguments: str) -> str:
     """What a command says, whatever comes of it."""
     command = [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience(120), check=False)
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
 
@@ -201,7 +202,6 @@ def test_every_secret_of_the_field_table_is_in_this_test(bridge: Bridge) -> None
     assert masked - {"credentials"} <= ends
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("kafka", "nats_server")
 def test_no_secret_shows_anywhere(bridge: Bridge) -> None:
     config = load(bridge.file)
@@ -232,7 +232,7 @@ def test_no_secret_shows_anywhere(bridge: Bridge) -> None:
     bridge.file.write_text(bridge.file.read_text().replace("KAFKA_SECRET}", "KAFKA_SECRET}-wrong"))
     bridge.start()
     assert bridge.process is not None
-    assert bridge.process.wait(120) == 4, bridge.output
+    assert bridge.process.wait(patience(120)) == 4, bridge.output
     told["output"] = bridge.output
 
     assert "refuses the login" in bridge.output

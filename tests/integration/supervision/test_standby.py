@@ -26,8 +26,7 @@ from tests.integration.bridge_process import Bridge, configuration, descendants,
 from tests.integration.connectors.proxy import Proxy
 from tests.processes import gone
 from tests.topic_records import committed_records
-
-pytestmark = pytest.mark.timeout(900)
+from tests.waiting import patience
 
 TAKEOVER_SECONDS = 60
 """At most; without load on the machine it is half of that at most."""
@@ -333,7 +332,7 @@ def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(
 
     bridge.start("--only", "router")
     assert bridge.process is not None
-    assert bridge.process.wait(120) == 4
+    assert bridge.process.wait(patience(120)) == 4
     ways = rf"Either restore {checkpoint} from a copy, or set router\.checkpoint to another folder: .* Kafka, which is "
     (line,) = re.findall(r"jms-bridge: (the router's checkpoint cannot be used: .*)", bridge.output)
     assert re.match(rf"the router's checkpoint cannot be used: there is none in {checkpoint} any more\. {ways}", line)
@@ -342,7 +341,7 @@ def test_a_checkpoint_that_is_lost_is_refused_with_two_ways_out_which_both_work(
     shutil.copytree(checkpoint.with_name("copy"), checkpoint, dirs_exist_ok=True)
     next(checkpoint.glob("*/start.json")).write_text("{")
     bridge.start("--only", "router")
-    assert bridge.process.wait(120) == 4
+    assert bridge.process.wait(patience(120)) == 4
     line = re.findall(r"jms-bridge: (the router's checkpoint cannot be used: .*)", bridge.output)[-1]
     assert re.search(rf"start\.json is damaged: .*{ways}", line)
     # Spark was not started for either.

@@ -26,8 +26,6 @@ from routes.model import Config, Embedded
 from tests.conftest import TopicFactory
 from tests.integration.bridge_process import configuration, run_to_its_end
 
-pytestmark = pytest.mark.timeout(180)
-
 RECORDS = 5
 CONFIGURATION = """\
 bridge.id={name}

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 from tests.topic_records import committed_records
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,13 +168,13 @@ class TopologyBench:
     def fails(self, name: str, *options: str) -> tuple[int, str]:
         """Exit code and last line of a run that ends by itself."""
         process = self.start(name, *options)
-        code = process.wait(120)
+        code = process.wait(patience(120))
         return code, self.log.read_text().splitlines()[-1]
 
     def command(self, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "engine", "topology", *arguments, "-c", str(self.file)],
-            capture_output=True, text=True, check=False, timeout=120, env=self._environment(),
+            capture_output=True, text=True, check=False, timeout=patience(120), env=self._environment(),
         )  # fmt: skip
         return done.stdout + done.stderr
 
@@ -185,7 +185,7 @@ class TopologyBench:
     def stop(self, process: subprocess.Popen[bytes]) -> None:
         """Ends all processes of a run at once, as a service manager does."""
         os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(60) == 0, self.log.read_text()[-3_000:]
+        assert process.wait(patience(60)) == 0, self.log.read_text()[-3_000:]
 
     def published(self, topic: str) -> list[tuple[str, dict[str, Any]]]:
         """Keys and values of what readers of committed records see."""

@@ -15,8 +15,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.integration.topologies.conftest import TopologyBench
 
-pytestmark = pytest.mark.timeout(300)
-
 BEGIN_MS = 1_700_000_000_000
 REAL_TIME = ("--mode", "realtime", "--guarantee", "at_least_once")
 BATCH = ("--mode", "batch")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark_cluster import SparkCluster, spark_cluster
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.integration.topologies.conftest import TopologyBench
-
-pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ def test_a_topology_goes_on_when_an_executor_is_killed(
     assert len(cluster.executors()) == 2
     min(cluster.executors().items())[1].kill()
     bench.send_clicks(200)
-    assert process.wait(60) != 0
+    assert process.wait(patience(60)) != 0
     assert "Spark has lost an executor" in bench.log.read_text() or "does not report" in bench.log.read_text()
     process = bench.start(name, *options)
     bench.comes_to(f"{name}-out", 500)

@@ -7,13 +7,9 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from tests.integration.topologies.conftest import BEGIN_MS, TopologyBench
 from tests.topic_records import committed_records
 from tests.waiting import until
-
-pytestmark = pytest.mark.timeout(500)
 
 KILLER = 2_000_000_000
 

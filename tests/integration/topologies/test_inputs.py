@@ -11,14 +11,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.embedded import EmbeddedKafka
-
-pytestmark = pytest.mark.timeout(300)
 
 
 class Cluster:
@@ -102,7 +100,7 @@ def test_a_topic_that_is_another_one_is_refused_by_its_id(bench: TopologyBench, 
     bench.comes_to("counts-out", 100)
     cluster.make_anew("clicks")
     # While it runs, and at the next start.
-    assert first.wait(120) == 3
+    assert first.wait(patience(120)) == 3
     assert "deleted and created again" in bench.log.read_text().splitlines()[-1]
     code, told = bench.fails("copied")
     assert code == 3

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tests.integration.topologies.conftest import TopologyBench
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path, bench: TopologyBench) -> Iterator[Place]:

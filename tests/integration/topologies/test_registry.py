@@ -17,8 +17,6 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.timeout(400)
-
 PAGE = {"name": "page", "type": "string"}
 FIRST = {"type": "record", "name": "Click", "fields": [PAGE, {"name": "n", "type": "int"}]}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}

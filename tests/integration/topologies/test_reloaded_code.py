@@ -49,7 +49,6 @@ def pids(bridge: subprocess.Popen[bytes]) -> dict[str, int]:
     return {words[words.index("--only") + 1]: pid for pid, words in commands.items() if "--only" in words}
 
 
-@pytest.mark.timeout(1200)
 def test_changed_files_come_into_force_as_a_whole_or_not_at_all(
     bench: TopologyBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

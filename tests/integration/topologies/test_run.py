@@ -29,8 +29,6 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_another(bench: TopologyBench) -> None:
     options = ("--mode", "realtime", "--interval")
@@ -252,7 +250,6 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch"), ("processed", "auto")]
 )

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedKafka
 
-pytestmark = pytest.mark.timeout(400)
-
 PAGE = {"name": "page", "type": "string"}
 OLD = {"type": "record", "name": "Click", "fields": [PAGE, {"name": "n", "type": "int"}]}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}

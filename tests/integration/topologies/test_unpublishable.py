@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from engine.embedded import EmbeddedKafka
 
-pytestmark = pytest.mark.timeout(400)
-
 
 class Topics:
     """Topics of a test, made, deleted and read by their names without the prefix."""
