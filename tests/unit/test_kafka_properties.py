@@ -14,33 +14,33 @@ from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
 from routes.config.jaas import read_jaas, write_jaas
 from routes.config.kafka import COMMON, CONSUMER, PRODUCER
+from routes.kafka_access import KafkaAccess
 from routes.keys.values import BadValueError
-from routes.model import Config
 
 ROOT = Path(__file__).parents[2]
 JAAS = 'org.apache.kafka.common.security.{} required username="al\\"ice" password="it\'s; \\\\ secret=1";'
 
 
-def config(*lines: str, base: Path = Path()) -> Config:
+def access(*lines: str, base: Path = Path()) -> KafkaAccess:
     least = "bridge.id=b1\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\nkafka.bootstrap.servers=k:1\n"
-    return loads(least + "\n".join(lines), base)
+    return loads(least + "\n".join(lines), base).kafka_access
 
 
 def rdkafka(*lines: str, role: Role = "producer", base: Path = Path()) -> dict[str, str]:
     """What the lines add to the settings of librdkafka."""
-    plain = librdkafka(config(), role)
-    return {key: value for key, value in librdkafka(config(*lines, base=base), role).items() if plain.get(key) != value}
+    plain = librdkafka(access(), role)
+    return {key: value for key, value in librdkafka(access(*lines, base=base), role).items() if plain.get(key) != value}
 
 
 def java(*lines: str, role: Role = "producer", base: Path = Path()) -> dict[str, str]:
     """What the lines add to the options of Spark, without their `kafka.`."""
-    plain = spark_options(config(), role)
-    given = spark_options(config(*lines, base=base), role)
+    plain = spark_options(access(), role)
+    given = spark_options(access(*lines, base=base), role)
     return {key.removeprefix("kafka."): value for key, value in given.items() if plain.get(key) != value}
 
 
 def test_what_a_producer_needs_is_there() -> None:
-    assert librdkafka(config(), "producer") == {
+    assert librdkafka(access(), "producer") == {
         "acks": "all",
         "bootstrap.servers": "k:1",
         "client.id": "b1",
@@ -48,7 +48,7 @@ def test_what_a_producer_needs_is_there() -> None:
         "message.max.bytes": str(9 * 1024 * 1024),
         "partitioner": "murmur2_random",
     }
-    assert spark_options(config(), "producer") == {
+    assert spark_options(access(), "producer") == {
         "kafka.acks": "all",
         "kafka.bootstrap.servers": "k:1",
         "kafka.client.id": "b1",
@@ -59,9 +59,9 @@ def test_what_a_producer_needs_is_there() -> None:
 
 
 def test_a_consumer_reads_what_is_committed_and_commits_nothing_itself() -> None:
-    settings = librdkafka(config(), "consumer")
+    settings = librdkafka(access(), "consumer")
     assert (settings["isolation.level"], settings["enable.auto.commit"]) == ("read_committed", "false")
-    assert spark_options(config(), "consumer")["kafka.isolation.level"] == "read_committed"
+    assert spark_options(access(), "consumer")["kafka.isolation.level"] == "read_committed"
 
 
 def test_an_admin_client_gets_nothing_but_where_and_who() -> None:
@@ -199,14 +199,14 @@ def test_no_repr_of_the_settings_shows_a_password(tmp_path: Path) -> None:
         "kafka.ssl.certificate.location=k.pem",
         "kafka.ssl.key.location=k.pem",
     ]
-    given = config(*lines, base=tmp_path)
+    given = access(*lines, base=tmp_path)
     shown = {k: v for k, v in spark_options(given, "producer").items() if k != "kafka.ssl.keystore.certificate.chain"}
     assert "hunter2" not in "".join(chain(repr(shown), repr(librdkafka(given, "admin"))))
 
 
 def test_the_sink_takes_the_largest_message_of_the_journal_whatever_its_buffer() -> None:
     options = spark_options(
-        config("journal.max-message-bytes=40MiB", "kafka.producer.buffer.memory=1000000"), "producer"
+        access("journal.max-message-bytes=40MiB", "kafka.producer.buffer.memory=1000000"), "producer"
     )
     assert options["kafka.max.request.size"] == options["kafka.buffer.memory"] == str(41 << 20)
 
