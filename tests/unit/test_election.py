@@ -148,7 +148,7 @@ def test_a_group_that_kafka_answers_for_and_in_which_no_bridge_leads_is_joined_a
 
 def test_a_kafka_that_does_not_answer_is_no_reason_to_join_anew() -> None:
     election, clock = Election(loads(CONFIGURATION)), Clock()
-    election._outage = Outage(loads(CONFIGURATION), clock)
+    election._outage = Outage(loads(CONFIGURATION).kafka_access, clock)
     clock.now += 10
     election._led_at = time.monotonic() - 110
     election._check()

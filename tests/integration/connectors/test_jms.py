@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.connectors.base import NotConnectedError
-from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.system import connector
 from engine.embedded import free_ports
@@ -341,12 +340,12 @@ def test_what_no_attempt_can_mend_is_refused(artemis: EmbeddedArtemis, ends: Mak
 
 @by_core
 def test_the_doctor_connects(artemis: EmbeddedArtemis, ends: MakeEnds) -> None:
-    config = ends(client(artemis.core_url)).source._config
-    system = connector(config.sources[0].type)
-    assert "ActiveMQ 2" in system.check_connection(SystemEndpoint.of(config, config.sources[0]), "doctor")
-    away = replace(config.sources[0], properties={"brokerURL": "tcp://127.0.0.1:1"})  # type: ignore[call-arg]
+    endpoint = ends(client(artemis.core_url)).source._endpoint
+    system = connector(endpoint.settings.type)
+    assert "ActiveMQ 2" in system.check_connection(endpoint, "doctor")
+    away = replace(endpoint.settings, properties={"brokerURL": "tcp://127.0.0.1:1"})
     with pytest.raises(NotConnectedError):
-        system.check_connection(SystemEndpoint.of(config, away), "doctor")
+        system.check_connection(replace(endpoint, settings=away), "doctor")
 
 
 def test_a_client_that_is_killed_is_a_connection_that_broke(

@@ -159,7 +159,7 @@ def test_a_configuration_that_comes_into_force_says_which_dead_letters_are_count
     bridge.bury(message(0))
     without = replace(bridge.config, routing=replace(bridge.config.routing, dead_letter_topic=None))
     in_force = [bridge.config]
-    with DeadLetterWatch(lambda: in_force[0], lambda: True) as watch:
+    with DeadLetterWatch(lambda: DeadLetterStore.of(in_force[0]), lambda: True) as watch:
         figures(watch, 1, 0)
         in_force[0] = without
         found = wait(watch, lambda c: c is not None and c.topic == without.letter_topic)

@@ -40,7 +40,7 @@ def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
     bridge.bury(message(1))
     (first,) = replay(bridge.store, None)
     at = Position.parse(first.detail, "")
-    with KafkaTopicReader(bridge.config, at.topic) as reader:
+    with KafkaTopicReader(bridge.config.kafka_access, at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(1))
     (again,) = replay(bridge.store, None)
     assert (again.outcome, again.detail) == (ReplayOutcome.ALREADY_REPLAYED, first.detail)

@@ -78,7 +78,7 @@ def fill(disk: Path) -> Path:
 def fence(election: Election) -> None:
     """Takes the place of the bridge's member in its group, and leaves the group."""
     settings = {name: value for name, value in election._settings().items() if name not in ("on_commit", "error_cb")}
-    rival = consumer(election._config, election._group, settings)
+    rival = consumer(election._config.kafka_access, election._group, settings)
     rival.subscribe([election._topic])
     until(lambda: (rival.poll(0.1), rival.assignment())[1], what="the rival has the partition")
     until(lambda: not election.leads, what="the bridge is fenced")
