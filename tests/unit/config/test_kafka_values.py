@@ -28,7 +28,7 @@ SILENT.propagate = False
 def refused(name: str, value: str) -> str:
     """What librdkafka itself says of a setting by Java's name; empty if it takes it. No server is asked."""
     role, kind = ("consumer", Consumer) if name in CONSUMER else ("producer", Producer)
-    settings: dict[str, object] = dict(librdkafka(loads(START), role))  # type: ignore[arg-type]
+    settings: dict[str, object] = dict(librdkafka(loads(START).kafka_access, role))  # type: ignore[arg-type]
     del settings["bootstrap.servers"]
     own = {**COMMON, **PRODUCER, **CONSUMER}[name]
     try:
