@@ -106,7 +106,8 @@ def test_an_exemplar_leads_to_the_message_that_took_so_long(prometheus: Promethe
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done
     assert re.match(r"message  \S+, .* bytes of \w+\n", done.stdout)
-    assert "\nroute    " in done.stdout
+    # A reply may have expired since it was routed.
+    assert "\nroute    " in done.stdout or "it has expired" in done.stdout
 
 
 def test_batches_and_processes_have_figures_that_make_sense(prometheus: Prometheus, bridge: Bridge) -> None:
