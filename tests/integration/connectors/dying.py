@@ -26,17 +26,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.connectors.base import Source
-    from routes.model import Config, SourceConfig
+    from engine.connectors.endpoint import SystemEndpoint
+    from routes.model import SourceConfig
 
 
-MakeSource = Callable[["Config", "SourceConfig", int], "Source"]
+MakeSource = Callable[["SystemEndpoint[SourceConfig]", int], "Source"]
 
 
 def dying(make: MakeSource, done: int, dies: int) -> MakeSource:
     """Makes sources like `make`, which die."""
 
-    def made(config: Config, own: SourceConfig, worker: int) -> Source:
-        source: Any = make(config, own, worker)
+    def made(endpoint: SystemEndpoint[SourceConfig], worker: int) -> Source:
+        source: Any = make(endpoint, worker)
         acknowledge, asked = source.acknowledge, 0
 
         def never(tokens: Sequence[object]) -> None:

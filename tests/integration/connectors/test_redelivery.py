@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.embedded import EmbeddedKafka
-    from routes.model import SourceConfig
     from tests.integration.connectors.amqp_harness import AmqpHarness
     from tests.integration.connectors.conftest import Configure, Start
     from tests.integration.connectors.dropbox_harness import DropboxHarness
@@ -80,8 +79,8 @@ def before_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
         left = [happens]
 
         def wrapped(make: Callable[..., Any]) -> Callable[..., Any]:
-            def made(config: Config, own: SourceConfig, worker: int) -> Any:
-                source: Any = make(config, own, worker)
+            def made(*arguments: Any) -> Any:
+                source = make(*arguments)
                 acknowledge = source.acknowledge
 
                 def late(tokens: Sequence[object]) -> None:
