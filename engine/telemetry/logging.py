@@ -18,9 +18,8 @@ import structlog
 from engine.errors import UsageError
 from engine.kafka.jaas import read_jaas
 from engine.printable import LONGEST_LINE, json_text, printable, shortened
-from engine.spark.section import SparkConfig
 from engine.telemetry.log_limit import Limiter
-from routes.keys.secrets import MASK, is_secret_key, java_secrets, mask
+from routes.keys.secrets import MASK, is_secret_key, mask
 from routes.keys.table import secrets_in
 
 if TYPE_CHECKING:
@@ -112,14 +111,11 @@ def secrets_of(config: Config) -> frozenset[str]:
 
 
 def _secrets(config: Config) -> Iterator[str]:
-    for settings in (config.kafka, *config.sections.values(), *config.brokers):
+    for settings in (config, *config.sections.values(), *config.brokers):
         yield from secrets_in(settings)
-    kafka = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
-    for table in (*kafka, config.section(SparkConfig)):
-        for key, value in table.items():
-            yield from java_secrets(value)
-            if key == "sasl.jaas.config":
-                yield read_jaas(value).password
+    for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
+        if login := table.get("sasl.jaas.config"):
+            yield read_jaas(login).password
 
 
 def is_json() -> bool:

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from routes.keys.secrets import Secret, is_secret_key
+from routes.keys.secrets import Secret, is_secret_key, java_secrets
 from routes.keys.values import ValueKind
 
 if TYPE_CHECKING:
@@ -167,13 +167,25 @@ def named_of(kind: type) -> Mapping[str, tuple[str, type]]:
 
 
 def secrets_in(settings: Any) -> Iterator[str]:
-    """Yields the values of keys that are never shown, from a dataclass whose fields declare their keys."""
-    for name, declared in keys_of(type(settings)).items():
+    """Yields the values of keys that are never shown, from a dataclass whose fields declare their keys, and its parts.
+
+    Those in Java options among the values of a mapping are values of their own.
+    """
+    kind = type(settings)
+    for name, declared in keys_of(kind).items():
         value = getattr(settings, name)
         if isinstance(value, Mapping):
-            yield from (each for key, each in value.items() if isinstance(each, Secret) or is_secret_key(key))
+            for key, text in value.items():
+                yield from java_secrets(text)
+                if isinstance(text, Secret) or is_secret_key(key):
+                    yield text
         elif isinstance(value, str) and value and (isinstance(value, Secret) or declared.masked):
             yield value
+    for name in parts_of(kind):
+        yield from secrets_in(getattr(settings, name))
+    for name in named_of(kind):
+        for each in getattr(settings, name):
+            yield from secrets_in(each)
 
 
 def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ()) -> Iterator[Field]:

@@ -133,6 +133,11 @@ def test_secrets_within_other_values_are_secrets_of_their_own() -> None:
     assert {"jaas-secret", "java-secret"} <= secrets_of(config)
 
 
+def test_the_secret_of_the_seals_is_a_secret() -> None:
+    secret = "4d" * 32
+    assert secret in secrets_of(loads(f"{CONFIG}bridge.secret={secret}\n"))
+
+
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_no_line_steers_a_terminal(form: str) -> None:
     program = (
