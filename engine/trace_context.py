@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.message import Record
-    from engine.telemetry.tracing_section import TracingConfig
+    from engine.tracing_section import TracingConfig
 
 __all__ = [
     "NO_CONTEXT",

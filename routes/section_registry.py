@@ -66,7 +66,7 @@ SECTIONS: dict[str, Section | str] = {
         about="Reloading of a changed configuration without a restart: "
         "[operations](operations.md#changing-the-configuration). `jms-bridge reload` and SIGHUP start it, too.",
     ),
-    "tracing": "engine.telemetry.tracing_section",
+    "tracing": "engine.tracing_section",
     "embedded": Section(about="The brokers that come with the bridge, for a first look and for tests."),
 }
 """The registry, in the order of the documentation: each first segment of keys, with the description of the section or

@@ -26,8 +26,8 @@ from engine.cli.output import json_bytes, show_bytes
 from engine.errors import UsageError
 from engine.message import BodyType, Message
 from engine.printable import json_text, printable
-from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
+from engine.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from engine.explain import Explanation, Step

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.kafka_access import KafkaAccess
 from routes.model import Route
 from routes.systems import BrokerConfig, SourceConfig

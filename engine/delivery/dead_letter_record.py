@@ -22,7 +22,7 @@ from engine.trace_context import published
 
 if TYPE_CHECKING:
     from engine.message import Message
-    from engine.telemetry.tracing_section import TracingConfig
+    from engine.tracing_section import TracingConfig
     from routes.kafka_access import KafkaAccess
 
 __all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "letter_limit", "unjournaled"]

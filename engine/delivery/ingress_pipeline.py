@@ -20,7 +20,7 @@ from engine.kafka.journal import JournalError, JournalTooLargeError
 from engine.kafka.retry import StoppedError
 from engine.limits import excess
 from engine.property_names import take_not_kept
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.errors import BridgeError
 from routes.model import Policy
 

@@ -14,7 +14,7 @@ import structlog
 from engine.delivery.dead_letter_record import dead_letter, letter_limit
 from engine.kafka.journal import JournalError
 from engine.kafka.transactions import InDoubtError, TransactionalJournal
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.immutable import immutable
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from engine.kafka.retry import KafkaRetry, StoppedError
 from engine.telemetry import tracing
 from engine.telemetry.meters import SourceMetrics
 from engine.telemetry.status import State, component_name
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.immutable import immutable
 
 if TYPE_CHECKING:

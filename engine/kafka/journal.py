@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from engine.errors import HardFailureError
     from engine.message import Message, Record
-    from engine.telemetry.tracing_section import TracingConfig
+    from engine.tracing_section import TracingConfig
     from routes.kafka_access import KafkaAccess
 
 __all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "error_about"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.errors import HardFailureError
     from engine.kafka.journal import Done
     from engine.message import Record
-    from engine.telemetry.tracing_section import TracingConfig
+    from engine.tracing_section import TracingConfig
     from routes.kafka_access import KafkaAccess
 
 __all__ = ["InDoubtError", "TransactionalJournal", "fatal_error_first"]

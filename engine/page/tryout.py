@@ -15,8 +15,8 @@ from engine.page.forms import Form
 from engine.page.render import rendered
 from engine.page.threads import Threads
 from engine.page.view import Tone
-from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
+from engine.tracing_section import TracingConfig
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:

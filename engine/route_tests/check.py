@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.explain import Ending, explain
 from engine.route_tests.cases import HEADER, NONE, PUBLISHED
-from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import traced
+from engine.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,8 +26,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.telemetry.tracing_section import TracingConfig
     from engine.trace_context import Context
+    from engine.tracing_section import TracingConfig
 
 __all__ = ["Otlp"]
 

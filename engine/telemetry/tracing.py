@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import SetupError
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

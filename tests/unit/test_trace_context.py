@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.message import Message, Record
-from engine.telemetry.tracing_section import TracingConfig
 from engine.trace_context import NO_CONTEXT, as_headers, of_headers, of_properties, traced, with_context
+from engine.tracing_section import TracingConfig
 from routes.config import loads
 from routes.model import Config
 from routes.properties import JmsType, Property

@@ -16,7 +16,7 @@ import structlog
 from engine.errors import SetupError
 from engine.telemetry import tracing
 from engine.telemetry.tracing import Operation
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.config import loads
 from routes.model import Config
 

@@ -15,7 +15,7 @@ from engine.kafka.journal import Journal, JournalError, JournalTooLargeError
 from engine.kafka.topics import BridgeTopics
 from engine.kafka.transactions import TransactionalJournal
 from engine.message import Message
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.properties import Property
 from tests.integration.connectors.running import configure, read, visible
 from tests.processes import pause

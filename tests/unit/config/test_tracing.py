@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.telemetry.tracing_section import TracingConfig
+from engine.tracing_section import TracingConfig
 from routes.config import lint_text, loads
 
 START = """\
