@@ -20,11 +20,11 @@ from engine.telemetry.reference import reference as metrics_reference
 from routes.config import lint
 from routes.config import reference as configuration_reference
 from routes.config.fields import FIELDS, sections
+from routes.section_registry import SECTIONS, registered_sections
+from routes.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-from routes.section_registry import SECTIONS, registered_sections
-from routes.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("engine", "routes")
