@@ -221,7 +221,8 @@ def test_a_window_that_fails_when_it_closes_is_a_letter_about_it_alone(spark: Sp
     outputs, letters = run(builder.build(), spark, records)
     assert [(each.key, each.value["r"]) for each in outputs] == [("a", 60.0), ("c", 30.0), ("z", 12.0)]
     assert [(each.key, each.value, each.timestamp) for each in letters] == [("b", None, 1_000)]
-    assert [header(letters[0], name) for name in ("window-start", "window-end", "position")] == ["0", "60000", None]
+    about = [header(letters[0], name) for name in ("window-start", "window-end", "position", "timestamp")]
+    assert about == ["0", "60000", None, "1000"]
 
 
 def test_a_window_that_fails_alone_keeps_the_record_in_the_others(spark: SparkSession) -> None:

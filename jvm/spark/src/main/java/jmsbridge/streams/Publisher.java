@@ -124,8 +124,10 @@ final class Publisher implements Output, AutoCloseable {
     if (isHeldBack) {
       return;
     }
+    // Retention counts from the time at which a dead letter is published, however old its record is.
+    boolean isOfNow = time == StreamRecord.NO_TIME || topic.equals(settings.program().deadLetters());
     ProducerRecord<byte[], byte[]> record =
-        new ProducerRecord<>(topic, null, time == StreamRecord.NO_TIME ? null : time, key, value, new RecordHeaders(headers));
+        new ProducerRecord<>(topic, null, isOfNow ? null : time, key, value, new RecordHeaders(headers));
     int size = AbstractRecords.estimateSizeInBytesUpperBound(
         RecordBatch.CURRENT_MAGIC_VALUE, compression, key, value, headers);
     OutputTopics.Known known = topics.topic(topic);

@@ -190,6 +190,9 @@ final class TaskContext {
     if (where != null) {
       about.put("jmsbridge.position", where);
     }
+    if (time >= 0) {
+      about.put("jmsbridge.timestamp", Long.toString(time));
+    }
     if (window != null) {
       about.put("jmsbridge.window-start", Long.toString(window.start()));
       about.put("jmsbridge.window-end", Long.toString(window.end()));
