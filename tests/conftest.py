@@ -33,6 +33,7 @@ TESTS = Path(__file__).parent
 JARS = TESTS.parent / ".jars"
 ONE_WORKER = (
     TESTS / "integration" / "restarted_bridge",
+    TESTS / "integration" / "topologies",
     TESTS / "integration" / "one_bridge",
     TESTS / "spark",
     TESTS / "integration" / "default_bridge",

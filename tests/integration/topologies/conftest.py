@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
+from tests.integration.topologies.shared_process import Command, SharedProcess
 from tests.topic_records import committed_records
 from tests.waiting import patience, until
 
@@ -37,12 +38,15 @@ BEGIN_MS = 1_000_000_000_000
 class TopologyBench:
     """Topics of one test, records for them, and processes that run topologies over them."""
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, shared: SharedProcess | None = None) -> None:
+        """Makes the topics; without a `shared` process the bench has one of its own."""
         self.prefix = f"t{uuid.uuid4().hex[:10]}"
         self.folder = folder
         self.bootstrap = bootstrap
         self.sent = 0
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._shared = SharedProcess() if shared is None else shared
+        self._owns_process = shared is None
+        self._processes: list[subprocess.Popen[bytes] | Command] = []
         self.log = folder / "topology.log"
         self.file = folder / "jms-bridge.properties"
         self.http_address = f"127.0.0.1:{free_ports(1)[0]}"
@@ -115,20 +119,21 @@ class TopologyBench:
         samples = (sample for family in families for sample in family.samples if sample.name == name)
         return next((sample.value for sample in samples if sample.labels.items() >= labels.items()), None)
 
-    def start(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *options: str) -> Command:
+        """Starts a topology in the process that tests share."""
+        arguments = ["topology", "run", self.function(name), "-c", str(self.file), *options]
+        command = self._shared.start(arguments, self._environment(), self.log)
+        self._processes.append(command)
+        return command
+
+    def start_alone(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+        """Starts a topology in a process and a JVM of its own."""
+        return self._start("topology", "run", self.function(name), *options)
+
+    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "engine",
-                    "topology",
-                    "run",
-                    self.function(name),
-                    "-c",
-                    str(self.file),
-                    *options,
-                ],
+                [sys.executable, "-m", "engine", *arguments, "-c", str(self.file)],
                 env=self._environment(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -150,17 +155,7 @@ class TopologyBench:
 
     def run_part(self, part: str | None = None) -> subprocess.Popen[bytes]:
         """Starts a bridge with one part alone, or with all."""
-        only = [] if part is None else ["--only", part]
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "engine", "run", *only, "-c", str(self.file)],
-                env=self._environment(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._processes.append(process)
-        return process
+        return self._start("run", *([] if part is None else ["--only", part]))
 
     def function(self, name: str) -> str:
         return f"tests.integration.topologies.definitions:{name}"
@@ -172,19 +167,30 @@ class TopologyBench:
         return code, self.log.read_text().splitlines()[-1]
 
     def command(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "engine", "topology", *arguments, "-c", str(self.file)],
-            capture_output=True, text=True, check=False, timeout=patience(120), env=self._environment(),
-        )  # fmt: skip
-        return done.stdout + done.stderr
+        """What a command about topologies prints; it has a process of its own while another one runs."""
+        arguments = ("topology", *arguments, "-c", str(self.file))
+        output = self.folder / "command.log"
+        output.unlink(missing_ok=True)
+        if any(process.poll() is None for process in self._processes):
+            with output.open("wb") as file:
+                program = [sys.executable, "-m", "engine", *arguments]
+                subprocess.run(
+                    program, stdout=file, stderr=file, check=False, timeout=patience(120), env=self._environment()
+                )
+        else:
+            self._shared.start(list(arguments), self._environment(), output).wait(patience(120))
+        return output.read_text()
 
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
+    def kill(self, process: subprocess.Popen[bytes] | Command) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
 
-    def stop(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends all processes of a run at once, as a service manager does."""
-        os.killpg(process.pid, signal.SIGTERM)
+    def stop(self, process: subprocess.Popen[bytes] | Command) -> None:
+        """Ends a run; if it has processes of its own, all of them at once, as a service manager does."""
+        if isinstance(process, Command):
+            process.stop()
+        else:
+            os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(patience(60)) == 0, self.log.read_text()[-3_000:]
 
     def published(self, topic: str) -> list[tuple[str, dict[str, Any]]]:
@@ -193,19 +199,20 @@ class TopologyBench:
 
     def times(self, topic: str) -> list[int]:
         """Timestamps of what readers of committed records see."""
-        return [record.timestamp()[1] for record in self._records(topic)]
+        return [record.timestamp()[1] for record in self.records(topic)]
 
     def latest(self, topic: str) -> dict[str, dict[str, Any]]:
         """What compaction would leave of a topic."""
         return {key: value for key, value in dict(self._read(topic)).items() if value is not None}
 
     def _read(self, topic: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        for record in self._records(topic):
+        for record in self.records(topic):
             key, value = record.key(), record.value()
             assert key is not None
             yield str(key, "utf-8"), None if value is None else json.loads(value)
 
-    def _records(self, topic: str) -> Iterator[Message]:
+    def records(self, topic: str) -> Iterator[Message]:
+        """What readers of committed records see of a topic now."""
         return committed_records(self.bootstrap, f"{self.prefix}-{topic}")
 
     def comes_to(self, topic: str, count: int) -> None:
@@ -255,6 +262,8 @@ class TopologyBench:
         for process in self._processes:
             if process.poll() is None:
                 self.kill(process)
+        if self._owns_process:
+            self._shared.close()
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "TOPOLOGY_PREFIX": self.prefix}
@@ -268,8 +277,15 @@ def children(pid: int) -> list[int]:
     return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+@pytest.fixture(scope="session")
+def shared_process() -> Iterator[SharedProcess]:
+    shared = SharedProcess()
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def bench(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[TopologyBench]:
-    made = TopologyBench(tmp_path, kafka.bootstrap)
+def bench(tmp_path: Path, kafka: EmbeddedKafka, shared_process: SharedProcess) -> Iterator[TopologyBench]:
+    made = TopologyBench(tmp_path, kafka.bootstrap, shared_process)
     yield made
     made.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -103,22 +102,14 @@ def joined(bench: TopologyBench) -> Counter[tuple[int, int]]:
     return Counter((value["n"], value["m"]) for _, value in bench.published("joined-out"))
 
 
-def comes(bench: TopologyBench, topic: str, count: int) -> None:
-    """Waits until so many records are published."""
-    deadline = time.monotonic() + 120
-    while (found := len(bench.published(topic))) < count:
-        assert time.monotonic() < deadline, f"{topic}: {found} of {count} records"
-        time.sleep(0.2)
-
-
 @pytest.mark.parametrize("options", [REAL_TIME, BATCH], ids=["realtime", "batch"])
 def test_no_record_that_waited_is_late(bench: TopologyBench, options: tuple[str, ...]) -> None:
     records = made(1, 900)
     send(bench, records)
     process = bench.start("ordered", *options)
-    comes(bench, "joined-out", len(list(pairs(records, "key").elements())))
-    comes(bench, "visits-out", 900)
-    comes(bench, "counts-out", len(windows(records)))
+    bench.comes_to("joined-out", len(list(pairs(records, "key").elements())))
+    bench.comes_to("visits-out", 900)
+    bench.comes_to("counts-out", len(windows(records)))
     bench.stop(process)
     assert joined(bench) == pairs(records, "key")
     assert {value["n"]: value.get("title") for _, value in bench.published("visits-out")} == titles(records)
@@ -132,7 +123,7 @@ def test_records_behind_an_internal_topic_meet_those_of_their_time(
     records = made(2, 900)
     send(bench, records)
     process = bench.start("rekeyed", *options)
-    comes(bench, "joined-out", len(list(pairs(records, "page").elements())))
+    bench.comes_to("joined-out", len(list(pairs(records, "page").elements())))
     bench.stop(process)
     assert joined(bench) == pairs(records, "page")
 
@@ -141,10 +132,10 @@ def test_an_outage_changes_no_result(bench: TopologyBench) -> None:
     records = made(3, 900)
     send(bench, records[:300])
     process = bench.start("merged")
-    comes(bench, "counts-out", len(windows(records[:300])))
+    bench.comes_to("counts-out", len(windows(records[:300])))
     bench.stop(process)
     send(bench, records[300:])
     process = bench.start("merged")
-    comes(bench, "counts-out", len(windows(records)))
+    bench.comes_to("counts-out", len(windows(records)))
     bench.stop(process)
     assert counted(bench) == windows(records)

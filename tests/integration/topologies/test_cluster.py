@@ -21,12 +21,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield running
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("name", "mode", "state"),
     [
         ("counts", "realtime", "file://{folder}/shared"),
-        pytest.param("joined", "batch", "{folder}/shared", marks=pytest.mark.kills),
-        pytest.param("processed", "auto", "{folder}/shared", marks=pytest.mark.kills),
+        ("joined", "batch", "{folder}/shared"),
+        ("processed", "auto", "{folder}/shared"),
     ],
 )
 def test_a_topology_goes_on_when_an_executor_is_killed(
@@ -37,7 +38,7 @@ def test_a_topology_goes_on_when_an_executor_is_killed(
         file.write(f"topologies.state={state.format(folder=bench.folder)}\n")
     options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
     bench.send_pages()
-    process = bench.start(name, *options)
+    process = bench.start_alone(name, *options)
     # In batches, so that shares go from one executor to the other and come back.
     for sent in range(50, 301, 50):
         bench.send_clicks(50)
@@ -47,7 +48,7 @@ def test_a_topology_goes_on_when_an_executor_is_killed(
     bench.send_clicks(200)
     assert process.wait(patience(60)) != 0
     assert "Spark has lost an executor" in bench.log.read_text() or "does not report" in bench.log.read_text()
-    process = bench.start(name, *options)
+    process = bench.start_alone(name, *options)
     bench.comes_to(f"{name}-out", 500)
     bench.stop(process)
     bench.check(f"{name}-out")

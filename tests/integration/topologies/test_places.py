@@ -30,10 +30,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, bench: TopologyBench) 
     made.stop()
 
 
+@pytest.mark.kills
 def test_a_topology_goes_on_after_a_kill_and_the_loss_of_the_local_disk(bench: TopologyBench, place: Place) -> None:
     options = ("--mode", "realtime", "--interval", "5s")
     bench.send_pages()
-    killed = bench.start("counts", *options)
+    killed = bench.start_alone("counts", *options)
     bench.send_clicks(1_000)
     bench.comes_to("counts-out", 1_000)
     # Some are in the committed state, and some come again.
@@ -43,7 +44,7 @@ def test_a_topology_goes_on_after_a_kill_and_the_loss_of_the_local_disk(bench: T
     bench.kill(killed)
     shutil.rmtree(bench.folder / "var")
 
-    stopped = bench.start("counts", *options)
+    stopped = bench.start_alone("counts", *options)
     bench.send_clicks(500)
     bench.comes_to("counts-out", 2_500)
     until(lambda: totals(bench) == 2_500, 180, "all clicks in the committed state")

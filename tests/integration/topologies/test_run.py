@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_another(bench: TopologyBench) -> None:
     options = ("--mode", "realtime", "--interval")
     bench.send_pages()
-    killed = bench.start("counts", *options, "60m")
+    killed = bench.start_alone("counts", *options, "60m")
     bench.send_clicks(1_000)
     bench.comes_to("counts-out", 300)
     # The first intervals are short whatever is set.
     bench.commits("counts")
     bench.send_clicks(1_000)
     bench.kill(killed)
-    stopped = bench.start("counts", *options, "60m")
+    stopped = bench.start_alone("counts", *options, "60m")
     bench.comes_to("counts-out", 2_000)
     bench.send_clicks(500)
     bench.comes_to("counts-out", 2_500)
