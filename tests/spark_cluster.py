@@ -19,6 +19,7 @@ import psutil
 from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK, free_ports
 from engine.spark.jvm import MODULE_OPTIONS, spark_jars
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,7 +128,7 @@ class SparkCluster:
             )
 
     def _await(self, condition: Any) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + patience(_START_SECONDS)
         while not condition():
             assert time.monotonic() < deadline, f"Spark's cluster does not start: see {self.folder}"
             time.sleep(0.1)

@@ -12,6 +12,7 @@ from engine.connectors.base import Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from routes import config as configuration
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Ends:
         given = [Outgoing(n, message, address, f"{time.time()}/{n}", reply_to) for n, message in enumerate(messages)]
         self.sink.send(given)
         found: dict[int, str | None] = {}
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patience(60)
         while len(found) < len(messages) and time.monotonic() < deadline:
             found |= {outcome.number: outcome.refusal for outcome in self.sink.outcomes(1)}
         return found
@@ -52,7 +53,7 @@ class Ends:
     def deliveries(self, count: int, seconds: float = 30) -> list[Delivery]:
         """So many messages, not acknowledged."""
         found: list[Delivery] = []
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + patience(seconds)
         while len(found) < count and time.monotonic() < deadline:
             if (delivery := self.source.receive(0.5)) is not None:
                 found.append(delivery)

@@ -20,6 +20,7 @@ from engine.connectors.nats.sink import NatsSink
 from engine.connectors.nats.source import NatsSource
 from engine.message import Message
 from tests.integration.connectors.running import configure
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -184,7 +185,7 @@ class Connectors:
 def receive(source: NatsSource, count: int, seconds: float = 10) -> list[base.Delivery]:
     """So many deliveries; fails if they do not come in time."""
     found: list[base.Delivery] = []
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} within {seconds} s"
         delivery = source.receive(0.1)
@@ -205,7 +206,7 @@ def nothing(source: NatsSource, seconds: float = 0.5) -> bool:
 def outcomes(sink: NatsSink, count: int, seconds: float = 10) -> list[base.Outcome]:
     """So many outcomes; fails if they do not come in time."""
     found: list[base.Outcome] = []
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} within {seconds} s"
         found += sink.outcomes(0.1)

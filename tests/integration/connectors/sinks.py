@@ -20,7 +20,7 @@ from engine.telemetry.status import State
 from routes import config as configuration
 from routes.properties import Property
 from tests.integration.connectors.running import Worker
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -135,7 +135,7 @@ class NatsSinkHarness:
 
     def arrived(self, name: str, count: int) -> list[Arrived]:
         async def read(stream: JetStreamContext) -> list[Arrived]:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + patience(60)
             while (total := (await stream.stream_info(name)).state.messages) < count:
                 assert time.monotonic() < deadline, f"{total} of {count}"
                 await asyncio.sleep(0.05)

@@ -21,7 +21,7 @@ from tests.integration.connectors.running import visible
 from tests.integration.connectors.sinks import RouterStandIn, committed, numbered
 from tests.integration.connectors.sinks import configure as configure_sink
 from tests.processes import paused
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def writing(config: Config, records: int) -> Iterator[None]:
     try:
         wanted = count() + records
         yield
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patience(60)
         while count() < wanted:
             assert time.monotonic() < deadline
     finally:

@@ -21,6 +21,7 @@ from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +87,7 @@ def outgoing(number: int, address: str, message: Message | None = None, reply_to
 def told(sink: AmqpSink, count: int, seconds: float = 20) -> dict[int, str | None]:
     """What becomes of so many messages."""
     found: dict[int, str | None] = {}
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while len(found) < count and time.monotonic() < deadline:
         found |= {outcome.number: outcome.refusal for outcome in sink.outcomes(0.5)}
     assert len(found) == count, found
@@ -281,7 +282,7 @@ def test_an_address_that_is_full_is_no_fault_of_the_message(
 
     with Peer(strict.port, login=USER, passcode=PASSWORD) as peer:
         peer.subscribe(address, "auto")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + patience(30)
         while len(found) < 20 and time.monotonic() < deadline:
             refused.connect()
             refused.send([message for message in messages if message.number not in found])

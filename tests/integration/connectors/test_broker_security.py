@@ -17,7 +17,7 @@ from tests.certificates import STORE_PASSWORD, keep
 from tests.conftest import JARS
 from tests.integration.connectors.jms_harness import client
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,7 +90,7 @@ def test_a_sink_sends_over_tls_and_its_heart_beats_keep_the_connection(
     large = Message(b"x" * 1_000_000)
     sink.send([Outgoing(number, large, f"queue/{queue}", str(number)) for number in range(5)])
     found: list[Outcome] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + patience(20)
     while len(found) < 5 and time.monotonic() < deadline:
         found += sink.outcomes(0.5)
     sink.close()

@@ -12,6 +12,7 @@ from engine.message import BodyType, Message
 from routes.properties import Property
 from tests.integration.connectors.jms_ends import Ends, ends_of
 from tests.integration.connectors.jms_harness import client
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,7 @@ def give(queue: str) -> Callable[..., dict[int, str | None]]:
             ]
         )
         found: dict[int, str | None] = {}
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patience(60)
         while len(found) < len(offsets) and time.monotonic() < deadline:
             found |= {outcome.number: outcome.refusal for outcome in both.sink.outcomes(1)}
         assert len(found) == len(offsets)

@@ -15,6 +15,7 @@ from engine.message import BodyType
 from tests.integration.connectors.harness import Outgoing
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness, bodies, nothing, publish, receive
 from tests.integration.connectors.running import numbered
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     pass
@@ -47,7 +48,7 @@ def test_workers_share_a_subscription(jetstream: NatsHarness, connectors: Connec
 
     publish(jetstream, [(queue, str(n).encode()) for n in range(300)])
     shares: list[list[int]] = [[], [], []]
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience(10)
     while sum(map(len, shares)) < 300 and time.monotonic() < deadline:
         for source, share in zip(sources, shares, strict=True):
             if delivery := source.receive(0.01):

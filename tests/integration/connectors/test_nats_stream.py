@@ -26,7 +26,7 @@ from tests.integration.connectors.nats_harness import (
     publish,
     receive,
 )
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def test_a_lost_connection_gives_back_what_was_open(own: NatsHarness, connectors
     source.connect()
     # A server that is killed may have forgotten what it delivered, and what was acknowledged.
     seen: set[int] = set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience(10)
     while not seen >= set(range(50, 500)) and time.monotonic() < deadline:
         found = receive(source, 1)
         seen |= set(bodies(found))
@@ -95,7 +95,7 @@ def test_workers_share_a_consumer(jetstream: NatsHarness, connectors: Connectors
         source.connect()
     publish(jetstream, [(queue, str(n).encode()) for n in range(3000)])
     seen: list[int] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + patience(20)
     while len(seen) < 3000 and time.monotonic() < deadline:
         for source in sources:
             if delivery := source.receive(0.01):

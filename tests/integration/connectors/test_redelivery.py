@@ -26,7 +26,7 @@ from tests.integration.connectors.nats_harness import delivered_again
 from tests.integration.connectors.running import SOURCE, bodies, numbered, numbers
 from tests.integration.connectors.stomp_harness import amqp as proton
 from tests.processes import paused
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ def test_what_one_of_two_workers_had_when_it_was_killed(
         # The other worker writes to these; the one that is there already has not heard of them.
         add_partitions(config, added)
     other, sent = dying(config, 2, 0, 40), 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patience(60)
     while other.poll() is None and time.monotonic() < deadline:
         harness.send(queue, numbered(100, begin=sent))
         sent += 100

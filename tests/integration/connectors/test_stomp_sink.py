@@ -21,7 +21,7 @@ from routes.properties import Property
 from tests.integration.connectors.running import configure
 from tests.integration.connectors.stomp_harness import Peer
 from tests.integration.connectors.stomp_jms import PASSWORD, USER, JmsClient, StrictArtemis
-from tests.waiting import until
+from tests.waiting import patience, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ def numbered(address: str, count: int, size: int = 0, begin: int = 0) -> list[Ou
 def told(sink: StompSink, count: int, seconds: float = 30) -> dict[int, str | None]:
     """The first so many outcomes, each told once."""
     found: dict[int, str | None] = {}
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count}"
         for outcome in sink.outcomes(1):
@@ -117,7 +117,7 @@ def deliver(sink: StompSink, messages: Sequence[Outgoing], seconds: float = 60) 
     """As the loop does it: sends again, on a new connection, what has no outcome; also how many connections it took."""
     found: dict[int, str | None] = {}
     connections = 0
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while left := [message for message in messages if message.number not in found]:
         assert time.monotonic() < deadline, f"{len(found)} of {len(messages)}"
         with suppress(NotConnectedError):

@@ -22,6 +22,7 @@ from engine.telemetry.status import DeadLetterCounts
 from routes.config import load
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
+from tests.waiting import patience
 
 SOON = 20
 """Seconds; on a machine that does nothing else, five are enough."""
@@ -41,7 +42,7 @@ def watching(bridge: Bridge, is_wanted: Callable[[], bool] = lambda: True) -> It
 def wait(
     watch: DeadLetterWatch, condition: Callable[[DeadLetterCounts | None], bool], seconds: float = SOON
 ) -> DeadLetterCounts | None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while not condition(census := watch.census()):
         assert time.monotonic() < deadline, census
         time.sleep(0.1)

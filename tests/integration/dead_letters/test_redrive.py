@@ -25,6 +25,7 @@ from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import Record
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
+from tests.waiting import patience
 
 
 @pytest.fixture
@@ -270,7 +271,7 @@ def test_dead_letters_of_a_topic_that_was_created_anew_are_not_taken_for_those_b
     assert bridge.replay() == [(0, ReplayOutcome.REPLAYED)]
     admin = AdminClient({"bootstrap.servers": bridge.kafka.bootstrap})
     admin.delete_topics([bridge.dead])[bridge.dead].result(30)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience(30)
     while bridge.dead in admin.list_topics(timeout=10).topics and time.monotonic() < deadline:
         time.sleep(0.1)
     admin.create_topics([NewTopic(bridge.dead, 2, 1)])[bridge.dead].result(30)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry
 
 from engine.telemetry.meters import SUPERVISOR, ProcessMetrics
+from tests.waiting import patience
 
 # A child with a session of its own, as brokers are started.
 _FAMILY = """\
@@ -67,7 +68,7 @@ def test_the_supervisor_is_itself_alone() -> None:
 def test_a_component_that_has_ended_has_no_figures() -> None:
     with family() as leader:
         pass
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience(30)
     # Nobody has waited for the child, which takes a moment to end.
     while (components := {component for _, component in figures({"router": leader})}) != {SUPERVISOR}:
         assert time.monotonic() < deadline, components

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from tests.integration.bridge_process import descendants, part, wait, wait_arrived
 from tests.processes import gone
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from tests.integration.bridge_process import Bridge
@@ -61,7 +62,7 @@ def test_an_embedded_kafka_that_dies_comes_back_and_messages_go_on(bridge: Bridg
 
 def take_port(host: str, port: int) -> socket.socket:
     """The port of a process that has just been killed, whose threads may take a moment to end."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + patience(5)
     while True:
         try:
             return socket.create_server((host, port))

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from confluent_kafka import Producer
 
 from engine.message import ORIGIN, POSITION, Record
@@ -117,6 +118,7 @@ def attack(bench: Bench, *, last_is_malformed: bool) -> None:
     write_state(bench, last_is_malformed=last_is_malformed)
 
 
+@pytest.mark.kills
 def test_records_of_others_in_every_topic_neither_lose_nor_double_a_message(bench: Bench) -> None:
     bench.send(100)
     router = bench.start().wait_ready(240)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from engine.embedded.artemis import artemis_home
 from routes.systems import SYSTEMS
 from tests.conftest import JARS
@@ -27,6 +29,7 @@ SINKS = {
 }
 
 
+@pytest.mark.kills
 def test_after_a_kill_the_routes_to_sinks_of_every_system_are_read(bench: Bench, topic: TopicFactory) -> None:
     assert set(SYSTEMS) == {*SINKS, "kafka"}
     topics = {name: topic(name) for name in SINKS}

@@ -16,6 +16,7 @@ from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
 from engine.kafka.reader import KafkaTopicReader
 from tests.integration.topics.test_secured_kafka import LOGIN, configure
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ def dead_letters(kafka: SecuredKafka, *allowed: AclOperation) -> Config:
 
 
 def wait(watch: DeadLetterWatch, condition: Callable[[DeadLetterCounts], bool]) -> DeadLetterCounts:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience(30)
     while (census := watch.census()) is None or not condition(census):
         assert time.monotonic() < deadline, census
         time.sleep(0.1)
