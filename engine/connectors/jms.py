@@ -20,6 +20,7 @@ from routes.keys.table import key
 from routes.keys.values import TEXT, BadValueError, ValueKind, choice
 from routes.predicate import parse
 from routes.predicate.doubts import unknown_fields
+from routes.predicate.nodes import In, walk
 from routes.properties import SEED_NAMES
 from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, SourceConfig, subscription
 
@@ -80,9 +81,18 @@ def _parse_selector(text: str) -> str:
         raise BadValueError("the selector is empty", "remove the line to receive every message")
     if own := _OWN.search(_without_quoted(text)):
         raise BadValueError(f"the broker reads this, and JMS has no {own[0]}", _advice(own), own.start())
-    error = _refused(text)
-    if isinstance(error, PredicateSyntaxError) and not _DIALECT.search(_without_quoted(text)):
-        raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1)
+    if _DIALECT.search(_without_quoted(text)):
+        return text
+    try:
+        predicate = parse(_AMQP.sub("amqp_", text))
+    except PredicateSyntaxError as error:
+        raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1) from error
+    except PredicateError:
+        # Brokers differ in what else they refuse.
+        return text
+    for number in (number for node in walk(predicate.root) if isinstance(node, In) for number in node.numbers):
+        hint = "join comparisons with OR, or use BETWEEN"
+        raise BadValueError("IN takes texts, not numbers, in a selector", hint, number.position)
     return text
 
 

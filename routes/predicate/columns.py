@@ -128,13 +128,19 @@ class _Table:
                 below = self._compare(Operator.LT, node.operand, node.low)
                 return ["OR", below, self._compare(Operator.GT, node.operand, node.high)]
             case In():
-                return _negated(node.negated, ["IN", self._operand(node.operand), node.values])
+                return _negated(node.negated, self._membership(node))
             case Like():
                 pattern = patterns.split(node.pattern, node.escape)
                 return _negated(node.negated, ["LIKE", self._operand(node.operand), pattern.regex, pattern.prefix])
             case IsNull():
                 return _negated(node.negated, ["NULL", self._operand(node.operand)])
         return self._compare(Operator.EQ, node, Literal(True))
+
+    def _membership(self, node: In) -> list[Any]:
+        equals = [self._compare(Operator.EQ, node.operand, number) for number in node.numbers]
+        if node.texts or not equals:
+            equals.insert(0, ["IN", self._operand(node.operand), node.texts])
+        return equals[0] if len(equals) == 1 else ["OR", *equals]
 
     def _compare(self, sign: Operator, left: PredicateNode, right: PredicateNode) -> list[Any]:
         return [sign.name, self._operand(left), self._operand(right)]

@@ -94,20 +94,33 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
             yield from _compared(predicate, field, node.operator, constant)
         case Comparison(left=Literal() as constant, right=Identifier() as field):
             yield from _compared(predicate, field, node.operator, constant)
-        case In(operand=field) | Like(operand=field) | Between(operand=Identifier() as field):
-            what, fits = ("texts", "text") if isinstance(node, In | Like) else ("numbers", _NUMBER)
+        case In(operand=field):
+            yield from _listed(predicate, field, node)
+        case Like(operand=field) | Between(operand=Identifier() as field):
+            what, fits = ("texts", "text") if isinstance(node, Like) else ("numbers", _NUMBER)
             sort = _sort(field.name)
             if sort not in ("", fits):
                 word = type(node).__name__.upper()
                 yield Doubt(node, f"{predicate.source(field)} is {sort}, and {word} asks for {what}", "compare with =")
-            elif isinstance(node, In):
-                yield from (doubt for text in node.values for doubt in _text(field, text, node))
             elif isinstance(node, Like) and field.name == ADDRESS and node.pattern.startswith(_KINDS):
                 yield from _text(field, node.pattern, node)
         case Comparison(left=Identifier() as field, right=Identifier() as other):
             yield from _two_properties(predicate, field, node.operator, other)
         case Identifier(name=name) if is_condition and _sort(name) not in ("", _SORTS[JmsType.BOOLEAN]):
             yield Doubt(node, f"{predicate.source(node)} is {_sort(name)}, and never TRUE", "compare it")
+
+
+def _listed(predicate: Predicate, field: Identifier, node: In) -> Iterator[Doubt]:
+    """Yields the doubts about the constants in a list that a field is looked for in."""
+    sort, name = _sort(field.name), predicate.source(field)
+    if sort not in ("", _NUMBER):
+        for number in node.numbers:
+            yield Doubt(number, f"{name} is {sort}, never {faults.name(number)}", "compare with =")
+    if sort not in ("", _SORTS[JmsType.STRING]) and node.texts:
+        hint = "write the numbers without quotes" if sort == _NUMBER else "compare with ="
+        yield Doubt(node, f"{name} is {sort}, and IN asks for texts", hint)
+    else:
+        yield from (doubt for text in node.texts for doubt in _text(field, text, node))
 
 
 def _two_properties(predicate: Predicate, field: Identifier, operator: Operator, other: Identifier) -> Iterator[Doubt]:

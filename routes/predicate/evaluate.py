@@ -84,8 +84,10 @@ class _Evaluator:
                 return compare(node.operator, self.value(node.left), self.value(node.right))
             case Between():
                 return self._between(node)
-            case In() | Like():
-                return self._text(node)
+            case In():
+                return self._membership(node)
+            case Like():
+                return self._likeness(node)
             case IsNull():
                 return (self.value(node.operand) is None) is not node.negated
         return compare(Operator.EQ, self.value(node), _TRUE)
@@ -109,14 +111,19 @@ class _Evaluator:
             return _any((compare(Operator.LT, operand, low), compare(Operator.GT, operand, high)))
         return _all((compare(Operator.GE, operand, low), compare(Operator.LE, operand, high)))
 
-    def _text(self, node: In | Like) -> bool | None:
+    def _membership(self, node: In) -> bool | None:
+        value = self.value(node.operand)
+        if value is None:
+            return None
+        equals = (compare(Operator.EQ, value, constant(number)) for number in node.numbers)
+        return (value.text in node.texts or any(equals)) is not node.negated
+
+    def _likeness(self, node: Like) -> bool | None:
         value = self.value(node.operand)
         if value is None:
             return None
         if value.text is None:
             return node.negated
-        if isinstance(node, In):
-            return (value.text in node.values) is not node.negated
         matched = re.fullmatch(patterns.split(node.pattern, node.escape).regex, value.text)
         return (matched is not None) is not node.negated
 

@@ -85,6 +85,10 @@ def required(node: PredicateNode) -> list[Requirement] | None:
         case Between(negated=False):
             bounds = ((Operator.GE, node.low), (Operator.LE, node.high))
             return _strictest([found for sign, bound in bounds if (found := _range(sign, node.operand, bound))])
+        case In(operand=Identifier(name=name) as field, negated=False) if node.numbers:
+            keys = _keys(name, node.texts)
+            ranges = [_range(Operator.EQ, field, number) for number in node.numbers]
+            return None if keys is None else [*keys, *itertools.chain.from_iterable(filter(None, ranges))]
         case Like(operand=Identifier(name=name), negated=False):
             prefix = patterns.split(node.pattern, node.escape).prefix
             return [Prefix(name, prefix)] if prefix else None
@@ -101,7 +105,7 @@ def _asked(node: PredicateNode) -> list[Key] | None:
             return _keys(name, (text,))
         case Comparison(operator=Operator.EQ, left=Literal(value=str() as text), right=Identifier(name=name)):
             return _keys(name, (text,))
-        case In(operand=Identifier(name=name), values=texts, negated=False):
+        case In(operand=Identifier(name=name), texts=texts, negated=False, numbers=()):
             return _keys(name, texts)
     return None
 

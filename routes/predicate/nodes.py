@@ -130,11 +130,12 @@ class Between(PredicateNode):
 
 @dataclass(frozen=True, slots=True)
 class In(PredicateNode):
-    """`operand IN ('a', 'b')`."""
+    """`operand IN ('a', 'b', 5)`."""
 
     operand: Identifier
-    values: tuple[str, ...]
+    texts: tuple[str, ...]
     negated: bool = False
+    numbers: tuple[Literal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,9 @@ def children(node: PredicateNode) -> tuple[PredicateNode, ...]:
             return (node.left, node.right)
         case Between():
             return (node.operand, node.low, node.high)
-        case Not() | Negate() | In() | Like() | IsNull():
+        case In():
+            return (node.operand, *node.numbers)
+        case Not() | Negate() | Like() | IsNull():
             return (node.operand,)
     return ()
 

@@ -174,9 +174,12 @@ class _Builder:
 
     def _in(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "IN")
+        constants = map(self.build, _trees(_trees(tree)[1]))
         # A dict keeps the order and drops duplicates.
-        values = dict.fromkeys(_unquote(token) for token in _trees(tree)[1].children if isinstance(token, Token))
-        return In(operand, tuple(values), negated, **_extent(tree))
+        distinct = dict.fromkeys(constant for constant in constants if isinstance(constant, Literal))
+        texts = tuple(constant.value for constant in distinct if isinstance(constant.value, str))
+        others = tuple(constant for constant in distinct if not isinstance(constant.value, str))
+        return In(operand, texts, negated, others, **_extent(tree))
 
     def _like(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "LIKE")

@@ -97,11 +97,10 @@ def _in_list(place: _Place) -> Slip | None:
     if not re.search(r"(?i)\bin\s*\([^()]*$", place.before):
         return None
     if place.found == ")":
-        where = "IN () has no texts" if place.before.endswith("(") else "a text is missing after the comma"
-        return place.slip(where, "write IN ('a', 'b')")
-    if re.fullmatch(r"[-+]|[0-9.].*", place.found):
-        return place.slip("IN takes texts, not numbers", "join comparisons with OR, or use BETWEEN")
-    return place.slip(f"IN takes texts in single quotes, found {place.found}", f"write '{place.found.strip(chr(34))}'")
+        where = "IN () has no constants" if place.before.endswith("(") else "a constant is missing after the comma"
+        return place.slip(where, "write IN ('a', 'b') or IN (1, 2)")
+    what = f"IN takes texts in single quotes, and numbers, found {place.found}"
+    return place.slip(what, f"write '{place.found.strip(chr(34))}'")
 
 
 def _pattern(place: _Place) -> Slip | None:

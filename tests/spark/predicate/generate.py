@@ -93,8 +93,10 @@ def _condition(random: Random, depth: int) -> str:
             low, high = _value_text(random, 1), _value_text(random, 1)
             return f"{_value_text(random, 1)} {negation}BETWEEN {low} AND {high}"
         case 1:
-            texts = ", ".join(quoted(random.choice(TEXTS)) for _ in range(random.choice((1, 2, 20))))
-            return f"{_name(random)} {negation}IN ({texts})"
+            constants = [quoted(random.choice(TEXTS)) for _ in range(random.choice((0, 1, 2, 20)))]
+            constants += [random.choice(NUMBERS) for _ in range(random.choice((0, 0, 1, 5)))]
+            random.shuffle(constants)
+            return f"{_name(random)} {negation}IN ({', '.join(constants or ['0'])})"
         case 2:
             escape = random.choice(("", " ESCAPE '\\'"))
             return f"{_name(random)} {negation}LIKE {quoted(random.choice(PATTERNS))}{escape}"

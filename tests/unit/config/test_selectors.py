@@ -28,7 +28,7 @@ def told(selector: str) -> list[str]:
         ("a = b AND", "6:28: error: found the end, expected a field or property, a number"),
         ("a = 'x' AND (b = 1", "6:31: error: this ( is never closed"),
         ("a = 'it", "6:23: error: the text that starts here has no closing quote"),
-        ("a IN (1, 2)", "6:25: error: IN takes texts, not numbers"),
+        ("a IN (1, 2)", "6:25: error: IN takes texts, not numbers, in a selector"),
         ("a.b = 1", "6:19: error: a.b is not a name without quotes (as in region = 'emea' AND amount > 5)"),
         ("msg.header.region==emea", "6:19: error: … msg.header.region (write region)"),
         ("x = 1 AND msg.header.Type = 'a'", "6:29: error: … msg.header.Type (write JMSType)"),

@@ -94,6 +94,8 @@ def test_truth_has_three_values(left: bool | None, right: bool | None, both: boo
         *(
             "a NOT BETWEEN 1 AND 2",
             "a IN ('x')",
+            "a IN (1, 'x')",
+            "a NOT IN (1)",
             "a LIKE 'x'",
             "a + 1 = 2",
             "-a = 1",
@@ -142,7 +144,14 @@ def test_not_between_is_less_or_greater_and_not_the_negation_of_between() -> Non
     assert says("NOT (a BETWEEN 1 AND 3)", a="text") is T
 
 
-def test_in_and_like_know_only_text() -> None:
+def test_in_takes_numbers_as_equality_does() -> None:
+    assert [says("a IN (1, 2.5)", a=each) for each in (1, 2.5, 3, "1", True)] == [T, T, F, F, F]
+    assert [says("a NOT IN (1, 2.5)", a=each) for each in (1, 2.5, 3, "1", True)] == [F, F, T, T, T]
+    assert [says("a IN ('x', 2)", a=each) for each in ("x", 2, "2", 3)] == [T, T, F, F]
+    assert says("a IN (9007199254740993)", a=9007199254740992) is F
+
+
+def test_in_with_texts_and_like_know_only_text() -> None:
     assert says("a IN ('5')", a=5) is F
     assert says("a NOT IN ('5')", a=5) is T
     assert says("a LIKE '5'", a=5) is F
@@ -256,7 +265,8 @@ def test_bytes_are_there_and_unlike_everything() -> None:
         ("a > 0", "NaN", F), ("a > 0", "Infinity", F), ("a = TRUE", "True", T), ("a <> TRUE", "false", T),
         ("a = TRUE", "1", F),
         ("a", "TRUE", T), ("NOT a", "yes", T), ("a + 1 = 6", "5", T), ("a + 1 = 6", "five", U), ("-a = -5", "5", T),
-        ("a IN ('5')", "5", T), ("a LIKE '5%'", "55", T), ("a BETWEEN 4 AND 6", "5", T), ("a IS NULL", "", F),
+        ("a IN ('5')", "5", T), ("a IN (4, 5)", "05.0", T), ("a IN (5)", "five", F),
+        ("a LIKE '5%'", "55", T), ("a BETWEEN 4 AND 6", "5", T), ("a IS NULL", "", F),
     ],
 )  # fmt: skip
 def test_a_value_without_a_type_is_read_as_what_it_is_compared_with(text: str, value: str, truth: bool | None) -> None:

@@ -27,6 +27,7 @@ OTHERS: list[tuple[str, list[Requirement]]] = [
     ("n > 0", [Range("n", low=0.0)]),
     ("0 >= n", [Range("n", high=0.0)]),
     ("n = 0 OR a LIKE 'x'", [Range("n", 0.0, 0.0), Prefix("a", "x")]),
+    ("n IN (0, 'x')", [{"n": "x"}, Range("n", 0.0, 0.0)]),
     ("a = 'x' OR n >= 0", [{"a": "x"}, Range("n", low=0.0)]),
     ("n NOT BETWEEN 0 AND 5 AND a LIKE 'x%'", [Prefix("a", "x")]),
     ("n > 0 AND m < 0 AND n < 0", [Range("n", 0.0, 0.0)]),
@@ -35,7 +36,18 @@ OTHERS: list[tuple[str, list[Requirement]]] = [
     ("(n = 0 OR m = 0) AND n <> 1", [Range("n", 0.0, 0.0), Range("m", 0.0, 0.0)]),
 ]
 NONE = [
-    *("a <> 'x'", "a = b", "NOT a = 'x'", "a NOT IN ('x')", "a", "TRUE", "a = 'x' OR n <> 1", "a = TRUE", "n + 1 > 5"),
+    *(
+        "a <> 'x'",
+        "a = b",
+        "NOT a = 'x'",
+        "a NOT IN ('x')",
+        "a NOT IN (1)",
+        "a",
+        "TRUE",
+        "a = 'x' OR n <> 1",
+        "a = TRUE",
+        "n + 1 > 5",
+    ),
     *("a LIKE '%x'", "a LIKE '_x'", "a NOT LIKE 'x'", "NOT n > 5", "n <> 5", "n BETWEEN a AND b", "a IS NULL"),
 ]
 
