@@ -1,27 +1,44 @@
-"""Topics of Kafka, read to their ends by tests."""
+"""Topics of Kafka, written and read to their ends by tests."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from confluent_kafka import Message
 
-__all__ = ["committed_records", "transactions_have_ended"]
+__all__ = ["committed_records", "ordered_producer", "transactions_have_ended"]
 
 _SECONDS = 30
 _MARKER_SECONDS = 10
 """How long Kafka takes at most from the commit of a transaction to its marker in each partition."""
 
 _MAXIMUM_BYTES = 64 * 1024 * 1024
+
+
+def ordered_producer(bootstrap: str, settings: Mapping[str, Any] | None = None) -> Producer:
+    """A producer that sends again without changing the order or the number of records.
+
+    The first records for a new topic are often refused, and librdkafka by itself sends those behind them first.
+    """
+    own = {"enable.idempotence": True, "log_level": 0}
+    return Producer({"bootstrap.servers": bootstrap, **own, **(settings or {})})
 
 
 def committed_records(bootstrap: str, *topics: str) -> Iterator[Message]:

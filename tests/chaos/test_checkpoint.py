@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.message import Message
 from tests.integration.bridge_process import Bridge, descendants, run_to_its_end, wait
 from tests.integration.connectors.running import bodies
 from tests.processes import gone
+from tests.topic_records import ordered_producer
 
 CONFIGURATION = """\
 bridge.id=damaged
@@ -49,7 +49,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory, kafka: EmbeddedKafka) -> I
     """What a router has left that was killed after several commits."""
     folder = tmp_path_factory.mktemp("crashed")
     bridge = Bridge(configure(folder, kafka.bootstrap, folder.name))
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = ordered_producer(kafka.bootstrap)
     record = Message(b"hello", headers={"JMSMessageID": "ID:1", "JMSDestination": "queue:orders"}).to_record()
 
     def several_commits() -> bool:

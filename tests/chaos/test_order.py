@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedKafka, find_java, free_ports
 from engine.message import Message
 from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge, wait
 from tests.integration.connectors.running import bodies, numbers
+from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def test_nothing_overtakes_a_record_that_a_producer_has_given_up(
     file, (http,) = tmp_path / "jms-bridge.properties", free_ports(1)
     names = {"name": routed, "journal": journal, "routed": routed, "mode": mode, "interval": interval}
     file.write_text(CONFIGURATION.format(folder=tmp_path, bootstrap=kafka.bootstrap, http=http, **names))
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = ordered_producer(kafka.bootstrap)
     bridge = Bridge(file)
     bridge.start("--only", "router")
     try:

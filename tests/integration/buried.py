@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.cli import main
 from engine.dead_letters.replay import Options, ReplayOutcome, replay
@@ -14,6 +13,7 @@ from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import BodyType, Message, Record
 from routes.config import load
+from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,9 +64,7 @@ class Bridge:
         self.bury_as_it_is(*complete, partition=partition)
 
     def bury_as_it_is(self, *records: Record, partition: int = 0) -> None:
-        # In the order given, also when a new topic has no leader at first.
-        settings = {"message.max.bytes": 2_000_000, "enable.idempotence": True}
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, **settings})
+        producer = ordered_producer(self.kafka.bootstrap, {"message.max.bytes": 2_000_000})
         for record in records:
             producer.produce(self.dead, record.value, record.key, partition, headers=list(record.headers))
             producer.poll(0)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from prometheus_client import CollectorRegistry
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +23,7 @@ from routes.config import loads
 from routes.properties import Property
 from tests.conftest import TopicFactory
 from tests.integration.router.bench import wait_for
+from tests.topic_records import ordered_producer
 
 TEXT = """\
 bridge.id=b
@@ -74,7 +74,7 @@ def test_a_record_that_comes_when_the_query_is_ready_waits_for_no_code(
         before = compiled(spark)
         # Once for driver and tasks together, or never if an earlier query had the same code.
         assert before - at_first <= 1
-        producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        producer = ordered_producer(kafka.bootstrap)
         properties = {"color": Property("red"), "amount": Property("6")}
         record = Message(b"1", headers={"JMSMessageID": "ID:1"}, properties=properties).to_record()
         headers: Any = list(record.headers)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -25,7 +24,7 @@ from routes.model import Config
 from tests.conftest import TopicFactory
 from tests.integration.router.bench import wait_for
 from tests.spark.router.conftest import known
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 
 HEAD = """\
 bridge.id=b1
@@ -119,7 +118,7 @@ class World:
         self.bootstrap, self.journal = kafka.bootstrap, topic("journal")
         self.topics = {name: topic(name) for name in NAMES}
         chance = random.Random(20)  # noqa: S311 # data of a test
-        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        producer = ordered_producer(self.bootstrap)
         for _ in range(records):
             given: Any = headers(chance)
             producer.produce(self.journal, chance.choice(VALUES), chance.choice(KEYS), 0, headers=given)
@@ -216,7 +215,7 @@ def test_batches_of_small_records_are_not_larger_than_their_topic_takes(
     world = World(kafka, topic, records=0)
     world.topics["rest"] = topic("rest", config={"max.message.bytes": "6000"})
     small: Any = [("jms.JMSMessageID", b"ID:1"), ("jms.size", b"5"), (TYPES, b"size=int")]
-    producer = Producer({"bootstrap.servers": world.bootstrap, "log_level": 0})
+    producer = ordered_producer(world.bootstrap)
     for _ in range(100):
         producer.produce(world.journal, b"x" * 100, headers=small)
     assert producer.flush(60) == 0
@@ -241,7 +240,7 @@ def test_a_record_that_kafka_does_not_take_ends_the_query_with_its_reason(
     world = World(kafka, topic, records=0)
     world.topics["rest"] = topic("rest", config={"max.message.bytes": "500"})
     large: Any = [("jms.JMSMessageID", b"ID:1"), ("jms.size", b"5"), (TYPES, b"size=int")]
-    producer = Producer({"bootstrap.servers": world.bootstrap, "log_level": 0})
+    producer = ordered_producer(world.bootstrap)
     producer.produce(world.journal, b"x" * 3000, headers=large)
     assert producer.flush(60) == 0
     config = world.config("small", "batch", tmp_path)

@@ -39,7 +39,7 @@ class Topic:
         self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
 
     def send(self, count: int = 1, partition: int = 0) -> None:
-        producer = Producer({**self._settings, "linger.ms": 0})
+        producer = Producer({**self._settings, "linger.ms": 0, "enable.idempotence": True})
         for _ in range(count):
             for key, value, headers in ODD:
                 producer.produce(self.name, value, key, partition, headers=headers)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.cli import main
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+from tests.topic_records import ordered_producer
 
 JMS_BRIDGE = (sys.executable, "-m", "engine")
 CONFIGURATION = """\
@@ -174,7 +174,7 @@ def test_odd_records_are_shown_and_do_not_steer_the_terminal(
     run: Run, kafka: EmbeddedKafka, topic: Callable[..., str]
 ) -> None:
     name = topic("odd")
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = ordered_producer(kafka.bootstrap)
     headers = [(f"h{number}", b"x") for number in range(300)]
     producer.produce(name, key=None, value=None, headers=[("none", None), ("bad", b"\xff"), ("esc", b"\x1b[2J")])
     producer.produce(name, key=b"\xfe", value=b"x" * 900_000, headers=headers)

@@ -11,13 +11,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.kafka.topics import BridgeTopics
 from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.integration.connectors.running import Running, bodies, configure, visible
+from tests.topic_records import ordered_producer
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def put(
     headers: Mapping[str, bytes] | None = None,
 ) -> None:
     """Returns when Kafka has them."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0})
+    producer = ordered_producer(bootstrap, {"linger.ms": 5})
     for value in values:
         producer.produce(topic, value, key, headers=dict(headers or {}))
         producer.poll(0)
@@ -126,7 +127,7 @@ def test_hundreds_of_topics(kafka: EmbeddedKafka, configured: Configure, start: 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
         made.result(60)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     for number in range(10):
         for name in names:
             producer.produce(name, f"{name} {number}".encode())
@@ -145,7 +146,7 @@ def test_kills_at_any_moment_lose_and_double_nothing(
     orders = topic("orders", partitions=3)
     config = configured(reading(orders))
     count = 100_000
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 5, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap, {"linger.ms": 5})
     for n in range(count):
         producer.produce(orders, str(n).encode(), f"key-{n % 10}".encode())
         producer.poll(0)
@@ -177,7 +178,7 @@ def test_workers_that_come_and_go_share_the_partitions_and_double_nothing(
 ) -> None:
     orders = topic("orders", partitions=4)
     config = configured(reading(orders))
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     workers: list[Running] = []
     for part in range(8):
         for n in range(part * 200, part * 200 + 200):

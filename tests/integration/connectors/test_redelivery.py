@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from engine.connectors.system import connector
@@ -26,6 +26,7 @@ from tests.integration.connectors.nats_harness import delivered_again
 from tests.integration.connectors.running import SOURCE, bodies, numbered, numbers
 from tests.integration.connectors.stomp_harness import amqp as proton
 from tests.processes import paused
+from tests.topic_records import ordered_producer
 from tests.waiting import patience, until
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ def test_what_only_others_journalled_is_passed_over_once(
 ) -> None:
     config = configured(stomp.settings(queue))
     others = Message(b"x", headers={"JMSMessageID": "ID:1"}, source="other").to_record()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     for number in range(3000):
         producer.produce(config.journal.topic, others.value, str(number), headers=list(others.headers))
     producer.flush()

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.dead_letters.audit import Action, Actor, last
@@ -25,6 +24,7 @@ from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import Record
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
+from tests.topic_records import ordered_producer
 from tests.waiting import patience
 
 
@@ -255,7 +255,7 @@ def test_the_audit_says_who_did_what_when_why_and_where_the_copy_is(
 def test_entries_of_earlier_versions_and_of_strangers_count_for_what_they_are(bridge: Bridge) -> None:
     bridge.bury(message(0), message(1))
     bridge.replay(1)
-    producer = Producer({"bootstrap.servers": bridge.kafka.bootstrap})
+    producer = ordered_producer(bridge.kafka.bootstrap)
     audit = f"{bridge.dead}.replayed"
     producer.produce(audit, key=f"{bridge.dead}:0:0", value="journal:0:9 2026-11-21T06:47:07Z")
     producer.produce(audit, key="nonsense", value="{")

@@ -22,6 +22,7 @@ from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.embedded.ports import accepts
 from engine.errors import SetupError
 from tests.processes import gone
+from tests.topic_records import ordered_producer
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def publish(kafka: EmbeddedKafka, topic: str, value: bytes) -> KafkaError | None
     """Sends one record; returns what stood against it."""
     outcome: list[KafkaError | None] = []
     impatient = {"topic.metadata.propagation.max.ms": 1000, "message.max.bytes": 30 * MIB}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0, **impatient})
+    producer = ordered_producer(kafka.bootstrap, impatient)
     producer.produce(topic, value, on_delivery=lambda error, _: outcome.append(error))
     assert producer.flush(60) == 0
     return outcome[0]

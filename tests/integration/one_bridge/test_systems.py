@@ -8,13 +8,13 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.connectors.nats import json_frame, typed_frame
 from engine.connectors.nats.header_frame import HeaderFrame
 from routes.properties import Property
 from tests.integration.bridge_process import part, wait, with_nats
 from tests.integration.connectors.running import read
+from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -96,7 +96,7 @@ def test_a_trace_context_goes_from_jms_to_an_agent_of_kafka_and_back(bridge: Bri
     assert (record.header("traceparent"), record.header("tracestate")) == (came, "a=1")
     # As an application with an agent writes what it has read: headers copied, its own span in place of the old one.
     copied = [(name, value) for name, value in record.headers if name not in ("traceparent", "jmsbridge.origin")]
-    producer = Producer({"bootstrap.servers": bridge.bootstrap})
+    producer = ordered_producer(bridge.bootstrap)
     producer.produce("from-jms", b"worked on", headers=[*copied, ("traceparent", went_on.encode())])
     assert producer.flush(30) == 0
     assert jms.receive("queue:from.kafka", 30)["property traceparent"] == went_on
@@ -121,7 +121,7 @@ def test_a_trace_context_goes_from_jms_to_an_agent_of_nats_and_back(bridge: Brid
 def test_a_queue_and_a_topic_that_mirror_each_other_never_cycle(bridge: Bridge) -> None:
     before = bridge.metric("jmsbridge_unrouted_messages_total", reason="own-origin")
     bridge.send(range(1), destination="mirror")
-    producer = Producer({"bootstrap.servers": bridge.bootstrap})
+    producer = ordered_producer(bridge.bootstrap)
     producer.produce("mirror", b"from outside")
     assert producer.flush(30) == 0
     # Each came back once, and was left out.

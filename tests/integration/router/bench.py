@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from engine.message import BodyType, Message, Record
 from routes.properties import JmsType, Property
 from tests.integration.router.router_process import route
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import patience
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Bench(Generic[R]):
         self.routers: list[R] = []
         self.count = 0
         large = {"message.max.bytes": 16 << 20}
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0, **large})
+        self._producer = ordered_producer(bootstrap, {"linger.ms": 5, **large})
 
     @property
     def checkpoint(self) -> Path:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.message import ORIGIN, POSITION, Record
 from engine.record import SEAL
 from tests.integration.router.bench import wait_for
+from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -85,7 +85,7 @@ def write_state(bench: Bench, *, last_is_malformed: bool) -> None:
     """Notes that move the router to the end of the journal and beyond, made of its own; and some that are none."""
     topic = f"{bench.journal}.state"
     own = [record for record in bench.records(topic).values() if is_note(record)][-40:]
-    producer = Producer({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    producer = ordered_producer(bench.bootstrap)
     for record in own:
         note: dict[str, Any] = json.loads(record.value or b"{}")
         far = {"0": ends(bench)[0] + 30, "1": ends(bench)[1] + 30}
@@ -109,7 +109,7 @@ def write_state(bench: Bench, *, last_is_malformed: bool) -> None:
 
 def attack(bench: Bench, *, last_is_malformed: bool) -> None:
     claimed, copied = list(claims(bench)), {each: list(copies(bench, each)) for each in (bench.red, bench.blue)}
-    producer = Producer({"bootstrap.servers": bench.bootstrap, "log_level": 0})
+    producer = ordered_producer(bench.bootstrap)
     for topic, other in ((bench.red, bench.blue), (bench.blue, bench.red), (bench.dead, bench.red)):
         for record in (*claimed, *copied[other]):
             headers: Any = list(record.headers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded import EmbeddedKafka
 from engine.errors import HardFailureError
@@ -16,6 +16,7 @@ from engine.router.position_store import PositionStore
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory
+from tests.topic_records import ordered_producer
 
 FAR = 10**12
 POSITIONS = {partition: FAR + partition for partition in range(10_000)}
@@ -79,7 +80,7 @@ def test_a_part_that_another_program_has_removed_is_missed(
     config: Config, store: PositionStore, tmp_path: Path
 ) -> None:
     note(store, LARGE, 8, tmp_path)
-    producer = Producer({"bootstrap.servers": config.bootstrap_servers})
+    producer = ordered_producer(config.bootstrap_servers)
     producer.produce(config.journal.state_topic, None, f"{config.bridge_id} {config.journal.topic} start 3")
     assert producer.flush(30) == 0
     with pytest.raises(HardFailureError, match="cannot be read: its part 3 is missing"):

@@ -30,6 +30,7 @@ from engine.router.position_store import PositionStore
 from routes.config import loads
 from routes.model import Config
 from tests.conftest import TopicFactory
+from tests.topic_records import ordered_producer
 from tests.waiting import until
 
 NAMED = {"group.instance.id": "the-only-one"}
@@ -173,7 +174,7 @@ def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, mon
     with pytest.raises(NotConnectedError):
         until(lambda: reader.receive(0.1))
     reader.connect()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = ordered_producer(kafka.bootstrap)
     producer.produce(own.destinations[0], b"after")
     producer.flush(30)
     until(lambda: reader.receive(0.1))

@@ -16,7 +16,6 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, free_ports
 from engine.message import POSITION, BodyType, Message
@@ -25,7 +24,7 @@ from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge, configuration, descendants, wait
 from tests.integration.connectors.proxy import Proxy
 from tests.processes import gone
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import patience
 
 TAKEOVER_SECONDS = 60
@@ -96,7 +95,7 @@ class Site:
     def load(self) -> Iterator[None]:
         """Some hundred messages a second into the journal, while in here; all of them there in the end."""
         stop = Event()
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap, "linger.ms": 5, "log_level": 0})
+        producer = ordered_producer(self.kafka.bootstrap, {"linger.ms": 5})
 
         def run() -> None:
             while not stop.wait(0.02):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
@@ -25,6 +24,7 @@ from routes.config import load
 from routes.model import Config, Embedded
 from tests.conftest import TopicFactory
 from tests.integration.bridge_process import configuration, run_to_its_end
+from tests.topic_records import ordered_producer
 
 RECORDS = 5
 CONFIGURATION = """\
@@ -47,7 +47,7 @@ class LastRun:
 
     def __init__(self, config: Config) -> None:
         BridgeTopics(config).ensure_state_topic()
-        producer = Producer({"bootstrap.servers": config.bootstrap_servers, "log_level": 0})
+        producer = ordered_producer(config.bootstrap_servers)
         for _ in range(RECORDS):
             producer.produce(config.journal.topic, b"record")
         assert producer.flush(30) == 0

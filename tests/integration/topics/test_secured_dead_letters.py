@@ -7,7 +7,6 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 
 from engine.dead_letters.replay import replay
@@ -16,6 +15,7 @@ from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
 from engine.kafka.reader import KafkaTopicReader
 from tests.integration.topics.test_secured_kafka import LOGIN, configure
+from tests.topic_records import ordered_producer
 from tests.waiting import patience
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def dead_letters(kafka: SecuredKafka, *allowed: AclOperation) -> Config:
     """A configuration whose dead-letter topic has one dead letter and grants that much."""
     topic = kafka.create(f"dead-{uuid.uuid4().hex[:8]}", *allowed)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     producer.produce(topic, b"body", headers=[("jmsbridge.reason", b"unmatched")])
     assert producer.flush(30) == 0
     return configure(kafka.sasl, "t", *LOGIN, f"routing.dead-letter-topic={topic}")

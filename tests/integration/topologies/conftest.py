@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 from tests.integration.topologies.shared_process import Command, SharedProcess
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import patience, until
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class TopologyBench:
         return {**os.environ, "TOPOLOGY_PREFIX": self.prefix}
 
     def _producer(self) -> Producer:
-        return Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", "log_level": 0})
+        return ordered_producer(self.bootstrap, {"partitioner": "murmur2_random"})
 
 
 def children(pid: int) -> list[int]:

@@ -11,6 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
+from tests.topic_records import ordered_producer
 from tests.waiting import patience, until
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Cluster:
         self._admin.create_partitions([NewPartitions(name, PARTITIONS + 1)])[name].result(30)
 
     def send_to(self, topic: str, partition: int, count: int) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        producer = ordered_producer(self._bootstrap)
         for number in range(count):
             value = json.dumps({"page": "p", "n": number})
             until(lambda value=value: self._takes(producer, topic, value, partition))

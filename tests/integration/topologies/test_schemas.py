@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message
 from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tests.integration.topologies import definitions
 from tests.integration.topologies.conftest import TopologyBench
 from tests.integration.topologies.registry import ApicurioRegistry
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Client:
 
     def __init__(self, bench: TopologyBench, kafka: EmbeddedKafka, registry: ApicurioRegistry) -> None:
         self._bench, self._bootstrap, self._client = bench, kafka.bootstrap, registry.client
-        self._producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+        self._producer = ordered_producer(kafka.bootstrap)
 
     def send(self, topic: str, value: bytes | None) -> None:
         self._producer.produce(f"{self._bench.prefix}-{topic}", value, b"k")

@@ -7,11 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.integration.topologies.conftest import PARTITIONS, TopologyBench
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Topics:
         until(lambda: self.name(topic) not in self._admin.list_topics(timeout=10).topics)
 
     def send(self, topic: str, *values: Mapping[str, Any]) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        producer = ordered_producer(self._bootstrap)
         for number, value in enumerate(values):
             producer.produce(self.name(topic), json.dumps(value), f"k{number}")
         assert producer.flush(60) == 0

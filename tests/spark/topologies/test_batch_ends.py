@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
@@ -17,7 +16,7 @@ from engine.embedded import EmbeddedKafka
 from engine.streams import StreamsBuilder, json, plan
 from engine.topologies.runtime.layout import lay_out
 from tests.conftest import TopicFactory
-from tests.topic_records import committed_records
+from tests.topic_records import committed_records, ordered_producer
 
 BEGIN_MS = 1_700_000_000_000
 MOST_RECORDS = 20
@@ -66,7 +65,7 @@ def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, fold
 
 
 def send(kafka: EmbeddedKafka, topic: str, times: list[int], keys: list[int]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     for number, (at, key) in enumerate(zip(times, keys, strict=True)):
         value = texts.dumps({"n": number, "key": str(key)})
         producer.produce(topic, value, str(key), timestamp=BEGIN_MS + at, partition=0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from engine.embedded import EmbeddedKafka
 from engine.streams import StreamsBuilder, json, plan
 from tests.conftest import TopicFactory
+from tests.topic_records import ordered_producer
 
 
 def test_counts_of_a_share_that_comes_back_do_not_fall(
@@ -19,7 +19,7 @@ def test_counts_of_a_share_that_comes_back_do_not_fall(
     read, written = topic("in"), topic("out")
     builder = StreamsBuilder("counted")
     builder.stream(read, value=json("n int"), name="in").to(written)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    producer = ordered_producer(kafka.bootstrap)
     for value in ('{"n": 1}', "{", '{"n": 2}'):
         producer.produce(read, value, "key")
     assert producer.flush(30) == 0
