@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
+from routes.predicate.bodies import Body
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
 
 __all__ = [
@@ -132,6 +133,11 @@ class Message:
             return None if text is None else Property(text, HEADER_FIELDS[name])
         found = self.properties.get(name)
         return self._spelled(name) if found is None and self.spellings else found
+
+    @property
+    def content(self) -> Body:
+        """The body as predicates see it."""
+        return Body(None if self.has_null_value else self.body)
 
     def _spelled(self, spelling: str) -> Property | None:
         """Returns the property that is not there under its spelling, but under its name."""

@@ -59,7 +59,9 @@ _INTERNAL = (
     r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
 )
 _QUOTED = re.compile(r"'(?:[^']|'')*'?|\"[^\"]*\"?")
-_OWN = re.compile(r"(?<![\w$.])msg\.(?:address\b|header\.(?P<header>[\w$]*))|(?P<sign>==|!=|&&|\|\||!)")
+_OWN = re.compile(
+    r"(?<![\w$.])msg\.(?:address\b|(?P<body>body|text)\b|header\.(?P<header>[\w$]*))|(?P<sign>==|!=|&&|\|\||!)"
+)
 _INSTEAD: Mapping[str, str] = {
     "==": "write =, with a text in single quotes: region = 'emea'",
     "!=": "write <>",
@@ -278,6 +280,8 @@ def _without_quoted(text: str) -> str:
 def _advice(own: re.Match[str]) -> str:
     if own["sign"]:
         return _INSTEAD[own["sign"]]
+    if own["body"]:
+        return "a route's in.include can ask for what is in the body"
     if own["header"]:
         return f"write {SEED_NAMES.get(own['header'], own['header'])}"
     return "source.NAME.destinations says which queues and topics; a route's in.include can ask for the address"

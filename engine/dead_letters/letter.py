@@ -192,7 +192,8 @@ class Filters:
 
     @staticmethod
     def _fulfils(letter: DeadLetter, where: Predicate) -> bool:
-        return evaluate(where, Message.from_record(letter.located.record).lookup) is True
+        message = Message.from_record(letter.located.record)
+        return evaluate(where, message.lookup, message.content) is True
 
 
 def _has(letter: DeadLetter, name: str, values: frozenset[str]) -> bool:

@@ -161,9 +161,10 @@ def _guard(message: Message, bridge_id: str, non_durable: NonDurable, now_ms: in
 
 def _steps(message: Message, routes: Iterable[Route]) -> tuple[Step, ...]:
     steps = []
+    body = message.content
     for route in routes:
-        exclude = None if route.exclude is None else trace(route.exclude, message.lookup)
-        steps.append(Step(route, trace(route.include, message.lookup), exclude))
+        exclude = None if route.exclude is None else trace(route.exclude, message.lookup, body)
+        steps.append(Step(route, trace(route.include, message.lookup, body), exclude))
         if steps[-1].wanted:
             break
     return tuple(steps)

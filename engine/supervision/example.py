@@ -89,8 +89,8 @@ def _message(destination: str, values: Mapping[str, str]) -> Message:
 
 def _winner(routes: Sequence[Route], message: Message) -> Route | None:
     def takes(route: Route) -> bool:
-        excluded = route.exclude is not None and evaluate(route.exclude, message.lookup)
-        return evaluate(route.include, message.lookup) is True and not excluded
+        excluded = route.exclude is not None and evaluate(route.exclude, message.lookup, message.content)
+        return evaluate(route.include, message.lookup, message.content) is True and not excluded
 
     return next(filter(takes, routes), None)
 

@@ -13,6 +13,8 @@ from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
     Between,
+    BodyPath,
+    BodyText,
     Comparison,
     Identifier,
     In,
@@ -62,13 +64,21 @@ class _Check:
             case Comparison():
                 self._size(node)
                 self._comparison(node)
+                self._elements(node)
             case Between() | Arithmetic() | Negate():
                 if isinstance(node, Between):
                     self._size(node)
+                    self._elements(node)
                 for operand in children(node):
                     self._number(operand, _calculates(node))
             case Literal(value=int() as value) if not numbers.fits(value):
                 raise self._error(node, f"the number {self._source(node)} does not fit 64 bits", faults.RANGE_HINT)
+
+    def _elements(self, node: PredicateNode) -> None:
+        paths = {part: part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps}
+        for path in [*paths][1:]:
+            message = "a comparison has one path with [*], whose elements it looks at one by one"
+            raise self._error(path, message, "compare each with a constant or a property")
 
     def _size(self, node: Comparison | Between) -> None:
         operators = [part for part in walk(node) if isinstance(part, Arithmetic | Negate)]
@@ -98,7 +108,7 @@ class _Check:
 
     def _is_text(self, node: PredicateNode) -> bool:
         match node:
-            case Literal(value=str()):
+            case Literal(value=str()) | BodyText():
                 return True
             case Identifier(name=name):
                 return name == ADDRESS or HEADER_FIELDS.get(name) is JmsType.STRING

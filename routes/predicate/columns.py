@@ -25,6 +25,8 @@ from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
     Between,
+    BodyPath,
+    BodyText,
     Comparison,
     Identifier,
     In,
@@ -37,6 +39,8 @@ from routes.predicate.nodes import (
     Operator,
     Predicate,
     PredicateNode,
+    Step,
+    repeated,
 )
 from routes.predicate.values import constant
 from routes.properties import HEADER_FIELDS, encode_type_name
@@ -51,12 +55,13 @@ _CATALOG = "jmsbridge"
 _CATALOG_CLASS = "jmsbridge.predicate.Functions"
 
 
-def first_match(rules: Sequence[Rule], headers: Column) -> Column:
+def first_match(rules: Sequence[Rule], headers: Column, body: Column | None = None) -> Column:
     """Returns the index (int) of the first rule whose include is true and whose exclude is not; NULL if there is none.
 
     Args:
         rules: in the order in which they are tried.
         headers: `array<struct<key: string, value: binary>>`, nullable, as Spark's Kafka source gives it.
+        body: binary, nullable, which is read only if a rule asks for it; None: no record has a body.
 
     Raises:
         RuntimeError: the active session lacks `jms-bridge-spark.jar`.
@@ -66,19 +71,20 @@ def first_match(rules: Sequence[Rule], headers: Column) -> Column:
     if rules[0] == (_ALWAYS, None):
         return F.lit(0)
     table = _Table()
-    return _first([table.rule(*rule) for rule in rules], table, headers)
+    return _first([table.rule(*rule) for rule in rules], table, headers, body)
 
 
-def compile_predicate(predicate: Predicate, headers: Column) -> Column:
-    """Returns a nullable boolean: true, false, or NULL for unknown; `headers` as for `first_match`."""
+def compile_predicate(predicate: Predicate, headers: Column, body: Column | None = None) -> Column:
+    """Returns a nullable boolean: true, false, or NULL for unknown; `headers` and `body` as for `first_match`."""
     table = _Table()
     condition = table.condition(predicate.root)
-    first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers)
+    first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers, body)
     return F.get(F.array(F.lit(True), F.lit(False)), first)
 
 
-def _first(rules: list[Any], table: _Table, headers: Column) -> Column:
-    text = json.dumps({"fields": table.fields, "rules": rules}, separators=(",", ":"))
+def _first(rules: list[Any], table: _Table, headers: Column, body: Column | None = None) -> Column:
+    made = {"fields": table.fields, "paths": table.paths, "body": table.asks_for_body, "rules": rules}
+    text = json.dumps(made, separators=(",", ":"))
     name = f"first_match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     spark = SparkSession.active()
     jvm: Any = spark._jvm
@@ -88,7 +94,9 @@ def _first(rules: list[Any], table: _Table, headers: Column) -> Column:
         raise RuntimeError(msg)
     tables.put(name, text)
     spark.conf.set(f"spark.sql.catalog.{_CATALOG}", _CATALOG_CLASS)
-    return F.call_function(f"{_CATALOG}.{name}", headers)
+    if not table.asks_for_body:
+        return F.call_function(f"{_CATALOG}.{name}", headers)
+    return F.call_function(f"{_CATALOG}.{name}", headers, F.lit(None).cast("binary") if body is None else body)
 
 
 class _Table:
@@ -97,6 +105,10 @@ class _Table:
     def __init__(self) -> None:
         self.fields: list[dict[str, Any]] = []
         """The fields and properties that the rules read."""
+        self.paths: list[list[Step]] = []
+        """The paths into bodies that the rules read."""
+        self.asks_for_body = False
+        """True if a rule reads bodies."""
         self._indexes: dict[str, int] = {}
 
     def rule(self, include: Predicate, exclude: Predicate | None) -> dict[str, Any]:
@@ -113,6 +125,10 @@ class _Table:
 
     def condition(self, node: PredicateNode) -> list[Any]:
         """Returns the JSON of a part that is true, false or unknown."""
+        path = repeated(node)
+        return self._one(node) if path is None else ["EACH", self._path(path), self._one(node)]
+
+    def _one(self, node: PredicateNode) -> list[Any]:
         match node:
             case Logical():
                 return [node.operator.value, *map(self.condition, node.operands)]
@@ -149,9 +165,14 @@ class _Table:
         match node:
             case Identifier():
                 return ["FIELD", self._index(node.name)]
+            case BodyPath():
+                return ["ELEMENT"] if None in node.steps else ["BODY", self._path(node)]
+            case BodyText():
+                self.asks_for_body = True
+                return ["BODY_TEXT"]
             case Literal():
                 value = constant(node)
-                return [value.kind.name, value.value]
+                return [value.kind.name, value.value, *([] if value.written is None else [str(value.written)])]
             case Arithmetic():
                 return [node.operator.name, self._operand(node.left), self._operand(node.right)]
             case Negate():
@@ -171,6 +192,13 @@ class _Table:
                 bounds = (requirement.low, requirement.high)
                 return ["RANGE", self._index(name), *(bound if math.isfinite(bound) else None for bound in bounds)]
         return ["TEXTS", sorted([self._index(name), text] for name, text in requirement.items())]
+
+    def _path(self, path: BodyPath) -> int:
+        self.asks_for_body = True
+        steps = [*path.steps]
+        if steps not in self.paths:
+            self.paths.append(steps)
+        return self.paths.index(steps)
 
     def _index(self, name: str) -> int:
         if name not in self._indexes:

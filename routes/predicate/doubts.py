@@ -74,7 +74,7 @@ def unknown_field(name: str) -> tuple[str, str] | None:
     `JMSX…` and `JMS_vendor…` are properties of providers. A name such as `body.price` is hardly that of a property.
     """
     if slips.BODY_PATH.match(name):
-        return f"'{name}' is a property here: {slips.HEADERS_ONLY}", slips.BODY_HINT
+        return f"'{name}' is a property here", f"write {slips.body_path(name)} for the field of the body"
     if not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")) or name in HEADER_FIELDS:
         return None
     same = [field for field in HEADER_FIELDS if field.lower() == name.lower()]
@@ -94,9 +94,9 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
             yield from _compared(predicate, field, node.operator, constant)
         case Comparison(left=Literal() as constant, right=Identifier() as field):
             yield from _compared(predicate, field, node.operator, constant)
-        case In(operand=field):
+        case In(operand=Identifier() as field):
             yield from _listed(predicate, field, node)
-        case Like(operand=field) | Between(operand=Identifier() as field):
+        case Like(operand=Identifier() as field) | Between(operand=Identifier() as field):
             what, fits = ("texts", "text") if isinstance(node, Like) else ("numbers", _NUMBER)
             sort = _sort(field.name)
             if sort not in ("", fits):

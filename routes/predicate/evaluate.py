@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from routes.predicate import patterns
+from routes.predicate.bodies import Body
 from routes.predicate.nodes import (
     Arithmetic,
     Between,
+    BodyPath,
+    BodyText,
     Comparison,
     Identifier,
     In,
@@ -27,11 +31,14 @@ from routes.predicate.nodes import (
     Predicate,
     PredicateNode,
     children,
+    repeated,
 )
-from routes.predicate.values import ComparisonKind, Lookup, Value, calculate, compare, constant, find, negate
+from routes.predicate.values import ComparisonKind, Lookup, Value, calculate, compare, constant, find, negate, of_body
 
 __all__ = ["Lookup", "Trace", "evaluate", "trace"]
 
+_NO_BODY = Body(None)
+_LARGE = Decimal(10) ** 38
 _TRUE = Value(ComparisonKind.BOOLEAN, True)
 
 
@@ -49,32 +56,51 @@ class Trace:
     """Results of the part's own parts, in the order written, without constants."""
 
 
-def evaluate(predicate: Predicate, lookup: Lookup) -> bool | None:
+def evaluate(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> bool | None:
     """Returns whether a message is selected: True, False, or None for unknown.
 
-    Never fails, whatever the message holds.
+    Never fails, whatever the message holds. Without `body` the message counts as one that has none.
     """
-    return _Evaluator(lookup).truth(predicate.root)
+    return _Evaluator(lookup, body).truth(predicate.root)
 
 
-def trace(predicate: Predicate, lookup: Lookup) -> Trace:
+def trace(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> Trace:
     """Returns the value of every part of the predicate for one message, also of parts that decided nothing."""
-    evaluator = _Evaluator(lookup)
+    evaluator = _Evaluator(lookup, body)
 
     def follow(node: PredicateNode, is_condition: bool) -> Trace:
         joins = isinstance(node, Logical | Not)
-        parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
+        # Before its parts, which have the values of the element that it is true for.
         value = evaluator.truth(node) if is_condition else _plain(evaluator.value(node))
+        parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
         return Trace(predicate.source(node), value, is_condition, parts)
 
     return follow(predicate.root, is_condition=True)
 
 
 class _Evaluator:
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, body: Body) -> None:
         self._lookup = lookup
+        self._body = body
+        self._elements: dict[BodyPath, Value | None] = {}
+        """The element of each path with `[*]` that is looked at."""
 
     def truth(self, node: PredicateNode) -> bool | None:
+        path = repeated(node)
+        return self._one(node) if path is None else self._some(node, path)
+
+    def _some(self, node: PredicateNode, path: BodyPath) -> bool | None:
+        """Returns whether a condition is true for one of the elements; None if there is no element."""
+        truths: list[bool | None] = []
+        for value in self._body.values(path.steps):
+            self._elements[path] = of_body(value)
+            if truth := self._one(node):
+                return truth
+            truths.append(truth)
+        self._elements.pop(path, None)
+        return _any(truths) if truths else None
+
+    def _one(self, node: PredicateNode) -> bool | None:
         match node:
             case Logical():
                 return (_all if node.operator is Operator.AND else _any)(map(self.truth, node.operands))
@@ -96,6 +122,10 @@ class _Evaluator:
         match node:
             case Identifier():
                 return find(self._lookup, node.name)
+            case BodyPath():
+                return self._elements.get(node) if None in node.steps else of_body(*self._body.values(node.steps))
+            case BodyText():
+                return of_body(self._body.text)
             case Literal():
                 return constant(node)
             case Arithmetic():
@@ -144,4 +174,11 @@ def _any(truths: Iterable[bool | None]) -> bool | None:
 
 
 def _plain(value: Value | None) -> str | bool | int | float | None:
-    return None if value is None else value.value
+    if value is None:
+        return None
+    plain = value.value
+    if not isinstance(plain, Decimal):
+        return plain
+    # As most would write it: 100, and not 1E+2.
+    is_whole = plain.copy_abs() < _LARGE and plain == plain.to_integral_value()
+    return int(plain) if is_whole else float(plain)

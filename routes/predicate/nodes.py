@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ __all__ = [
     "ADDRESS",
     "Arithmetic",
     "Between",
+    "BodyPath",
+    "BodyText",
     "Comparison",
     "Identifier",
     "In",
@@ -30,8 +33,12 @@ __all__ = [
     "Operator",
     "Predicate",
     "PredicateNode",
+    "Reference",
+    "Step",
+    "asks_for_body",
     "children",
     "identifiers",
+    "repeated",
     "walk",
 ]
 
@@ -73,6 +80,8 @@ class Literal(PredicateNode):
     value: str | bool | int | float
     single: bool = False
     """True if it is an approximate number of single precision (`1.5f`); `value` is rounded to it already."""
+    written: Decimal | None = field(default=None, compare=False)
+    """The number as it is written, if `value` is a double that may only approximate it."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._said == other._said
@@ -91,6 +100,26 @@ class Identifier(PredicateNode):
     """A JMS field by its JMS name, a property by its own, or `ADDRESS`."""
 
     name: str
+
+
+Step = str | int | None
+"""Step of a path: the name of a field, the index of an element (-1: the last), or None for each element."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyPath(PredicateNode):
+    """A path into the body, as `msg.body.lines[*].amount`; without steps the whole document."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyText(PredicateNode):
+    """The whole body as text."""
+
+
+Reference = Identifier | BodyPath | BodyText
+"""Parts of a predicate whose values are those of the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +161,7 @@ class Between(PredicateNode):
 class In(PredicateNode):
     """`operand IN ('a', 'b', 5)`."""
 
-    operand: Identifier
+    operand: Reference
     texts: tuple[str, ...]
     negated: bool = False
     numbers: tuple[Literal, ...] = ()
@@ -142,7 +171,7 @@ class In(PredicateNode):
 class Like(PredicateNode):
     """`operand LIKE 'pattern' ESCAPE 'c'`."""
 
-    operand: Identifier
+    operand: Reference
     pattern: str
     escape: str | None = None
     negated: bool = False
@@ -152,7 +181,7 @@ class Like(PredicateNode):
 class IsNull(PredicateNode):
     """`operand IS NULL`."""
 
-    operand: Identifier
+    operand: Reference
     negated: bool = False
 
 
@@ -225,3 +254,16 @@ def walk(node: PredicateNode) -> Iterator[PredicateNode]:
 def identifiers(predicate: Predicate) -> frozenset[str]:
     """Returns the names of all fields and properties in the predicate, `ADDRESS` among them."""
     return frozenset(node.name for node in walk(predicate.root) if isinstance(node, Identifier))
+
+
+def repeated(node: PredicateNode) -> BodyPath | None:
+    """Returns the path with `[*]` in a condition; None if it has none, or is made of conditions itself."""
+    if isinstance(node, Logical | Not):
+        return None
+    paths = (part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps)
+    return next(paths, None)
+
+
+def asks_for_body(node: PredicateNode) -> bool:
+    """Returns whether a part of a predicate reads the body of a message."""
+    return any(isinstance(part, BodyPath | BodyText) for part in walk(node))

@@ -22,6 +22,7 @@ __all__ = [
     "literal",
     "single",
     "single_of",
+    "written",
 ]
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -64,6 +65,12 @@ def literal(text: str) -> tuple[int | float, bool] | None:
     if found := _APPROXIMATE.fullmatch(text):
         return _approximate(text.replace("_", "").rstrip("fFdD"), found[1] in ("f", "F"))
     return None
+
+
+def written(text: str) -> Decimal | None:
+    """Returns the number of a literal of double precision as it is written; None for other literals."""
+    found = _APPROXIMATE.fullmatch(text)
+    return Decimal(text.replace("_", "").rstrip("dD")) if found and found[1] not in ("f", "F") else None
 
 
 def exact(text: str) -> int | None:

@@ -20,6 +20,8 @@ from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
     Between,
+    BodyPath,
+    BodyText,
     Comparison,
     Identifier,
     In,
@@ -32,6 +34,8 @@ from routes.predicate.nodes import (
     Operator,
     Predicate,
     PredicateNode,
+    Reference,
+    Step,
 )
 from routes.properties import SEED_NAMES
 
@@ -90,6 +94,9 @@ def _too_deep(text: str, tree: ParseTree) -> PredicateError:
 
 _SEED_OPERATORS = {"==": Operator.EQ, "!=": Operator.NE}
 _HEADER = "msg.header."
+_BODY = "msg.body"
+_STEP = re.compile(r"""\.([^."\[]+)|\."((?:[^"]|"")*)"|\[(-?[0-9]+|\*)\]""")
+_INDEX_CHARACTERS = 9
 # Characters beyond ASCII that Character.isJavaIdentifierStart and isJavaIdentifierPart take, as Unicode categories.
 _NAME_START = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _NAME_PART = _NAME_START | {"Nd", "Mn", "Mc", "Cf"}
@@ -138,6 +145,8 @@ class _Builder:
             "header": self._header,
             "quoted_header": lambda tree: Identifier(self._quoted(tree, len(_HEADER)), **_extent(tree)),
             "quoted_name": lambda tree: Identifier(self._quoted(tree, 0), **_extent(tree)),
+            "body": self._body,
+            "body_text": lambda tree: BodyText(**_extent(tree)),
         }
 
     def build(self, tree: ParseTree) -> PredicateNode:
@@ -197,9 +206,9 @@ class _Builder:
             ) from error
         return Like(operand, pattern, escape, negated, **_extent(tree))
 
-    def _named(self, tree: ParseTree, operator: str) -> Identifier:
+    def _named(self, tree: ParseTree, operator: str) -> Reference:
         operand = self._child(tree)
-        if isinstance(operand, Identifier):
+        if isinstance(operand, Reference):
             return operand
         raise self._error(operand.position, f"{operator} asks about a field or property, found {faults.name(operand)}")
 
@@ -212,7 +221,8 @@ class _Builder:
     def _minus(self, tree: ParseTree) -> PredicateNode:
         operand = self._child(tree, 1)
         if isinstance(operand, Literal) and not isinstance(operand.value, str | bool):
-            return Literal(-operand.value, operand.single, **_extent(tree))
+            written = None if operand.written is None else operand.written.copy_negate()
+            return Literal(-operand.value, operand.single, written, **_extent(tree))
         return Negate(operand, **_extent(tree))
 
     def _plus(self, tree: ParseTree) -> PredicateNode:
@@ -226,7 +236,7 @@ class _Builder:
         found = numbers.literal(token)
         if found is None:
             raise self._error(_start(token), f"{str(token)!r} is not a number", faults.number_hint(token))
-        return Literal(*found, **_extent(tree))
+        return Literal(*found, numbers.written(token), **_extent(tree))
 
     def _word(self, tree: ParseTree) -> PredicateNode:
         """Reads the word after == or !=: a number if it is one without leading zeros, else TRUE, FALSE or text."""
@@ -234,8 +244,10 @@ class _Builder:
         digits = token.removeprefix("-")
         found = None if digits[:1] == "0" and digits[1:].isdecimal() else numbers.literal(digits)
         if found is not None:
-            value, single = found
-            return Literal(-value if digits != token else value, single, **_extent(tree))
+            (value, single), written = found, numbers.written(digits)
+            if digits != token:
+                value, written = -value, None if written is None else written.copy_negate()
+            return Literal(value, single, written, **_extent(tree))
         if token.upper() == "NULL":
             raise self._error(_start(token), "nothing is equal to NULL", "write IS NULL, or 'NULL' for the text")
         self._refuse(token, lambda char: char in _LOOKALIKES or unicodedata.category(char)[0] in "ZC")
@@ -254,6 +266,25 @@ class _Builder:
             self._check_name(part, start)
             start += len(part) + 1
         return Identifier(SEED_NAMES.get(name, name), **_extent(tree))
+
+    def _body(self, tree: ParseTree) -> PredicateNode:
+        token = _token(tree)
+        steps: list[Step] = []
+        for step in _STEP.finditer(token, len(_BODY)):
+            name, quoted, index = step.groups()
+            if name is not None:
+                self._check_name(name, _start(token) + step.start(1))
+                steps.append(name)
+            elif quoted is not None:
+                steps.append(quoted.replace('""', '"'))
+            else:
+                steps.append(None if index == "*" else self._index(index, _start(token) + step.start(3)))
+        return BodyPath(tuple(steps), **_extent(tree))
+
+    def _index(self, text: str, start: int) -> int:
+        if len(text) > _INDEX_CHARACTERS:
+            raise self._error(start, f"no body has an element {text}")
+        return int(text)
 
     def _quoted(self, tree: ParseTree, prefix: int) -> str:
         token = _token(tree)

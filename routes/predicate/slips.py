@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
-__all__ = ["BODY_HINT", "BODY_PATH", "HEADERS_ONLY", "Slip", "find"]
+__all__ = ["BODY_PATH", "Slip", "body_path", "find"]
 
-BODY_PATH = re.compile(r"(?:msg\.)?(?:body|payload)\.", re.IGNORECASE)
+BODY_PATH = re.compile(r"(?:msg\.)?(?:body|payload)(?=[.\[])", re.IGNORECASE)
 """Beginning of a name that is meant for a field of the body."""
-HEADERS_ONLY = "a route sees headers and properties, not the body"
-BODY_HINT = "have the sender set a property, or read the body in a topology"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,14 @@ def find(text: str, position: int, found: str, expected: Set[str]) -> Slip | Non
     """Returns the mistake at this place, if it is a known one."""
     place = _Place(text, position, found, expected)
     return next(filter(None, (recognise(place) for recognise in _SLIPS)), None)
+
+
+def body_path(name: str) -> str:
+    """Returns how a path into the body is written that somebody began otherwise: `payload.a` is `msg.body.a`."""
+    return BODY_PATH.sub("msg.body", name, count=1)
+
+
+_PATHS = 'write msg.body.name, msg.body."odd name", msg.body.lines[0].price, [-1] for the last, [*] for each'
 
 
 def _open_quote(place: _Place) -> Slip | None:
@@ -121,10 +127,10 @@ def _broken_name(place: _Place) -> Slip | None:
         return None
     whole = name[0] + place.found
     if BODY_PATH.match(whole):
-        return place.slip(f"{whole} is not a header: {HEADERS_ONLY}", BODY_HINT, name.start())
+        return place.slip(f"{whole} is not a path into the body", _PATHS, name.start())
     if whole.lower().startswith("msg."):
         header = whole.removeprefix("msg.header.")
-        known = "there are msg.address and msg.header.NAME, in small letters"
+        known = "there are msg.address, msg.header.NAME, msg.body and msg.text, in small letters"
         hint = known if header == whole else f'write msg.header."{header}"'
         return place.slip(f"there is no {whole}", hint, name.start())
     if re.search(r"(=|<>)\s*$", place.text[: name.start()]):

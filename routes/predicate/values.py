@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum, auto
 from typing import Any
 
@@ -16,7 +17,7 @@ from routes.predicate import numbers
 from routes.predicate.nodes import ADDRESS, Literal, Operator
 from routes.properties import JmsType, Property
 
-__all__ = ["ComparisonKind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "read"]
+__all__ = ["ComparisonKind", "Lookup", "Value", "calculate", "compare", "constant", "find", "negate", "of_body", "read"]
 
 Lookup = Callable[[str], Property | None]
 """Function that returns the value of a JMS field or property by its name: `Message.lookup`."""
@@ -43,10 +44,16 @@ class ComparisonKind(Enum):
     EXACT = auto()
     SINGLE = auto()
     DOUBLE = auto()
+    DECIMAL = auto()
+    """A number of a body, with up to 38 digits."""
     BYTES = auto()
     """Unequal to everything, other bytes included."""
     UNTYPED = auto()
     """Text from a wire without types: read as the kind it is compared with."""
+
+
+_NUMBERS = (ComparisonKind.EXACT, ComparisonKind.SINGLE, ComparisonKind.DOUBLE, ComparisonKind.DECIMAL)
+_LIMIT = Decimal(2**64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +61,16 @@ class Value:
     """A value other than NULL; text for TEXT, UNTYPED and BYTES, else bool, int or float."""
 
     kind: ComparisonKind
-    value: str | bool | int | float
+    value: str | bool | int | float | Decimal
+    written: Decimal | None = None
+    """The number that a constant of kind DOUBLE writes, which a double may only approximate."""
 
     @property
     def number(self) -> Value | None:
         """The number that the value is or reads as; None for other values."""
         if self.kind is ComparisonKind.UNTYPED:
             return _number(str(self.value))
-        return self if self.kind in (ComparisonKind.EXACT, ComparisonKind.SINGLE, ComparisonKind.DOUBLE) else None
+        return self if self.kind in _NUMBERS else None
 
     @property
     def truth(self) -> bool | None:
@@ -74,6 +83,18 @@ class Value:
     def text(self) -> str | None:
         """The text that the value is or reads as; None for other values."""
         return str(self.value) if self.kind in (ComparisonKind.TEXT, ComparisonKind.UNTYPED) else None
+
+
+def of_body(value: str | bool | Decimal | None) -> Value | None:
+    """Returns the value of what a body has; texts are never read as numbers."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return Value(ComparisonKind.BOOLEAN, value)
+        case str():
+            return Value(ComparisonKind.TEXT, value)
+    return Value(ComparisonKind.DECIMAL, value)
 
 
 def find(lookup: Lookup, name: str) -> Value | None:
@@ -117,7 +138,9 @@ def constant(literal: Literal) -> Value:
         case int():
             return Value(ComparisonKind.EXACT, literal.value)
         case float():
-            return Value(ComparisonKind.SINGLE if literal.single else ComparisonKind.DOUBLE, literal.value)
+            if literal.single:
+                return Value(ComparisonKind.SINGLE, literal.value)
+            return Value(ComparisonKind.DOUBLE, literal.value, literal.written)
     return Value(ComparisonKind.TEXT, literal.value)
 
 
@@ -132,6 +155,8 @@ def compare(sign: Operator, left: Value | None, right: Value | None) -> bool | N
         if left.truth is not None and right.truth is not None:
             return test(left.truth, right.truth)
     if left.number is not None and right.number is not None:
+        if ComparisonKind.DECIMAL in (left.kind, right.kind):
+            return test(*_exactly(left.number, right.number))
         _, first, second = _promote(left.number, right.number)
         return test(first, second)
     return False
@@ -142,7 +167,7 @@ def calculate(sign: Operator, left: Value | None, right: Value | None) -> Value 
     first, second = (None if value is None else value.number for value in (left, right))
     if first is None or second is None:
         return None
-    kind, a, b = _promote(first, second)
+    kind, a, b = _promote(_binary(first), _binary(second))
     if sign is Operator.DIV and b == 0:
         return None
     if isinstance(a, int) and isinstance(b, int):
@@ -173,6 +198,29 @@ _APPROXIMATELY: Mapping[Operator, Callable[[float, float], float]] = {
     Operator.MUL: operator.mul,
     Operator.DIV: operator.truediv,
 }
+
+
+def _exactly(left: Value, right: Value) -> tuple[Decimal | float, Decimal | float]:
+    """Returns two numbers, of which one is of a body, as decimals; as the other's kind if that approximates."""
+    if left.kind is ComparisonKind.DECIMAL and right.kind is ComparisonKind.DECIMAL:
+        return Decimal(left.value), Decimal(right.value)
+    if right.kind is ComparisonKind.DECIMAL:
+        second, first = _exactly(right, left)
+        return first, second
+    if right.kind is ComparisonKind.EXACT or right.written is not None:
+        return Decimal(left.value), Decimal(right.value if right.written is None else right.written)
+    double = float(left.value)
+    return (numbers.single(Decimal(left.value)) if right.kind is ComparisonKind.SINGLE else double), float(right.value)
+
+
+def _binary(value: Value) -> Value:
+    """Returns a number with which arithmetic calculates: that of a body as 64 bits, exactly if they can hold it."""
+    if value.kind is not ComparisonKind.DECIMAL:
+        return value
+    number = Decimal(value.value)
+    if number.copy_abs() < _LIMIT and number == (whole := int(number)) and numbers.fits(whole):
+        return Value(ComparisonKind.EXACT, whole)
+    return Value(ComparisonKind.DOUBLE, float(number))
 
 
 def _promote(left: Value, right: Value) -> tuple[ComparisonKind, int | float, int | float]:

@@ -193,7 +193,7 @@ ABOVE = {
 
 ONLY = {
     "engine.record": ("routes.immutable",),
-    "engine.message": ("engine.record", "routes.immutable", "routes.properties"),
+    "engine.message": ("engine.record", "routes.immutable", "routes.predicate", "routes.properties"),
     "engine.streams": ("engine.topologies.library",),
     "engine.topologies.library": (
         "engine.errors",

@@ -23,7 +23,7 @@ from engine.connectors.amqp_listener.server import OFFERED, STOPPING, Server
 from engine.connectors.base import Outcome
 from routes.errors import PredicateError
 from routes.predicate import parse
-from routes.predicate.nodes import Like, Logical, Not
+from routes.predicate.nodes import Like, Logical, Not, asks_for_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,6 +138,9 @@ class AmqpListenerSink:
             selector = parse(translated_selector(text) if translates else text)
         except PredicateError as error:
             return Condition(server_performatives.INVALID_FIELD, f"the selector: {' '.join(str(error).split())}")
+        if asks_for_body(selector.root):
+            text = "the selector asks for the body, and a broker's selectors see headers and properties alone"
+            return Condition(server_performatives.INVALID_FIELD, text)
         if (found := _likes(selector.root)) > (most := self.limits.selector_likes):
             return Condition(
                 server_performatives.INVALID_FIELD,

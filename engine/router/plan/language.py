@@ -33,15 +33,16 @@ class MessageCondition(RecordCondition):
 
     def __call__(self, row: PlanRow) -> Column:
         """Boolean Column; NULL if `include` is unknown."""
-        included = compile_predicate(self.include, row.headers)
+        included = compile_predicate(self.include, row.headers, row.value)
         if self.exclude is None:
             return included
-        return included & ~F.coalesce(compile_predicate(self.exclude, row.headers), F.lit(False))
+        return included & ~F.coalesce(compile_predicate(self.exclude, row.headers, row.value), F.lit(False))
 
     @classmethod
     def first(cls, conditions: Sequence[MessageCondition], row: PlanRow) -> Column:
         """Index of the first condition that is true, found by one call into the JVM for all of them."""
-        return first_match([(condition.include, condition.exclude) for condition in conditions], row.headers)
+        rules = [(condition.include, condition.exclude) for condition in conditions]
+        return first_match(rules, row.headers, row.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,19 @@ def test_the_first_route_in_the_order_of_the_file_wins(router: Router) -> None:
     assert [(result.topic, result.route) for result in results] == [("z", 0), ("a", 1), ("m", 2), ("m", 2)]
 
 
+def test_routes_see_what_is_in_a_body(router: Router) -> None:
+    text = (
+        "routes.big.in.include=msg.address==orders && msg.body.lines[*].amount > 1000\nroutes.big.out.topic=big\n"
+        "routes.home.in.include=msg.body.country IN ('DE', 'AT')\nroutes.home.in.exclude=msg.text LIKE '%test%'\n"
+        "routes.home.out.topic=home\n"
+    )
+    order = '{"country": "DE", "lines": [{"amount": 5}, {"amount": 1000.01}]}'
+    bodies = [order, '{"country": "DE"}', '{"country": "AT", "note": "a test"}', '{"country": "FR"}', "not JSON", ""]
+    results = router(text, [*map(message, bodies), message(order, to="queue:others")])
+    assert [result.topic for result in results] == ["big", "home", None, None, None, None, "home"]
+    assert results[0].record.value == order.encode()
+
+
 def test_an_exclude_that_is_unknown_does_not_exclude(router: Router) -> None:
     text = ORDERS + "routes.a.in.exclude=amount > 5\n"
     results = router(text, [message(), message(amount="6"), message(amount="5"), message(amount="many")])

@@ -51,8 +51,18 @@ SLIPS = [
     ),
     ("region = emea.west", 10, "emea.west needs quotes", "write 'emea.west' for the text, or == before it"),
     ("my.name = 5", 1, "my.name is not a name without quotes", 'write "my.name" or msg.header."my.name"'),
-    ("msg.foo == 1", 1, "there is no msg.foo", "there are msg.address and msg.header.NAME, in small letters"),
-    ("Msg.address==x", 1, "there is no Msg.address", "there are msg.address and msg.header.NAME, in small letters"),
+    (
+        "msg.foo == 1",
+        1,
+        "there is no msg.foo",
+        "there are msg.address, msg.header.NAME, msg.body and msg.text, in small letters",
+    ),
+    (
+        "Msg.address==x",
+        1,
+        "there is no Msg.address",
+        "there are msg.address, msg.header.NAME, msg.body and msg.text, in small letters",
+    ),
     ("msg.header.1st == 5", 1, "there is no msg.header.1st", 'write msg.header."1st"'),
     (
         "msg.address = foo-topic",

@@ -1,6 +1,7 @@
 package jmsbridge.predicate;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.Predicate;
@@ -26,6 +27,8 @@ interface Condition {
     switch (name) {
       case "AND", "OR":
         return join(parts(node), name.equals("AND") ? Truth.FALSE : Truth.TRUE);
+      case "EACH":
+        return each(node.get(1).intValue(), read(node.get(2)));
       case "NOT":
         Condition negated = read(node.get(1));
         return fields -> negated.of(fields).not();
@@ -67,6 +70,22 @@ interface Condition {
     };
   }
 
+  /** Whether a condition is true for one element of a path; unknown if there is none. */
+  private static Condition each(int path, Condition condition) {
+    return fields -> {
+      Truth found = null;
+      for (Value element : fields.body().values(path)) {
+        fields.look(element);
+        Truth truth = condition.of(fields);
+        if (truth == Truth.TRUE) {
+          return truth;
+        }
+        found = found == Truth.UNKNOWN ? found : truth;
+      }
+      return found == null ? Truth.UNKNOWN : found;
+    };
+  }
+
   private static Condition test(Operand operand, Predicate<UTF8String> accepted) {
     return fields -> {
       Value value = operand.of(fields);
@@ -92,6 +111,13 @@ interface Condition {
       case "FIELD":
         int index = first.intValue();
         return fields -> fields.value(index);
+      case "BODY":
+        int path = first.intValue();
+        return fields -> fields.body().value(path);
+      case "ELEMENT":
+        return Fields::element;
+      case "BODY_TEXT":
+        return fields -> fields.body().text();
       case "NEGATE":
         Operand negated = operand(first);
         return fields -> Value.negate(negated.of(fields));
@@ -101,12 +127,12 @@ interface Condition {
         Operand right = operand(node.get(2));
         return fields -> Value.calculate(sign, left.of(fields), right.of(fields));
       default:
-        Value value = constant(name, first);
+        Value value = constant(name, first, node.get(2));
         return fields -> value;
     }
   }
 
-  private static Value constant(String kind, JsonNode value) {
+  private static Value constant(String kind, JsonNode value, JsonNode written) {
     switch (kind) {
       case "TEXT":
         return Value.text(UTF8String.fromString(value.asText()));
@@ -117,7 +143,7 @@ interface Condition {
       case "SINGLE":
         return Value.single(value.doubleValue());
       case "DOUBLE":
-        return Value.twice(value.doubleValue());
+        return Value.twice(value.doubleValue(), written == null ? null : new BigDecimal(written.asText()));
       default:
         throw new IllegalArgumentException("a predicate has no " + kind);
     }

@@ -92,11 +92,14 @@ final class Fields {
   private final boolean[] found;
   private final Value[] values;
   private final boolean[] isRead;
+  private final Body body;
   private Declared[] types;
+  private Value element;
 
   /** Searches the headers, which may be null; of several headers with one name the first counts. */
-  Fields(Names names, Recent recent, ArrayData headers) {
+  Fields(Names names, Recent recent, ArrayData headers, Body body) {
     this.names = names;
+    this.body = body;
     this.recent = recent;
     this.headers = headers;
     texts = headers instanceof HeaderArray ? null : new UTF8String[names.headers.size()];
@@ -131,6 +134,21 @@ final class Fields {
       isRead[index] = true;
     }
     return values[index];
+  }
+
+  /** The record's body. */
+  Body body() {
+    return body;
+  }
+
+  /** Has conditions look at an element of the body. */
+  void look(Value element) {
+    this.element = element;
+  }
+
+  /** The element of the body that is looked at; null if it has no value. */
+  Value element() {
+    return element;
   }
 
   private Value read(int index) {

@@ -55,7 +55,12 @@ public final class RouteTable implements ScalarFunction<Integer> {
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
   public Integer invoke(ArrayData headers) {
-    return rules.first(new Fields(rules.names, recent, headers));
+    return invoke(headers, null);
+  }
+
+  /** As {@link #invoke(ArrayData)}, for rules that ask for the body. */
+  public Integer invoke(ArrayData headers, byte[] body) {
+    return rules.first(new Fields(rules.names, recent, headers, new Body(rules.paths, body)));
   }
 
   @Override
@@ -63,7 +68,8 @@ public final class RouteTable implements ScalarFunction<Integer> {
     DataType header = DataTypes.createStructType(List.of(
         DataTypes.createStructField("key", DataTypes.StringType, true),
         DataTypes.createStructField("value", DataTypes.BinaryType, true)));
-    return new DataType[] {DataTypes.createArrayType(header)};
+    DataType headers = DataTypes.createArrayType(header);
+    return rules.asksForBody ? new DataType[] {headers, DataTypes.BinaryType} : new DataType[] {headers};
   }
 
   @Override

@@ -18,6 +18,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class Rules {
   final Fields.Names names;
+  final JsonPaths paths;
+  /** Whether a rule asks for the body. */
+  final boolean asksForBody;
   private final RuleList rules = new RuleList();
   private final List<Index> indexes = new ArrayList<>();
   /** Numbers of the rules that are in no index, in order. */
@@ -31,6 +34,8 @@ final class Rules {
       throw new IllegalArgumentException(error);
     }
     names = new Fields.Names(table.get("fields"));
+    paths = new JsonPaths(table.get("paths"));
+    asksForBody = table.get("body").booleanValue();
     Map<List<Integer>, Map<List<UTF8String>, List<Integer>>> texts = new LinkedHashMap<>();
     Map<Integer, PrefixIndex> prefixes = new LinkedHashMap<>();
     Map<Integer, List<RangeIndex.Range>> ranges = new LinkedHashMap<>();

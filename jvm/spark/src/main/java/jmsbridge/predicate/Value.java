@@ -1,5 +1,6 @@
 package jmsbridge.predicate;
 
+import java.math.BigDecimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -8,11 +9,19 @@ import org.apache.spark.unsafe.types.UTF8String;
  * <p>{@code routes/predicate/values.py} is the same in Python: both give equal results for every value.
  */
 final class Value {
-  /** Kind of a value in comparisons. UNTYPED is text parsed as the other operand's kind; BYTES equal nothing. */
-  enum Kind { TEXT, BOOLEAN, EXACT, SINGLE, DOUBLE, BYTES, UNTYPED }
+  /**
+   * Kind of a value in comparisons. UNTYPED is text parsed as the other operand's kind; BYTES equal nothing; DECIMAL is
+   * a number of a body.
+   */
+  enum Kind { TEXT, BOOLEAN, EXACT, SINGLE, DOUBLE, DECIMAL, BYTES, UNTYPED }
 
   /** Operators of comparisons and arithmetic. */
   enum Sign { EQ, NE, LT, LE, GT, GE, ADD, SUB, MUL, DIV }
+
+  /** Most significant digits of a number of a body. */
+  static final int DIGITS = 38;
+  /** Greatest power of ten of the first digit of a number of a body, and of its inverse. */
+  static final int EXPONENT = 6_144;
 
   static final Value TRUE = new Value(Kind.BOOLEAN, null, 1, 0);
   static final Value FALSE = new Value(Kind.BOOLEAN, null, 0, 0);
@@ -23,10 +32,17 @@ final class Value {
   private final long exact;
   /** The number of kind DOUBLE or SINGLE, for SINGLE rounded to a float. */
   private final double approximate;
+  /** The number of kind DECIMAL; of a constant of kind DOUBLE the number as it is written; else null. */
+  private final BigDecimal written;
   private Value number;
   private boolean numberIsRead;
 
   private Value(Kind kind, UTF8String characters, long exact, double approximate) {
+    this(kind, characters, exact, approximate, null);
+  }
+
+  private Value(Kind kind, UTF8String characters, long exact, double approximate, BigDecimal written) {
+    this.written = written;
     this.kind = kind;
     this.characters = characters;
     this.exact = exact;
@@ -47,6 +63,15 @@ final class Value {
 
   static Value twice(double number) {
     return new Value(Kind.DOUBLE, null, 0, number);
+  }
+
+  /** A constant of double precision, with the number that it writes. */
+  static Value twice(double number, BigDecimal written) {
+    return new Value(Kind.DOUBLE, null, 0, number, written);
+  }
+
+  static Value decimal(BigDecimal number) {
+    return new Value(Kind.DECIMAL, null, 0, 0, number);
   }
 
   /** Reads a property's value; null if its text does not fit the declared type. UNTYPED if the type is null. */
@@ -86,7 +111,7 @@ final class Value {
   /** The value as a number, if it is one or is UNTYPED text of one; otherwise null. */
   Value number() {
     switch (kind) {
-      case EXACT, SINGLE, DOUBLE:
+      case EXACT, SINGLE, DOUBLE, DECIMAL:
         return this;
       case UNTYPED:
         if (!numberIsRead) {
@@ -121,6 +146,12 @@ final class Value {
     if (a == null || b == null) {
       return Truth.FALSE;
     }
+    if (a.kind == Kind.DECIMAL) {
+      return Truth.of(a.holdsExactly(sign, b));
+    }
+    if (b.kind == Kind.DECIMAL) {
+      return Truth.of(b.holdsExactly(mirrored(sign), a));
+    }
     switch (promoted(a, b)) {
       case EXACT:
         return Truth.of(holds(sign, a.exact, b.exact));
@@ -133,8 +164,8 @@ final class Value {
 
   /** Calculates; NULL if an operand is not a number, for division by zero, and if an exact result exceeds 64 bits. */
   static Value calculate(Sign sign, Value left, Value right) {
-    Value a = left == null ? null : left.number();
-    Value b = right == null ? null : right.number();
+    Value a = left == null ? null : binary(left.number());
+    Value b = right == null ? null : binary(right.number());
     if (a == null || b == null) {
       return null;
     }
@@ -151,7 +182,7 @@ final class Value {
 
   /** Unary minus; NULL if the operand is not a number, and for the least number of 64 bits. */
   static Value negate(Value value) {
-    Value number = value == null ? null : value.number();
+    Value number = value == null ? null : binary(value.number());
     if (number == null) {
       return null;
     }
@@ -162,6 +193,40 @@ final class Value {
         return single(-number.approximate);
       default:
         return twice(-number.approximate);
+    }
+  }
+
+  /** Compares this number of a body with another number: exactly, or as the other's kind if that approximates. */
+  private boolean holdsExactly(Sign sign, Value other) {
+    if (other.kind == Kind.SINGLE) {
+      return holds(sign, written.floatValue(), other.approximate);
+    }
+    if (other.kind == Kind.DOUBLE && other.written == null) {
+      return holds(sign, written.doubleValue(), other.approximate);
+    }
+    BigDecimal number = other.kind == Kind.EXACT ? BigDecimal.valueOf(other.exact) : other.written;
+    return holds(sign, written.compareTo(number), 0L);
+  }
+
+  private static Sign mirrored(Sign sign) {
+    return switch (sign) {
+      case LT -> Sign.GT;
+      case LE -> Sign.GE;
+      case GT -> Sign.LT;
+      case GE -> Sign.LE;
+      default -> sign;
+    };
+  }
+
+  /** A number with which arithmetic calculates: that of a body as 64 bits, exactly if they can hold it. */
+  private static Value binary(Value number) {
+    if (number == null || number.kind != Kind.DECIMAL) {
+      return number;
+    }
+    try {
+      return exact(number.written.longValueExact());
+    } catch (ArithmeticException other) {
+      return twice(number.written.doubleValue());
     }
   }
 
@@ -176,7 +241,7 @@ final class Value {
 
   /** The number as a double; to be called on numbers. */
   double asDouble() {
-    return kind == Kind.EXACT ? exact : approximate;
+    return kind == Kind.DECIMAL ? written.doubleValue() : kind == Kind.EXACT ? exact : approximate;
   }
 
   private static boolean holds(Sign sign, long a, long b) {

@@ -1,0 +1,99 @@
+package jmsbridge.predicate;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Body of one record as predicates see it, read when one first asks for it.
+ *
+ * <p>{@code routes/predicate/bodies.py} is the same in Python.
+ */
+final class Body {
+  private static final int SIZE = 1 << 20;
+  private static final int DEPTH = 100;
+  private static final int ELEMENTS = 10_000;
+
+  private final JsonPaths paths;
+  private final byte[] content;
+  private Object document;
+  private boolean isRead;
+
+  /** Body of a record; null content: it has none. */
+  Body(JsonPaths paths, byte[] content) {
+    this.paths = paths;
+    this.content = content == null || content.length > SIZE ? null : content;
+  }
+
+  /** The whole body; null if it is too large, or is not UTF-8. */
+  Value text() {
+    UTF8String text = content == null ? null : UTF8String.fromBytes(content);
+    return text == null || !text.isValid() ? null : Value.text(text);
+  }
+
+  /** The value that a path without {@code [*]} names; null if there is none. */
+  Value value(int path) {
+    Object found = document();
+    for (Object step : paths.steps(path)) {
+      found = step instanceof Integer index ? element(found, index) : field(found, (String) step);
+    }
+    return found instanceof Value value ? value : null;
+  }
+
+  /** The value of each element that a path with {@code [*]} names; the last is null if there are too many. */
+  List<Value> values(int path) {
+    List<Value> found = new ArrayList<>();
+    if (!collect(document(), paths.steps(path), found)) {
+      found.add(null);
+    }
+    return found;
+  }
+
+  private static boolean collect(Object value, Object[] steps, List<Value> found) {
+    Object at = value;
+    for (int index = 0; index < steps.length; index++) {
+      Object step = steps[index];
+      if (step == null) {
+        Object[] rest = Arrays.copyOfRange(steps, index + 1, steps.length);
+        for (Object element : at instanceof List<?> list ? list : List.of()) {
+          if (!collect(element, rest, found)) {
+            return false;
+          }
+        }
+        return true;
+      }
+      at = step instanceof Integer number ? element(at, number) : field(at, (String) step);
+    }
+    if (found.size() == ELEMENTS) {
+      return false;
+    }
+    found.add(at instanceof Value known ? known : null);
+    return true;
+  }
+
+  private static Object element(Object array, int index) {
+    if (!(array instanceof List<?> list)) {
+      return null;
+    }
+    int at = index < 0 ? list.size() + index : index;
+    return at < 0 || at >= list.size() ? null : list.get(at);
+  }
+
+  private static Object field(Object object, String name) {
+    return object instanceof Map<?, ?> map ? map.get(name) : null;
+  }
+
+  private Object document() {
+    if (!isRead) {
+      isRead = true;
+      try {
+        document = content == null ? null : new JsonScanner(content, DEPTH).read(paths.root);
+      } catch (JsonScanner.NotJsonException none) {
+        document = null;
+      }
+    }
+    return document;
+  }
+}

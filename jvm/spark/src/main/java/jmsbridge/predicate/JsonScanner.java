@@ -1,0 +1,323 @@
+package jmsbridge.predicate;
+
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Reader of a JSON text (RFC 8259) that keeps what paths ask for, in one pass over the bytes.
+ *
+ * <p>The whole text is checked. Of several fields with one name the last counts. An object is a map, an array a list,
+ * each with what is asked of it; other values are {@link Value}, or null: JSON's null, what no path ends at, and
+ * objects and arrays where a path ends.
+ */
+final class JsonScanner {
+  /** Thrown for a text that is not JSON, or is nested too deeply. */
+  static final class NotJsonException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    NotJsonException() {
+      super("not JSON", null, false, false);
+    }
+  }
+
+  private static final char REPLACEMENT = '\ufffd';
+
+  private final byte[] text;
+  private final int deepest;
+  private int at;
+  private int depth;
+
+  JsonScanner(byte[] text, int deepest) {
+    this.text = text;
+    this.deepest = deepest;
+    boolean isMarked = text.length > 2 && text[0] == (byte) 0xef && text[1] == (byte) 0xbb && text[2] == (byte) 0xbf;
+    at = isMarked ? 3 : 0;
+  }
+
+  /** What is asked of the document. */
+  Object read(JsonPaths.Wanted wanted) throws NotJsonException {
+    Object found = value(wanted);
+    skipBlanks();
+    if (at < text.length) {
+      throw new NotJsonException();
+    }
+    return found;
+  }
+
+  private Object value(JsonPaths.Wanted wanted) throws NotJsonException {
+    skipBlanks();
+    boolean isEnd = wanted != null && wanted.isEnd;
+    switch (peek()) {
+      case '{':
+        return object(wanted);
+      case '[':
+        return array(wanted);
+      case '"':
+        int start = at + 1;
+        boolean isPlain = skipString();
+        return isEnd ? Value.text(characters(start, at - 1, isPlain)) : null;
+      case 't':
+        word("true");
+        return isEnd ? Value.TRUE : null;
+      case 'f':
+        word("false");
+        return isEnd ? Value.FALSE : null;
+      case 'n':
+        word("null");
+        return null;
+      default:
+        return number(isEnd);
+    }
+  }
+
+  private Object object(JsonPaths.Wanted wanted) throws NotJsonException {
+    Map<String, JsonPaths.Wanted> fields = wanted == null ? Map.of() : wanted.fields;
+    Map<String, Object> found = fields.isEmpty() ? null : new HashMap<>();
+    enter();
+    if (peek() != '}') {
+      do {
+        skipBlanks();
+        if (peek() != '"') {
+          throw new NotJsonException();
+        }
+        int start = at + 1;
+        boolean isPlain = skipString();
+        String name = fields.isEmpty() ? null : characters(start, at - 1, isPlain).toString();
+        JsonPaths.Wanted field = name == null ? null : fields.get(name);
+        skipBlanks();
+        take(':');
+        Object value = value(field);
+        if (field != null) {
+          found.put(name, value);
+        }
+        skipBlanks();
+      } while (isTaken(','));
+    }
+    take('}');
+    depth--;
+    return found;
+  }
+
+  private Object array(JsonPaths.Wanted wanted) throws NotJsonException {
+    JsonPaths.Wanted elements = wanted == null ? null : wanted.elements;
+    List<Object> found = elements == null ? null : new ArrayList<>();
+    enter();
+    if (peek() != ']') {
+      do {
+        Object value = value(elements);
+        if (elements != null) {
+          found.add(value);
+        }
+        skipBlanks();
+      } while (isTaken(','));
+    }
+    take(']');
+    depth--;
+    return found;
+  }
+
+  private void enter() throws NotJsonException {
+    at++;
+    if (++depth > deepest) {
+      throw new NotJsonException();
+    }
+    skipBlanks();
+  }
+
+  private Value number(boolean isEnd) throws NotJsonException {
+    int start = at;
+    boolean isNegative = isTaken('-');
+    int whole = at;
+    if (!isTaken('0')) {
+      digits();
+    }
+    int wholeEnd = at;
+    int fraction = at;
+    if (isTaken('.')) {
+      fraction = at;
+      digits();
+    }
+    int fractionEnd = at;
+    int exponent = at;
+    boolean isSmall = false;
+    if (isTaken('e') || isTaken('E')) {
+      isSmall = isTaken('-');
+      if (!isSmall) {
+        isTaken('+');
+      }
+      exponent = at;
+      digits();
+    }
+    if (!isEnd) {
+      return null;
+    }
+    return decimal(isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at),
+        at - start);
+  }
+
+  /** The number that its parts write; null beyond 38 digits, or a power of ten that decimals of 128 bits lack. */
+  private static Value decimal(
+      boolean isNegative, String whole, String fraction, boolean isSmall, String exponent, int length) {
+    String digits = whole + fraction;
+    int first = 0;
+    while (first < digits.length() && digits.charAt(first) == '0') {
+      first++;
+    }
+    if (first == digits.length()) {
+      return Value.decimal(BigDecimal.ZERO);
+    }
+    int last = digits.length();
+    while (digits.charAt(last - 1) == '0') {
+      last--;
+    }
+    int zero = 0;
+    while (zero < exponent.length() && exponent.charAt(zero) == '0') {
+      zero++;
+    }
+    // More digits than the length of the text has cannot be made good by its zeros.
+    boolean isFar = exponent.length() - zero > 4 + String.valueOf(length).length();
+    if (last - first > Value.DIGITS || isFar) {
+      return null;
+    }
+    long power = zero == exponent.length() ? 0 : Long.parseLong(exponent.substring(zero));
+    power = (isSmall ? -power : power) - fraction.length() + digits.length() - last;
+    if (Math.abs(power + last - first - 1) > Value.EXPONENT) {
+      return null;
+    }
+    BigDecimal found = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
+    return Value.decimal(isNegative ? found.negate() : found);
+  }
+
+  private String ascii(int start, int end) {
+    return new String(text, start, end - start, StandardCharsets.ISO_8859_1);
+  }
+
+  private void digits() throws NotJsonException {
+    int start = at;
+    while (at < text.length && text[at] >= '0' && text[at] <= '9') {
+      at++;
+    }
+    if (at == start) {
+      throw new NotJsonException();
+    }
+  }
+
+  /** Moves behind a string; returns whether its characters stand there as they are, without escapes. */
+  private boolean skipString() throws NotJsonException {
+    int start = ++at;
+    boolean isPlain = true;
+    boolean isAscii = true;
+    while (true) {
+      byte next = peek();
+      if (next == '"') {
+        break;
+      }
+      if (next >= 0 && next < ' ') {
+        throw new NotJsonException();
+      }
+      at++;
+      if (next == '\\') {
+        isPlain = false;
+        escape();
+      } else if (next < 0) {
+        isAscii = false;
+      }
+    }
+    if (!isAscii && !UTF8String.fromBytes(text, start, at - start).isValid()) {
+      throw new NotJsonException();
+    }
+    at++;
+    return isPlain;
+  }
+
+  private void escape() throws NotJsonException {
+    byte kind = peek();
+    at++;
+    if (kind == 'u') {
+      for (int end = at + 4; at < end; at++) {
+        if (Character.digit(peek(), 16) < 0) {
+          throw new NotJsonException();
+        }
+      }
+    } else if ("\"\\/bfnrt".indexOf(kind) < 0) {
+      throw new NotJsonException();
+    }
+  }
+
+  private UTF8String characters(int start, int end, boolean isPlain) {
+    if (isPlain) {
+      return UTF8String.fromBytes(text, start, end - start);
+    }
+    String raw = new String(text, start, end - start, StandardCharsets.UTF_8);
+    StringBuilder found = new StringBuilder(raw.length());
+    for (int index = 0; index < raw.length(); index++) {
+      char next = raw.charAt(index);
+      if (next != '\\') {
+        found.append(next);
+        continue;
+      }
+      char kind = raw.charAt(++index);
+      if (kind == 'u') {
+        found.append((char) Integer.parseInt(raw, index + 1, index + 5, 16));
+        index += 4;
+      } else {
+        int known = "bfnrt".indexOf(kind);
+        found.append(known < 0 ? kind : "\b\f\n\r\t".charAt(known));
+      }
+    }
+    return UTF8String.fromString(withoutHalves(found));
+  }
+
+  /** The text with a replacement for each half of a character that stands alone. */
+  private static String withoutHalves(StringBuilder text) {
+    for (int index = 0; index < text.length(); index++) {
+      char next = text.charAt(index);
+      boolean isPair = Character.isHighSurrogate(next) && index + 1 < text.length()
+          && Character.isLowSurrogate(text.charAt(index + 1));
+      if (isPair) {
+        index++;
+      } else if (Character.isSurrogate(next)) {
+        text.setCharAt(index, REPLACEMENT);
+      }
+    }
+    return text.toString();
+  }
+
+  private void word(String word) throws NotJsonException {
+    for (int index = 0; index < word.length(); index++) {
+      take(word.charAt(index));
+    }
+  }
+
+  private void take(char wanted) throws NotJsonException {
+    if (!isTaken(wanted)) {
+      throw new NotJsonException();
+    }
+  }
+
+  private boolean isTaken(char wanted) {
+    boolean is = at < text.length && text[at] == wanted;
+    if (is) {
+      at++;
+    }
+    return is;
+  }
+
+  private byte peek() throws NotJsonException {
+    if (at == text.length) {
+      throw new NotJsonException();
+    }
+    return text[at];
+  }
+
+  private void skipBlanks() {
+    while (at < text.length && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t')) {
+      at++;
+    }
+  }
+}
