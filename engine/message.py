@@ -16,7 +16,9 @@ from urllib.parse import unquote
 
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
-from routes.predicate.bodies import Body
+from routes.predicate.bodies import Body, body_path
+from routes.predicate.nodes import ADDRESS
+from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
 
 __all__ = [
@@ -133,6 +135,17 @@ class Message:
             return None if text is None else Property(text, HEADER_FIELDS[name])
         found = self.properties.get(name)
         return self._spelled(name) if found is None and self.spellings else found
+
+    def text_of(self, name: str) -> str | None:
+        """Text under the name of a field or property, a path into the body, or `ADDRESS`; None if there is none."""
+        path = body_path(name)
+        if path is not None:
+            return self.content.text_under(path.steps)
+        if name != ADDRESS:
+            found = self.lookup(name)
+            return None if found is None else found.text
+        address = find(self.lookup, name)
+        return None if address is None else str(address.value)
 
     @property
     def content(self) -> Body:

@@ -136,8 +136,9 @@ class Route:
         "out.topic",
         TARGET,
         "Destination of the route's messages: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the "
-        "same), or a destination of a sink, `SINK:ADDRESS`. In both, `${msg.header.NAME}` is the text of a header "
-        "and `${msg.address}` the name of the queue or topic; a message without it fails softly.",
+        "same), or a destination of a sink, `SINK:ADDRESS`. In both, `${msg.header.NAME}` is the text of a header, "
+        "`${msg.body.NAME}` the value of a field of a JSON body, and `${msg.address}` the name of the queue or topic; "
+        "a message without it fails softly.",
         example="nats:orders.${msg.header.region}",
         required=True,
         template=True,
@@ -145,8 +146,9 @@ class Route:
     key: str | None = table.key(
         "conv.key",
         KEY_HEADER,
-        "The header whose text or number becomes the record key, in any spelling a predicate knows. A message "
-        "without it, or with one that `routing.key-pattern` does not match, fails softly.",
+        "The header, or the path into a JSON body (`msg.body.order.id`), whose text or number becomes the record key, "
+        "in any spelling a predicate knows. A message without it, or with one that `routing.key-pattern` does not "
+        "match, fails softly.",
         default_note="the message id",
         example="msg.header.CorrelationId",
         aliases=("map.key",),

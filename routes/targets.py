@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routes.predicate.nodes import ADDRESS
+from routes.predicate.nodes import ADDRESS, BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,13 +54,14 @@ KAFKAS_OWN = "__"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference in a template: `${msg.header.NAME}`, `${msg.address}` or `${topic}`, a text of the message."""
+    """A text of the message in a template: `${msg.header.NAME}`, `${msg.body.NAME}`, `${msg.address}` or `${topic}`."""
 
     name: str
-    """The JMS field or property, in JMS spelling, `msg.address`, or `KAFKA_TOPIC`."""
+    """The JMS field or property, in JMS spelling, a path into the body, `msg.address`, or `KAFKA_TOPIC`."""
 
     def __str__(self) -> str:
-        return f"${{{_PLAIN.get(self.name, f'msg.header.{self.name}')}}}"
+        name = self.name if self.name.startswith(BODY) else f"msg.header.{self.name}"
+        return f"${{{_PLAIN.get(self.name, name)}}}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import trace
-from routes.predicate.nodes import ADDRESS
-from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
 from routes.targets import KAFKAS_OWN, TOPIC
 
@@ -186,7 +184,7 @@ def _failures(
         detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
         failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
     if destination is None:
-        detail = f"the destination {route.target} cannot be made: a header is missing, empty, or none that fits there"
+        detail = f"the destination {route.target} cannot be made: a value is missing, empty, or none that fits there"
         failures.append(Failure("destination-unresolved", detail))
     return tuple(failures)
 
@@ -196,23 +194,14 @@ def _key(record: Record, message: Message, route: Route) -> tuple[str, str | Non
     if route.target.sink and not route.key:
         return "the journal", (record.key or b"").decode("utf-8", "replace") or None
     name = route.key or "JMSMessageID"
-    found = message.lookup(name)
-    return name, (found.text or None) if found is not None else None
+    return name, message.text_of(name) or None
 
 
 def _destination(
     message: Message, target: Target, sinks: Iterable[SinkConfig], own_topics: Collection[str]
 ) -> str | None:
     """The destination of the message in a route with that target; None if it cannot be made."""
-
-    def text_of(name: str) -> str | None:
-        if name != ADDRESS:
-            found = message.lookup(name)
-            return found.text if found else None
-        value = find(message.lookup, name)
-        return None if value is None else str(value.value)
-
-    filled = target.address.fill(text_of)
+    filled = target.address.fill(message.text_of)
     if filled is None:
         return None
     if target.sink is None:

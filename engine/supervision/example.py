@@ -10,7 +10,6 @@ from engine.message import Message
 from routes.keys.addresses import KAFKA
 from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
-from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, Property
 
 if TYPE_CHECKING:
@@ -48,12 +47,7 @@ def _wanted(route: Route) -> dict[str, str]:
 
 def _place(route: Route, message: Message | None) -> str | None:
     """Returns a route's destination as `receive` takes it; None if it differs between messages or has no value."""
-
-    def text_of(name: str) -> str | None:
-        found = find(message.lookup, name) if message is not None else None
-        return None if found is None else str(found.value)
-
-    address = route.target.address.fill(text_of)
+    address = route.target.address.fill(lambda name: None if message is None else message.text_of(name))
     return None if address is None else f"{route.target.sink or KAFKA}:{address}"
 
 

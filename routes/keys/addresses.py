@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
-from routes.keys.language import parse_header
+from routes.keys.language import parse_header, parse_reference
 from routes.keys.values import BadValueError, ValueKind, one_of, parse_text
 from routes.predicate.nodes import ADDRESS
 from routes.targets import KAFKA_TOPIC, Reference, Template
@@ -243,7 +243,8 @@ def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header
             if reference[1] not in names and not reference[1].startswith(header):
                 listed = one_of([f"${{{name}}}" for name in (*names, "msg.header.NAME")])
                 raise BadValueError(f"'{reference[0]}' is not {listed}")
-            parts.append(Reference(names[reference[1]] if reference[1] in names else parse_header(reference[1])))
+            read = parse_header if header else parse_reference
+            parts.append(Reference(names[reference[1]] if reference[1] in names else read(reference[1])))
         except BadValueError as error:
             raise BadValueError(str(error), "as in ${msg.header.region}", reference.start(1)) from None
     return Template((*parts, text[end:]) if end < len(text) else tuple(parts))

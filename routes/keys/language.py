@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from routes.errors import PredicateError
 from routes.keys.values import BadValueError, ValueKind
 from routes.predicate import parse
-from routes.predicate.nodes import ADDRESS, Identifier, IsNull
+from routes.predicate.nodes import ADDRESS, BodyPath, Identifier, IsNull
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
-__all__ = ["KEY_HEADER", "PREDICATE", "parse_header"]
+__all__ = ["KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
 
-_KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType or region'
+_KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id'
 
 
 def _parse_predicate(text: str) -> Predicate:
@@ -24,13 +24,24 @@ def _parse_predicate(text: str) -> Predicate:
 
 
 def parse_header(text: str) -> str:
-    """Returns the JMS name of the header that a key, or part of a destination, is taken from.
-
-    Any operand of IS NULL is accepted: one identifier in any spelling of the language.
+    """Returns the JMS name of a header, which may have any spelling of the language.
 
     Raises:
         BadValueError: the text is something else.
     """
+    return _parse_name(text, bodies=False)
+
+
+def parse_reference(text: str) -> str:
+    """Returns the JMS name of the header, or the path into the body, that a key or part of a destination is taken from.
+
+    Raises:
+        BadValueError: the text is something else, or the path has `[*]`.
+    """
+    return _parse_name(text, bodies=True)
+
+
+def _parse_name(text: str, *, bodies: bool) -> str:
     name = text.removeprefix("msg.header.")
     hint = _KEY_HINT if name == text or '"' in name else f'write msg.header."{name}"'
     try:
@@ -39,8 +50,14 @@ def parse_header(text: str) -> str:
         raise BadValueError(f"'{text}' is not the name of a header", hint) from error
     if isinstance(tree, IsNull) and isinstance(tree.operand, Identifier) and tree.operand.name != ADDRESS:
         return tree.operand.name
+    if bodies and isinstance(tree, IsNull) and isinstance(tree.operand, BodyPath):
+        if not tree.operand.steps:
+            raise BadValueError("'msg.body' is the whole body", "name a field of it, as in msg.body.order.id")
+        if None in tree.operand.steps:
+            raise BadValueError(f"'{text}' names many values", "write [0] for the first element, [-1] for the last")
+        return str(tree.operand)
     raise BadValueError(f"'{text}' is not the name of a header", hint)
 
 
 PREDICATE = ValueKind("predicate", "a predicate", _parse_predicate)
-KEY_HEADER = ValueKind("header", "the name of a header", parse_header)
+KEY_HEADER = ValueKind("header", "the name of a header", parse_reference)

@@ -11,14 +11,17 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from routes.predicate.nodes import BODY, BodyPath, IsNull
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from routes.predicate.nodes import Step
 
-__all__ = ["BOUNDS", "Body", "Bounds", "number"]
+__all__ = ["BOUNDS", "Body", "Bounds", "body_path", "number"]
 
 DIGITS = 38
 """Most significant digits of a number that is compared; one with more has no value."""
@@ -87,6 +90,19 @@ class Body:
             left -= 1
             yield _scalar(found)
 
+    def text_under(self, steps: Sequence[Step]) -> str | None:
+        """Returns the value that a path without `[*]` names as text; None if there is none.
+
+        Equal numbers have equal texts: digits without an exponent, and without zeros at their end.
+        """
+        (value,) = self.values(steps)
+        match value:
+            case bool():
+                return str(value).lower()
+            case Decimal():
+                return f"{value:f}"
+        return value
+
     def _parsed(self) -> Any:
         content = self._content
         if content is None or len(content) > self._bounds.size or _depth(content) > self._bounds.depth:
@@ -96,6 +112,17 @@ class Body:
             return json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse)
         except ValueError:
             return None
+
+
+@cache
+def body_path(name: str) -> BodyPath | None:
+    """Returns the path that a name of the routing language spells; None for the name of a field or property."""
+    if not name.startswith(BODY):
+        return None
+    from routes.predicate import parser
+
+    root = parser.parse(f"{name} IS NULL").root
+    return root.operand if isinstance(root, IsNull) and isinstance(root.operand, BodyPath) else None
 
 
 def number(text: str) -> Decimal | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADDRESS",
+    "BODY",
     "Arithmetic",
     "Between",
     "BodyPath",
@@ -42,6 +43,8 @@ __all__ = [
     "walk",
 ]
 
+BODY = "msg.body"
+"""Beginning of every path into a body."""
 ADDRESS = "msg.address"
 """Name of the identifier that stands for the destination without its `queue:` or `topic:`."""
 
@@ -111,6 +114,9 @@ class BodyPath(PredicateNode):
     """A path into the body, as `msg.body.lines[*].amount`; without steps the whole document."""
 
     steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return BODY + "".join(map(_spelled, self.steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +273,10 @@ def repeated(node: PredicateNode) -> BodyPath | None:
 def asks_for_body(node: PredicateNode) -> bool:
     """Returns whether a part of a predicate reads the body of a message."""
     return any(isinstance(part, BodyPath | BodyText) for part in walk(node))
+
+
+def _spelled(step: Step) -> str:
+    if isinstance(step, str):
+        quoted = step.replace('"', '""')
+        return f".{step}" if step.isascii() and step.isidentifier() else f'."{quoted}"'
+    return "[*]" if step is None else f"[{step}]"

@@ -18,6 +18,7 @@ from routes.predicate.check import check
 from routes.predicate.grammar import grammar
 from routes.predicate.nodes import (
     ADDRESS,
+    BODY,
     Arithmetic,
     Between,
     BodyPath,
@@ -94,7 +95,6 @@ def _too_deep(text: str, tree: ParseTree) -> PredicateError:
 
 _SEED_OPERATORS = {"==": Operator.EQ, "!=": Operator.NE}
 _HEADER = "msg.header."
-_BODY = "msg.body"
 _STEP = re.compile(r"""\.([^."\[]+)|\."((?:[^"]|"")*)"|\[(-?[0-9]+|\*)\]""")
 _INDEX_CHARACTERS = 9
 # Characters beyond ASCII that Character.isJavaIdentifierStart and isJavaIdentifierPart take, as Unicode categories.
@@ -270,7 +270,7 @@ class _Builder:
     def _body(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
         steps: list[Step] = []
-        for step in _STEP.finditer(token, len(_BODY)):
+        for step in _STEP.finditer(token, len(BODY)):
             name, quoted, index = step.groups()
             if name is not None:
                 self._check_name(name, _start(token) + step.start(1))

@@ -127,12 +127,12 @@ def _destination(settings: RouteSettings) -> FailureCheck:
     def says(row: PlanRow) -> Column:
         filled = F.substring(F.make_valid_utf8(settings.address(row)), 1, 100)
         found = F.coalesce(
-            F.concat(F.lit(": '"), filled, F.lit("' is not a destination")), F.lit(": a header is missing or empty")
+            F.concat(F.lit(": '"), filled, F.lit("' is not a destination")), F.lit(": a value is missing or empty")
         )
         return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
 
     def stops(route: Route) -> str:
-        return f"the destination {route.target} cannot be made of its headers, or is not there"
+        return f"the destination {route.target} cannot be made of the message, or is not there"
 
     return FailureCheck("destination-unresolved", "publish", settings.is_unresolved, says, stops)
 

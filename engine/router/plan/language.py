@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +13,12 @@ from engine.router.plan.nodes import RecordCondition
 from engine.router.plan.row import PlanRow
 from engine.topologies.library.row import HeaderView
 from routes.predicate import Predicate
+from routes.predicate.bodies import body_path
 from routes.predicate.columns import compile_predicate, first_match
 from routes.predicate.nodes import ADDRESS
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "declared_type", "field_text"]
+__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "declared_type", "field_text", "text_of"]
 
 JMS_PREFIX = "jms."
 """Prefix of the Kafka headers that hold a JMS field or property; its name follows."""
@@ -68,8 +70,21 @@ def field_text(headers: HeaderView, name: str) -> Column:
     return F.when(prefixed, F.substring(destination, len("queue:") + 1, _REST)).otherwise(destination)
 
 
+def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:
+    """Text of a field or property (`field_text`), or of the value under a path into the body (`Body.text_under`)."""
+    path = body_path(name)
+    if path is None:
+        return field_text(headers, name)
+    return headers.functions.call(f"body:{json.dumps([[*path.steps]])}", row.value)
+
+
 def declared_type(headers: HeaderView, name: str) -> Column:
-    """Declared type of a JMS field or property (`routes.properties.JmsType`); empty text if it has none."""
+    """Declared type of a JMS field or property (`routes.properties.JmsType`); empty text if it has none.
+
+    Values of bodies have none: a number among them is valid as a key, as any other.
+    """
+    if body_path(name) is not None:
+        return F.lit("")
     if name in HEADER_FIELDS:
         return F.lit(HEADER_FIELDS[name])
     return headers.call(f"declared-type:{encode_type_name(name)}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.router.plan.language import field_text
+from engine.router.plan.language import text_of
 from engine.router.plan.row import PlanFunction, PlanRow
 from routes.model import BodyConversion, Config, HeaderStyle, Route
 from routes.targets import Reference, Template
@@ -70,7 +70,7 @@ class AddressTemplate:
         """The address of a message; NULL if one of its headers is missing or empty."""
         # From the headers as read: the address does not depend on the style of the headers that are published.
         parts = (
-            F.nullif(field_text(row.source_header_view, part.name), F.lit(""))
+            F.nullif(text_of(row, row.source_header_view, part.name), F.lit(""))
             if isinstance(part, Reference)
             else F.lit(part)
             for part in self.template.parts

@@ -25,7 +25,7 @@ from engine.router.plan.failures import (
     stop_message,
 )
 from engine.router.plan.headers import header, styled
-from engine.router.plan.language import MessageCondition, field_text
+from engine.router.plan.language import MessageCondition, field_text, text_of
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
@@ -124,7 +124,7 @@ def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequ
 
 
 def _key(row: PlanRow, name: str) -> Column:
-    return cast(row.source_key, STRING) if name == JOURNAL_KEY else field_text(row.header_view, name)
+    return cast(row.source_key, STRING) if name == JOURNAL_KEY else text_of(row, row.header_view, name)
 
 
 def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:

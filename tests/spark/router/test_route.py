@@ -61,6 +61,31 @@ def test_routes_see_what_is_in_a_body(router: Router) -> None:
     assert results[0].record.value == order.encode()
 
 
+def test_keys_and_destinations_come_from_bodies(router: Router) -> None:
+    text = (
+        'routes.a.in.include=TRUE\nroutes.a.out.topic=nats:orders.${msg.body.country}.${msg.body.lines[-1]."a b"}\n'
+        "routes.a.conv.key=msg.body.order.id\nsink.nats.type=nats\nsink.nats.url=nats://127.0.0.1:1\n"
+        "routes.a.on-soft-failure=dead-letter\nrouting.dead-letter-topic=dead\n"
+    )
+
+    def order(number: str, country: str = '"DE"', last: str = "1") -> str:
+        return f'{{"order": {{"id": {number}}}, "country": {country}, "lines": [{{"a b": 0}}, {{"a b": {last}}}]}}'
+
+    found = router(text, [message(order(number)) for number in ("5", "5.0", "0.5e1", '"x-1"', "1780921717355446273")])
+    assert [result.record.key for result in found] == [b"5", b"5", b"5", b"x-1", b"1780921717355446273"]
+    assert {dict(result.record.headers)["jmsbridge.destination"] for result in found} == {b"orders.DE.1"}
+    assert {result.outcome for result in found} == {"routed"}
+    wrong = (
+        *(order("null"), order("[5]"), order('""'), "no JSON", ""),
+        *(order("5", last="true"), order("5", '"a.*"'), order("5", '"a b"'), order("5", "null"), order('" "')),
+    )
+    outcomes = [result.outcome for result in router(text, [message(body) for body in wrong])]
+    assert outcomes == [
+        *["dead-letter.key-not-found"] * 5,
+        *("routed", *["dead-letter.destination-unresolved"] * 3, "dead-letter.key-invalid"),
+    ]
+
+
 def test_an_exclude_that_is_unknown_does_not_exclude(router: Router) -> None:
     text = ORDERS + "routes.a.in.exclude=amount > 5\n"
     results = router(text, [message(), message(amount="6"), message(amount="5"), message(amount="many")])

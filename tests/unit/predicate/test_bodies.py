@@ -9,7 +9,7 @@ import pytest
 from engine.message import Message
 from routes.errors import PredicateError
 from routes.predicate import evaluate, parse, trace
-from routes.predicate.bodies import Body, Bounds, number
+from routes.predicate.bodies import Body, Bounds, body_path, number
 from routes.properties import JmsType, Property
 
 T, F, U = True, False, None
@@ -148,3 +148,29 @@ def test_a_trace_shows_the_element_for_which_a_condition_is_true() -> None:
         ("msg.body.lines[*].amount > 1000", 1000.5),
         ("msg.body.rate = 100", 100),
     ]
+
+
+def test_a_value_has_a_text_for_keys_and_destinations() -> None:
+    body = Body(ORDER)
+    paths = (
+        "id",
+        "price",
+        "rate",
+        "paid",
+        "size",
+        "note",
+        "customer",
+        "none",
+        "lines[1].amount",
+        'customer."odd name"',
+    )
+    texts = [body.text_under(path.steps) for name in paths if (path := body_path(f"msg.body.{name}")) is not None]
+    assert texts == ["1780921717355446273", "0.1", "100", "true", "5", None, None, None, "1000.5", "x"]
+    assert body_path("region") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["msg.body", "msg.body.a.b", 'msg.body."a b"."c""d"', "msg.body[0].a[-1]", 'msg.body."größe"']
+)
+def test_a_path_is_spelled_as_it_is_read(name: str) -> None:
+    assert str(body_path(name)) == name

@@ -20,7 +20,8 @@ public final class Functions implements FunctionCatalog {
       "header", HeaderFunction.Text::new,
       "has-header", HeaderFunction.Has::new,
       "declared-type", DeclaredType::new,
-      "key-check", KeyCheck::new);
+      "key-check", KeyCheck::new,
+      "body", BodyText::new);
 
   private String name;
 

@@ -100,6 +100,18 @@ final class Value {
     return kind == Kind.TEXT || kind == Kind.UNTYPED ? characters : null;
   }
 
+  /** The text of a body's value; equal numbers have equal texts. */
+  UTF8String plain() {
+    switch (kind) {
+      case BOOLEAN:
+        return UTF8String.fromString(exact == 1 ? "true" : "false");
+      case DECIMAL:
+        return UTF8String.fromString(written.toPlainString());
+      default:
+        return characters;
+    }
+  }
+
   /** The value as a boolean, if it is one or is UNTYPED text of one; otherwise null. */
   private Value truth() {
     if (kind == Kind.UNTYPED) {

@@ -1,0 +1,60 @@
+package jmsbridge.predicate;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Column function from the body of a record to the text of the value under a path; null if there is none. */
+public final class BodyText implements ScalarFunction<UTF8String> {
+  private static final long serialVersionUID = 1L;
+
+  private final String json;
+  private transient JsonPaths paths;
+
+  /** Function for a path, as JSON in a list of its own. */
+  public BodyText(String json) {
+    this.json = json;
+    paths = read(json);
+  }
+
+  private static JsonPaths read(String json) {
+    try {
+      return new JsonPaths(new ObjectMapper().readTree(json));
+    } catch (JsonProcessingException error) {
+      throw new IllegalArgumentException(error);
+    }
+  }
+
+  /** The text of the value under the path. */
+  public UTF8String invoke(byte[] body) {
+    Value found = new Body(paths, body).value(0);
+    return found == null ? null : found.plain();
+  }
+
+  @Override
+  public DataType[] inputTypes() {
+    return new DataType[] {DataTypes.BinaryType};
+  }
+
+  @Override
+  public DataType resultType() {
+    return DataTypes.StringType;
+  }
+
+  @Override
+  public String name() {
+    return "body:" + json;
+  }
+
+  @Override
+  public String canonicalName() {
+    return "jmsbridge." + name();
+  }
+
+  private Object readResolve() {
+    return new BodyText(json);
+  }
+}
