@@ -19,7 +19,7 @@ from routes.predicate.nodes import BODY, BodyPath, IsNull
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from routes.predicate.nodes import Step
+    from routes.predicate.nodes import PathStep
 
 __all__ = ["BOUNDS", "Body", "Bounds", "body_path", "number"]
 
@@ -75,7 +75,7 @@ class Body:
         except UnicodeDecodeError:
             return None
 
-    def values(self, steps: Sequence[Step]) -> Iterator[str | bool | Decimal | None]:
+    def values(self, steps: Sequence[PathStep]) -> Iterator[str | bool | Decimal | None]:
         """Yields the values that a path names: one, None if there is none; with `[*]` that of each element.
 
         A path with `[*]` into an array of more elements than the bounds allow ends with None.
@@ -90,7 +90,7 @@ class Body:
             left -= 1
             yield _scalar(found)
 
-    def text_under(self, steps: Sequence[Step]) -> str | None:
+    def text_under(self, steps: Sequence[PathStep]) -> str | None:
         """Returns the value that a path without `[*]` names as text; None if there is none.
 
         Equal numbers have equal texts: digits without an exponent, and without zeros at their end.
@@ -160,7 +160,7 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-def _select(value: Any, steps: Sequence[Step]) -> Iterator[Any]:
+def _select(value: Any, steps: Sequence[PathStep]) -> Iterator[Any]:
     for index, step in enumerate(steps):
         if step is None:
             for element in value if isinstance(value, list) else ():

@@ -37,9 +37,9 @@ from routes.predicate.nodes import (
     Negate,
     Not,
     Operator,
+    PathStep,
     Predicate,
     PredicateNode,
-    Step,
     repeated,
 )
 from routes.predicate.values import constant
@@ -105,7 +105,7 @@ class _Table:
     def __init__(self) -> None:
         self.fields: list[dict[str, Any]] = []
         """The fields and properties that the rules read."""
-        self.paths: list[list[Step]] = []
+        self.paths: list[list[PathStep]] = []
         """The paths into bodies that the rules read."""
         self.asks_for_body = False
         """True if a rule reads bodies."""

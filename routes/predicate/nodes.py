@@ -29,13 +29,13 @@ __all__ = [
     "Like",
     "Literal",
     "Logical",
+    "MessagePart",
     "Negate",
     "Not",
     "Operator",
+    "PathStep",
     "Predicate",
     "PredicateNode",
-    "Reference",
-    "Step",
     "asks_for_body",
     "children",
     "identifiers",
@@ -105,15 +105,15 @@ class Identifier(PredicateNode):
     name: str
 
 
-Step = str | int | None
-"""Step of a path: the name of a field, the index of an element (-1: the last), or None for each element."""
+PathStep = str | int | None
+"""PathStep of a path: the name of a field, the index of an element (-1: the last), or None for each element."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyPath(PredicateNode):
     """A path into the body, as `msg.body.lines[*].amount`; without steps the whole document."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
     def __str__(self) -> str:
         return BODY + "".join(map(_spelled, self.steps))
@@ -124,7 +124,7 @@ class BodyText(PredicateNode):
     """The whole body as text."""
 
 
-Reference = Identifier | BodyPath | BodyText
+MessagePart = Identifier | BodyPath | BodyText
 """Parts of a predicate whose values are those of the message."""
 
 
@@ -167,7 +167,7 @@ class Between(PredicateNode):
 class In(PredicateNode):
     """`operand IN ('a', 'b', 5)`."""
 
-    operand: Reference
+    operand: MessagePart
     texts: tuple[str, ...]
     negated: bool = False
     numbers: tuple[Literal, ...] = ()
@@ -177,7 +177,7 @@ class In(PredicateNode):
 class Like(PredicateNode):
     """`operand LIKE 'pattern' ESCAPE 'c'`."""
 
-    operand: Reference
+    operand: MessagePart
     pattern: str
     escape: str | None = None
     negated: bool = False
@@ -187,7 +187,7 @@ class Like(PredicateNode):
 class IsNull(PredicateNode):
     """`operand IS NULL`."""
 
-    operand: Reference
+    operand: MessagePart
     negated: bool = False
 
 
@@ -275,7 +275,7 @@ def asks_for_body(node: PredicateNode) -> bool:
     return any(isinstance(part, BodyPath | BodyText) for part in walk(node))
 
 
-def _spelled(step: Step) -> str:
+def _spelled(step: PathStep) -> str:
     if isinstance(step, str):
         quoted = step.replace('"', '""')
         return f".{step}" if step.isascii() and step.isidentifier() else f'."{quoted}"'

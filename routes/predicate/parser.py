@@ -30,13 +30,13 @@ from routes.predicate.nodes import (
     Like,
     Literal,
     Logical,
+    MessagePart,
     Negate,
     Not,
     Operator,
+    PathStep,
     Predicate,
     PredicateNode,
-    Reference,
-    Step,
 )
 from routes.properties import SEED_NAMES
 
@@ -206,9 +206,9 @@ class _Builder:
             ) from error
         return Like(operand, pattern, escape, negated, **_extent(tree))
 
-    def _named(self, tree: ParseTree, operator: str) -> Reference:
+    def _named(self, tree: ParseTree, operator: str) -> MessagePart:
         operand = self._child(tree)
-        if isinstance(operand, Reference):
+        if isinstance(operand, MessagePart):
             return operand
         raise self._error(operand.position, f"{operator} asks about a field or property, found {faults.name(operand)}")
 
@@ -269,7 +269,7 @@ class _Builder:
 
     def _body(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         for step in _STEP.finditer(token, len(BODY)):
             name, quoted, index = step.groups()
             if name is not None:

@@ -21,7 +21,7 @@ public final class Functions implements FunctionCatalog {
       "has-header", HeaderFunction.Has::new,
       "declared-type", DeclaredType::new,
       "key-check", KeyCheck::new,
-      "body", BodyText::new);
+      "body", BodyField::new);
 
   private String name;
 

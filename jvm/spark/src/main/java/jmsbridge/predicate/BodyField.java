@@ -8,14 +8,14 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Column function from the body of a record to the text of the value under a path; null if there is none. */
-public final class BodyText implements ScalarFunction<UTF8String> {
+public final class BodyField implements ScalarFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final String json;
   private transient JsonPaths paths;
 
   /** Function for a path, as JSON in a list of its own. */
-  public BodyText(String json) {
+  public BodyField(String json) {
     this.json = json;
     paths = read(json);
   }
@@ -55,6 +55,6 @@ public final class BodyText implements ScalarFunction<UTF8String> {
   }
 
   private Object readResolve() {
-    return new BodyText(json);
+    return new BodyField(json);
   }
 }
