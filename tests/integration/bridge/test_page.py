@@ -17,6 +17,7 @@ from engine.dead_letters.audit import Action, last
 from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
+from engine.page import letters
 from engine.page.app import pages
 from engine.page.view import Samples, View
 from engine.telemetry.http import HttpServer, application
@@ -132,7 +133,14 @@ def bridge(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Bridge:
 
 
 @pytest.fixture
-def served(bridge: Bridge) -> Iterator[Served]:
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has pages wait for a Kafka that answers late, as on a machine with other work."""
+    for limit in ("_ANSWER_SECONDS", "_ASK_SECONDS"):
+        monkeypatch.setattr(letters, limit, 4 * getattr(letters, limit))
+
+
+@pytest.fixture
+def served(bridge: Bridge, patient: None) -> Iterator[Served]:
     with ExitStack() as stack:
         yield Served(stack, bridge.config.path)
 
@@ -200,7 +208,7 @@ def test_all_on_a_full_page_are_discarded_and_nothing_is_replayed(
 
 
 def test_filters_find_the_newest_of_many_in_several_partitions(
-    browser: Browser, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+    browser: Browser, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path, patient: None
 ) -> None:
     file = tmp_path / "jms-bridge.properties"
     file.write_text(

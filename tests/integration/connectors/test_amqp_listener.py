@@ -122,6 +122,7 @@ def test_messages_that_their_sender_settled_are_taken(
     source = start(config)
     connect("?jms.presettlePolicy.presettleProducers=true").post(f"queue:{queue}", [{"body": "x"}] * 1000)
     source.acknowledges(1000)
+    until(lambda: len(journaled(kafka, config)) >= 1000, 30, "1000 messages in the journal")
     assert len(journaled(kafka, config)) == 1000
 
 
