@@ -13,6 +13,7 @@ from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
 from routes.keys.table import named_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
+from routes.predicate.bodies import body_path
 from routes.predicate.doubts import doubts, unknown_field
 from routes.predicate.nodes import Literal
 from routes.section_registry import registered_sections
@@ -288,7 +289,7 @@ def unknown_fields(settings: Settings) -> None:
     """Warns of keys and destinations that are made of a field which no message has."""
     for name in settings.names("routes"):
         for key, field in _fields(settings, name):
-            entry, told = settings.entry(key, name), unknown_field(field)
+            entry, told = settings.entry(key, name), None if body_path(field) else unknown_field(field)
             if entry is not None and told and (offset := entry.value.find(field)) >= 0:
                 settings.faults.append(entry.move(Fault(*told, level=Level.WARNING), offset))
 

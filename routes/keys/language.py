@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from routes.errors import PredicateError
 from routes.keys.values import BadValueError, ValueKind
 from routes.predicate import parse
-from routes.predicate.nodes import ADDRESS, BodyPath, Identifier, IsNull
+from routes.predicate.nodes import ADDRESS, BODY, BodyPath, Identifier, IsNull
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -49,6 +49,8 @@ def _parse_name(text: str, *, bodies: bool) -> str:
     except PredicateError as error:
         raise BadValueError(f"'{text}' is not the name of a header", hint) from error
     if isinstance(tree, IsNull) and isinstance(tree.operand, Identifier) and tree.operand.name != ADDRESS:
+        if tree.operand.name.startswith(BODY):
+            raise BadValueError(f"a property named {tree.operand.name} gives no key and no destination", hint)
         return tree.operand.name
     if bodies and isinstance(tree, IsNull) and isinstance(tree.operand, BodyPath):
         if not tree.operand.steps:

@@ -59,6 +59,18 @@ def test_what_no_message_has_is_warned_of_at_its_place(lines: tuple[str, ...], m
     assert told(*lines) == [message]
 
 
+def test_paths_into_bodies_are_known() -> None:
+    body = (
+        "routes.r.in.include=msg.body.a = 1",
+        "routes.r.out.topic=t.${msg.body.b}",
+        "routes.r.conv.key=msg.body.c.d",
+    )
+    assert told(*body) == []
+    assert told(*body[:2], "routes.r.conv.key=payload_id", 'routes.r.in.exclude="body.x" = 1') == [
+        "7:21: warning: 'body.x' is a property here (write msg.body.x for the field of the body)"
+    ]
+
+
 def test_what_a_reference_stands_for_is_not_reported() -> None:
     assert told(*route("r", "${env:W} = 4 AND JMSPriority = ${env:N}")) == []
 

@@ -184,6 +184,13 @@ def test_a_value_is_read(kind: ValueKind, text: str, value: Any) -> None:
         ),
         (
             KEY_HEADER,
+            '"msg.body.x"',
+            "a property named msg.body.x gives no key and no destination",
+            'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id',
+            0,
+        ),
+        (
+            KEY_HEADER,
             "msg.body.lines[*].id",
             "'msg.body.lines[*].id' names many values",
             "write [0] for the first element, [-1] for the last",
