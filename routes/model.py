@@ -153,8 +153,8 @@ class Route:
         example="msg.header.CorrelationId",
         aliases=("map.key",),
     )
-    """JMS field or property that becomes the record key, in JMS spelling. None: JMSMessageID, unchanged; for a sink the
-    key of the journal record, which keeps the order of messages that belong together."""
+    """JMS field or property, in JMS spelling, or path into the body that becomes the record key. None: JMSMessageID,
+    unchanged; for a sink the key of the journal record, which keeps the order of messages that belong together."""
     conversion: BodyConversion = table.key(
         "conv.body",
         choice(BodyConversion),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
+    from routes.predicate import Predicate
 
 __all__ = [
     "MOST_IN_DOUBT",
@@ -86,7 +87,7 @@ def _parse_selector(text: str) -> str:
     if _DIALECT.search(_without_quoted(text)):
         return text
     try:
-        predicate = parse(_AMQP.sub("amqp_", text))
+        predicate = _read(text)
     except PredicateSyntaxError as error:
         raise BadValueError(error.fault.message, _hint(error.fault), error.fault.column - 1) from error
     except PredicateError:
@@ -260,16 +261,21 @@ def _check_selector(settings: Settings, name: str) -> None:
 
 def _unknown_fields(settings: Settings, entry: Entry, selector: str) -> None:
     if not entry.secret:
-        for doubt in unknown_fields(parse(_AMQP.sub("amqp_", selector))):
+        for doubt in unknown_fields(_read(selector)):
             settings.faults.append(entry.fault(doubt.message, doubt.hint, doubt.node.position, Level.WARNING))
 
 
 def _refused(text: str) -> PredicateError | None:
     try:
-        parse(_AMQP.sub("amqp_", text))
+        _read(text)
     except PredicateError as error:
         return error
     return None
+
+
+def _read(text: str) -> Predicate:
+    """Returns a selector as a predicate, with names of AMQP fields as names of properties."""
+    return parse(_AMQP.sub("amqp_", text))
 
 
 def _without_quoted(text: str) -> str:

@@ -75,7 +75,7 @@ class _Check:
                 raise self._error(node, f"the number {self._source(node)} does not fit 64 bits", faults.RANGE_HINT)
 
     def _elements(self, node: PredicateNode) -> None:
-        paths = {part: part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps}
+        paths = dict.fromkeys(part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps)
         for path in [*paths][1:]:
             message = "a comparison has one path with [*], whose elements it looks at one by one"
             raise self._error(path, message, "compare each with a constant or a property")

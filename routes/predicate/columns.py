@@ -82,7 +82,7 @@ def compile_predicate(predicate: Predicate, headers: Column, body: Column | None
     return F.get(F.array(F.lit(True), F.lit(False)), first)
 
 
-def _first(rules: list[Any], table: _Table, headers: Column, body: Column | None = None) -> Column:
+def _first(rules: list[Any], table: _Table, headers: Column, body: Column | None) -> Column:
     made = {"fields": table.fields, "paths": table.paths, "body": table.asks_for_body, "rules": rules}
     text = json.dumps(made, separators=(",", ":"))
     name = f"first_match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -74,7 +74,7 @@ def unknown_field(name: str) -> tuple[str, str] | None:
     `JMSX…` and `JMS_vendor…` are properties of providers. A name such as `body.price` is hardly that of a property.
     """
     if slips.BODY_PATH.match(name):
-        return f"'{name}' is a property here", f"write {slips.body_path(name)} for the field of the body"
+        return f"'{name}' is a property here", f"write {slips.respelled(name)} for the field of the body"
     if not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")) or name in HEADER_FIELDS:
         return None
     same = [field for field in HEADER_FIELDS if field.lower() == name.lower()]

@@ -106,7 +106,7 @@ class Identifier(PredicateNode):
 
 
 PathStep = str | int | None
-"""PathStep of a path: the name of a field, the index of an element (-1: the last), or None for each element."""
+"""Step of a path: the name of a field, the index of an element (-1: the last), or None for each element."""
 
 
 @dataclass(frozen=True, slots=True)

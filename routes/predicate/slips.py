@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
-__all__ = ["BODY_PATH", "Slip", "body_path", "find"]
+__all__ = ["BODY_PATH", "Slip", "find", "respelled"]
 
 BODY_PATH = re.compile(r"(?:msg\.)?(?:body|payload)(?=[.\[])", re.IGNORECASE)
 """Beginning of a name that is meant for a field of the body."""
@@ -47,7 +47,7 @@ def find(text: str, position: int, found: str, expected: Set[str]) -> Slip | Non
     return next(filter(None, (recognise(place) for recognise in _SLIPS)), None)
 
 
-def body_path(name: str) -> str:
+def respelled(name: str) -> str:
     """Returns how a path into the body is written that somebody began otherwise: `payload.a` is `msg.body.a`."""
     return BODY_PATH.sub("msg.body", name, count=1)
 

@@ -67,7 +67,7 @@ class AddressTemplate:
     """Regular expression that the whole address has to match at a sink."""
 
     def fill(self, row: PlanRow) -> Column:
-        """The address of a message; NULL if one of its headers is missing or empty."""
+        """The address of a message; NULL if one of its values is missing or empty."""
         # From the headers as read: the address does not depend on the style of the headers that are published.
         parts = (
             F.nullif(text_of(row, row.source_header_view, part.name), F.lit(""))
@@ -107,7 +107,7 @@ class RouteSettings:
     """Addresses in the systems of sinks that do not depend on the message."""
     sinks: ByBranch
     keys: ByBranch
-    """JMS fields or properties that keys are taken from, or `JOURNAL_KEY`."""
+    """JMS fields, properties or paths into bodies that keys are taken from, or `JOURNAL_KEY`."""
     configured_keys: ByBranch
     """The part of `keys` for routes whose key is configured, and therefore checked."""
     policies: ByBranch

@@ -33,6 +33,8 @@ def told(selector: str) -> list[str]:
         ("msg.header.region==emea", "6:19: error: … msg.header.region (write region)"),
         ("x = 1 AND msg.header.Type = 'a'", "6:29: error: … msg.header.Type (write JMSType)"),
         ("msg.address = 'q'", "6:19: error: … msg.address (source.NAME.destinations"),
+        ("a = 1 AND msg.body.b = 'q'", "6:29: error: … msg.body (a route's in.include can ask for"),
+        ("msg.text LIKE 'q%'", "6:19: error: … msg.text (a route's in.include can ask for"),
         ("region == 'x'", "6:26: error: … == (write =, with a text in single"),
         ("region != 'x'", "6:26: error: … != (write <>)"),
         ("a = 1 || b = 1", "6:25: error: … || (write OR)"),

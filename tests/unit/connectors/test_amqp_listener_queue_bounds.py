@@ -125,6 +125,14 @@ def test_a_selector_with_many_patterns_is_refused(sink: AmqpListenerSink) -> Non
     assert "33 LIKE conditions" in condition.description
 
 
+def test_a_selector_that_asks_for_the_body_is_refused(sink: AmqpListenerSink) -> None:
+    refused = Client(sink).attach(selector="a = 1 OR NOT msg.body.b = 'q'", handle=0)
+    condition = condition_of(refused[1][1][2])
+    assert condition is not None
+    assert condition.name == "amqp:invalid-field"
+    assert "the selector asks for the body" in condition.description
+
+
 def test_a_transaction_that_takes_too_long_gives_its_messages_back(sink: AmqpListenerSink) -> None:
     hung, other = Client(sink), Client(sink)
     hung.attach(credit=2)

@@ -96,7 +96,10 @@ final class Fields {
   private Declared[] types;
   private Value element;
 
-  /** Searches the headers, which may be null; of several headers with one name the first counts. */
+  /**
+   * Searches the headers, which may be null; of several headers with one name the first counts. The body is null where
+   * no rule asks for it.
+   */
   Fields(Names names, Recent recent, ArrayData headers, Body body) {
     this.names = names;
     this.body = body;

@@ -55,7 +55,7 @@ public final class RouteTable implements ScalarFunction<Integer> {
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
   public Integer invoke(ArrayData headers) {
-    return invoke(headers, null);
+    return rules.first(new Fields(rules.names, recent, headers, null));
   }
 
   /** As {@link #invoke(ArrayData)}, for rules that ask for the body. */
