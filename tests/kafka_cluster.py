@@ -57,6 +57,9 @@ class _Node(EmbeddedKafka):
             | {"node.id": str(self._number), "controller.quorum.voters": ",".join(voters)}
         )
 
+    def _forget_last_run(self) -> None:
+        """Leaves that to the session timeout, which is short here."""
+
 
 class KafkaCluster:
     """The nodes, of which one at a time may be killed."""

@@ -16,6 +16,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from engine.kafka.errors import PASSING
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -84,12 +85,22 @@ def transactions_have_ended(bootstrap: str, topic: str) -> None:
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
-    def ends(level: IsolationLevel) -> list[int]:
+    def ends(level: IsolationLevel) -> list[int] | None:
+        """Ends of the partitions; None while one of them has no leader."""
         partitions = admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         wanted = {TopicPartition(topic, partition): latest for partition in sorted(partitions)}
         offsets = admin.list_offsets(wanted, isolation_level=level, request_timeout=_SECONDS)
-        return [offset.result(_SECONDS).offset for offset in offsets.values()]
+        try:
+            return [offset.result(_SECONDS).offset for offset in offsets.values()]
+        except KafkaException as error:
+            if error.args[0].code() in PASSING:
+                return None
+            raise
+
+    def ended() -> bool:
+        committed, written = ends(IsolationLevel.READ_COMMITTED), ends(IsolationLevel.READ_UNCOMMITTED)
+        return committed is not None and committed == written
 
     with contextlib.suppress(AssertionError):
-        until(lambda: ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED), _MARKER_SECONDS)
+        until(ended, _MARKER_SECONDS)

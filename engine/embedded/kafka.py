@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import subprocess
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
+from engine.embedded.controller import unregister_broker
 from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
+from engine.embedded.server import logged_since
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, class_data_options
 from engine.kafka import clients
@@ -23,10 +26,13 @@ __all__ = ["EmbeddedKafka"]
 
 _DEFAULT_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
+_NODE_ID = 1
+_REFUSED_REGISTRATION = "DUPLICATE_BROKER_REGISTRATION"
+
 # One node keeps one copy; few partitions and threads start faster and suffice for one machine.
 _ONE_NODE = {
     "process.roles": "broker,controller",
-    "node.id": "1",
+    "node.id": str(_NODE_ID),
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "data",
     "auto.create.topics.enable": "false",
@@ -41,6 +47,9 @@ _ONE_NODE = {
     # deleted: a transaction that commits then ends without its markers, and consumers that read committed wait for
     # ever.
     "controlled.shutdown.enable": "false",
+    # The same happens when the controller takes the only broker for dead, because the machine had no time for its
+    # heartbeats. `_forget_last_run` does what this limit otherwise does at a start.
+    "broker.session.timeout.ms": str(2**31 - 1),
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.num.partitions": "4",
     "share.coordinator.state.topic.min.isr": "1",
@@ -72,6 +81,9 @@ class EmbeddedKafka(JvmServer):
         self._port = port
         self._jars = jars.absolute() / "kafka"
         self._max_message_bytes = max_message_bytes
+        self._controller_port = 0
+        self._logged_before = 0
+        self._has_forgotten = False
 
     @property
     def bootstrap(self) -> str:
@@ -82,8 +94,10 @@ class EmbeddedKafka(JvmServer):
         if not any(self._jars.glob(HALLMARKS["kafka"])):
             msg = f"no Kafka in {self._jars}: run `make setup`"
             raise SetupError(msg)
-        (controller_port,) = free_ports(1)
-        lines = (f"{key}={value}\n" for key, value in self._properties(controller_port).items())
+        (self._controller_port,) = free_ports(1)
+        self._logged_before = self.log.stat().st_size if self.log.exists() else 0
+        self._has_forgotten = False
+        lines = (f"{key}={value}\n" for key, value in self._properties(self._controller_port).items())
         (self.folder / "server.properties").write_text("".join(lines))
         if not (self.folder / "data" / "meta.properties").exists():
             self._format(java)
@@ -129,5 +143,19 @@ class EmbeddedKafka(JvmServer):
         return [*class_options(self._jars), "kafka.Kafka", "server.properties"]
 
     def _answers(self) -> bool:
+        if not accepts(self._port):
+            self._forget_last_run()
+            return False
         # A new client first has to connect, which takes more than a second on a busy machine.
-        return accepts(self._port) and clients.answers(self.bootstrap, 5)
+        return clients.answers(self.bootstrap, 5)
+
+    def _forget_last_run(self) -> None:
+        """Removes the registration of the last run when the controller refuses this one because of it.
+
+        A stopped or killed broker is still registered, and the controller waits for the end of its session before it
+        lets the same broker in again.
+        """
+        if self._has_forgotten or _REFUSED_REGISTRATION not in logged_since(self.log, self._logged_before):
+            return
+        with contextlib.suppress(OSError):  # asked again while the broker does not answer
+            self._has_forgotten = unregister_broker(self._controller_port, _NODE_ID)

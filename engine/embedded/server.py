@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ETC", "EmbeddedServer"]
+__all__ = ["ETC", "EmbeddedServer", "logged_since"]
 
 ETC = Path(__file__).with_name("etc")
 """Folder of the configuration files that are the same on every machine."""
@@ -102,7 +102,7 @@ class EmbeddedServer(ABC):
 
     def _cause(self, logged_before: int) -> str:
         """The line of this run's output that best tells why the broker ended."""
-        text = _read_from(self.log, logged_before) + "\n" + _read_from(self._console, 0)
+        text = logged_since(self.log, logged_before) + "\n" + logged_since(self._console, 0)
         for kind in self.causes:
             if said := kind.findall(text):
                 return str(said[-1]).strip()
@@ -114,10 +114,10 @@ class EmbeddedServer(ABC):
         return f"exit status {status}, and not a word"
 
 
-def _read_from(file: Path, position: int) -> str:
+def logged_since(file: Path, position: int) -> str:
+    """Text of a log file from a position in bytes on; the whole file if it has been rolled over since."""
     if not file.exists():
         return ""
     with file.open("rb") as stream:
-        # A log that was rolled over in the meantime is read as a whole.
         stream.seek(position if position <= file.stat().st_size else 0)
         return stream.read().decode(errors="replace")

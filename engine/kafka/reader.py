@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from engine.errors import UsageError
 from engine.kafka.clients import NO_GROUP, consumer
-from engine.kafka.errors import END, MISSING, is_invalid_name, is_of_unused_group, refusal, unavailable
+from engine.kafka.errors import END, MISSING, PASSING, is_invalid_name, is_of_unused_group, refusal, unavailable
 from engine.message import Record
 
 if TYPE_CHECKING:
@@ -249,13 +249,19 @@ class KafkaTopicReader:
         return tuple(sorted(found.partitions))
 
     def _watermarks(self, partition: int) -> tuple[int, int]:
-        try:
-            low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(self.topic, partition), timeout=self._answer_seconds
-            )
-        except KafkaException as error:
-            raise self._translated(error.args[0]) from error
-        return low, high
+        deadline = time.monotonic() + self._answer_seconds
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(
+                    TopicPartition(self.topic, partition), timeout=self._answer_seconds
+                )
+            except KafkaException as error:
+                # A partition without a leader is refused at once.
+                if error.args[0].code() in PASSING and time.monotonic() < deadline:
+                    time.sleep(_POLL_SECONDS)
+                    continue
+                raise self._translated(error.args[0]) from error
+            return low, high
 
     def _remember(self, error: KafkaError) -> None:
         self._trouble = error.str()

@@ -65,6 +65,24 @@ def test_kafka_continues_where_it_stopped(own_kafka: EmbeddedKafka) -> None:
         assert admin.list_topics(timeout=20).cluster_id == cluster
 
 
+def test_a_killed_kafka_starts_again_without_waiting_for_the_end_of_its_session(own_kafka: EmbeddedKafka) -> None:
+    own_kafka.start()
+    with admin_of(own_kafka) as admin:
+        admin.create_topics([NewTopic("orders", num_partitions=1)])["orders"].result(timeout=20)
+    assert publish(own_kafka, "orders", b"hello") is None
+    assert own_kafka.pid is not None
+    os.kill(own_kafka.pid, signal.SIGKILL)
+    until(lambda: not own_kafka.alive())
+
+    own_kafka.start()
+
+    assert first_value(own_kafka, "orders") == b"hello"
+    assert publish(own_kafka, "orders", b"again") is None
+    log = own_kafka.log.read_text()
+    assert "DUPLICATE_BROKER_REGISTRATION" in log
+    assert "Fencing broker" not in log, "without a leader, a transaction that commits loses its markers"
+
+
 @pytest.mark.kills
 def test_a_stop_of_kafka_leaves_no_transaction_open_for_ever(own_kafka: EmbeddedKafka) -> None:
     own_kafka.start()
