@@ -50,6 +50,8 @@ _ONE_NODE = {
     # The same happens when the controller takes the only broker for dead, because the machine had no time for its
     # heartbeats. `_forget_last_run` does what this limit otherwise does at a start.
     "broker.session.timeout.ms": str(2**31 - 1),
+    # A broker that is refused asks again after this time.
+    "broker.heartbeat.interval.ms": "300",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.num.partitions": "4",
     "share.coordinator.state.topic.min.isr": "1",
