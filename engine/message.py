@@ -140,7 +140,7 @@ class Message:
         """Text under the name of a field or property, a path into the body, or `ADDRESS`; None if there is none."""
         path = body_path(name)
         if path is not None:
-            return self.content.text_under(path.steps)
+            return self.content.text_under(path)
         if name != ADDRESS:
             found = self.lookup(name)
             return None if found is None else found.text

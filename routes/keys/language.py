@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from routes.errors import PredicateError
 from routes.keys.values import BadValueError, ValueKind
 from routes.predicate import parse
-from routes.predicate.nodes import ADDRESS, BODY, BodyPath, Identifier, IsNull
+from routes.predicate.nodes import ADDRESS, BODY, BodyPath, Identifier, IsNull, ValuePath
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
 __all__ = ["KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
 
-_KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id'
+_KEY_HINT = (
+    "as in msg.header.CorrelationId, msg.header.\"any name\", JMSType, region, msg.body.order.id or xpath('/order/id')"
+)
 
 
 def _parse_predicate(text: str) -> Predicate:
@@ -52,10 +54,10 @@ def _parse_name(text: str, *, bodies: bool) -> str:
         if tree.operand.name.startswith(BODY):
             raise BadValueError(f"a property named {tree.operand.name} gives no key and no destination", hint)
         return tree.operand.name
-    if bodies and isinstance(tree, IsNull) and isinstance(tree.operand, BodyPath):
+    if bodies and isinstance(tree, IsNull) and isinstance(tree.operand, ValuePath):
         if not tree.operand.steps:
             raise BadValueError("'msg.body' is the whole body", "name a field of it, as in msg.body.order.id")
-        if None in tree.operand.steps:
+        if isinstance(tree.operand, BodyPath) and tree.operand.is_repeated:
             raise BadValueError(f"'{text}' names many values", "write [0] for the first element, [-1] for the last")
         return str(tree.operand)
     raise BadValueError(f"'{text}' is not the name of a header", hint)

@@ -1,6 +1,6 @@
-"""Bodies as predicates see them: the values under paths into JSON, and the whole body as text.
+"""Bodies as predicates see them: the values under paths into JSON and XML, and the whole body as text.
 
-A body that is not JSON has no values, as a message without a property has none. So has one that exceeds `Bounds`:
+A body of another format has no values, as a message without a property has none. So has one that exceeds `Bounds`:
 whatever a body holds, reading it takes time and memory in proportion to its size. `jmsbridge.predicate.Body`
 (`jvm/spark`) reads the same bodies alike.
 """
@@ -14,23 +14,21 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.nodes import BODY, BodyPath, IsNull
+from routes.predicate.nodes import BODY, IsNull, ValuePath, XmlPath
+from routes.predicate.numbers import decimal
+from routes.predicate.xml_document import read_xml
+from routes.predicate.xml_document import values as xml_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from routes.predicate.nodes import PathStep
+    from routes.predicate.xml_document import XmlElement
 
-__all__ = ["BOUNDS", "Body", "Bounds", "body_path", "number"]
-
-DIGITS = 38
-"""Most significant digits of a number that is compared; one with more has no value."""
-EXPONENT = 6_144
-"""Greatest power of ten of a number's first digit, and of its inverse, as decimals of 128 bits have it."""
+__all__ = ["BOUNDS", "Body", "Bounds", "body_path"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
-_NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?)0*([0-9]*))?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,6 +45,7 @@ class Bounds:
 
 
 BOUNDS = Bounds()
+_UNREAD = object()
 
 
 class _NumberText(str):
@@ -60,42 +59,53 @@ class Body:
 
     def __init__(self, content: bytes | None, bounds: Bounds = BOUNDS) -> None:
         """Creates it from a body's bytes; None for a message without a body."""
-        self._content = content
+        self._read = content if content is not None and len(content) <= bounds.size else None
+        """The body; None if there is none to be read."""
         self._bounds = bounds
-        self._document: Any = None
-        self._is_read = False
+        self._json: Any = _UNREAD
+        self._xml: XmlElement | None = None
+        self._xml_is_read = False
 
     @property
     def text(self) -> str | None:
         """The whole body; None if it is larger than the bounds, or is not UTF-8."""
-        if self._content is None or len(self._content) > self._bounds.size:
+        if self._read is None:
             return None
         try:
-            return self._content.decode()
+            return self._read.decode()
         except UnicodeDecodeError:
             return None
 
-    def values(self, steps: Sequence[PathStep]) -> Iterator[str | bool | Decimal | None]:
-        """Yields the values that a path names: one, None if there is none; with `[*]` that of each element.
+    def values(self, path: ValuePath) -> Iterator[str | bool | Decimal | None]:
+        """Yields the values that a path names: one, None if there is none; of a repeated path those of each element.
 
-        A path with `[*]` into an array of more elements than the bounds allow ends with None.
+        A repeated path that names more values than the bounds allow ends with None.
         """
-        if not self._is_read:
-            self._is_read, self._document = True, self._parsed()
         left = self._bounds.elements
-        for found in _select(self._document, steps):
-            if left == 0 and None in steps:
+        for value in self._xml_values(path) if isinstance(path, XmlPath) else self._json_values(path.steps):
+            if left == 0 and path.is_repeated:
                 yield None
                 return
             left -= 1
-            yield _scalar(found)
+            yield value
 
-    def text_under(self, steps: Sequence[PathStep]) -> str | None:
-        """Returns the value that a path without `[*]` names as text; None if there is none.
+    def _json_values(self, steps: Sequence[PathStep]) -> Iterator[str | bool | Decimal | None]:
+        if self._json is _UNREAD:
+            self._json = self._read_json()
+        return map(_scalar, _select(self._json, steps))
+
+    def _xml_values(self, path: XmlPath) -> Iterator[str | Decimal | None]:
+        if not self._xml_is_read:
+            self._xml_is_read = True
+            self._xml = None if self._read is None else read_xml(self._read, self._bounds.depth)
+        return xml_values(self._xml, path)
+
+    def text_under(self, path: ValuePath) -> str | None:
+        """Returns the value that a path names as text, the first of several; None if there is none.
 
         Equal numbers have equal texts: digits without an exponent, and without zeros at their end.
         """
-        (value,) = self.values(steps)
+        value = next(self.values(path), None)
         match value:
             case bool():
                 return str(value).lower()
@@ -103,9 +113,9 @@ class Body:
                 return f"{value:f}"
         return value
 
-    def _parsed(self) -> Any:
-        content = self._content
-        if content is None or len(content) > self._bounds.size or _depth(content) > self._bounds.depth:
+    def _read_json(self) -> Any:
+        content = self._read
+        if content is None or _depth(content) > self._bounds.depth:
             return None
         try:
             text = content.removeprefix(_BYTE_ORDER_MARK).decode()
@@ -115,33 +125,14 @@ class Body:
 
 
 @cache
-def body_path(name: str) -> BodyPath | None:
+def body_path(name: str) -> ValuePath | None:
     """Returns the path that a name of the routing language spells; None for the name of a field or property."""
-    if not name.startswith(BODY):
+    if not name.startswith((BODY, "xpath(")):
         return None
     from routes.predicate import parser
 
     root = parser.parse(f"{name} IS NULL").root
-    return root.operand if isinstance(root, IsNull) and isinstance(root.operand, BodyPath) else None
-
-
-def number(text: str) -> Decimal | None:
-    """Returns the number that a JSON text writes; None beyond `DIGITS` and `EXPONENT`. Zero has no sign."""
-    written = _NUMBER.fullmatch(text)
-    if written is None:
-        return None
-    sign, whole, fraction, exponent_sign, exponent_digits = written.groups("")
-    digits = (whole + fraction).lstrip("0")
-    if not digits:
-        return Decimal(0)
-    exponent = -len(fraction)
-    significant = digits.rstrip("0")
-    if len(significant) > DIGITS or len(exponent_digits) > len(str(EXPONENT)) + len(str(len(text))):
-        return None
-    exponent += int(f"{exponent_sign}{exponent_digits or 0}") + len(digits) - len(significant)
-    if abs(exponent + len(significant) - 1) > EXPONENT:
-        return None
-    return Decimal((int(sign == "-"), tuple(map(int, significant)), exponent))
+    return root.operand if isinstance(root, IsNull) and isinstance(root.operand, ValuePath) else None
 
 
 def _depth(content: bytes) -> int:
@@ -176,7 +167,7 @@ def _select(value: Any, steps: Sequence[PathStep]) -> Iterator[Any]:
 
 def _scalar(value: Any) -> str | bool | Decimal | None:
     if isinstance(value, _NumberText):
-        return number(value)
+        return decimal(value)
     if isinstance(value, str):
         # Half of a character beyond 16 bits, written as an escape, stands for nothing.
         return _SURROGATE.sub("\ufffd", value)

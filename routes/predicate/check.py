@@ -6,6 +6,7 @@ false.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from routes.predicate import faults, numbers
@@ -13,7 +14,6 @@ from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
     Between,
-    BodyPath,
     BodyText,
     Comparison,
     Identifier,
@@ -26,6 +26,8 @@ from routes.predicate.nodes import (
     Not,
     Operator,
     PredicateNode,
+    ValuePath,
+    XmlPath,
     children,
     walk,
 )
@@ -65,6 +67,8 @@ class _Check:
                 self._size(node)
                 self._comparison(node)
                 self._elements(node)
+            case In(operand=XmlPath() as path) | Like(operand=XmlPath() as path):
+                self._xml_constants(path, node)
             case Between() | Arithmetic() | Negate():
                 if isinstance(node, Between):
                     self._size(node)
@@ -75,10 +79,10 @@ class _Check:
                 raise self._error(node, f"the number {self._source(node)} does not fit 64 bits", faults.RANGE_HINT)
 
     def _elements(self, node: PredicateNode) -> None:
-        paths = dict.fromkeys(part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps)
+        paths = dict.fromkeys(part for part in walk(node) if isinstance(part, ValuePath) and part.is_repeated)
         for path in [*paths][1:]:
-            message = "a comparison has one path with [*], whose elements it looks at one by one"
-            raise self._error(path, message, "compare each with a constant or a property")
+            message = "a comparison has one path that names several values, which it looks at one by one"
+            raise self._error(path, message, "name one with a position, as [0] in JSON or [1] in XML")
 
     def _size(self, node: Comparison | Between) -> None:
         operators = [part for part in walk(node) if isinstance(part, Arithmetic | Negate)]
@@ -90,7 +94,28 @@ class _Check:
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.condition_hint(node))
 
+    def _xml(self, path: PredicateNode, other: PredicateNode) -> None:
+        """Checks the constant that a path into XML is compared with: the path has texts alone, or numbers alone."""
+        if not (isinstance(path, XmlPath) and isinstance(other, Literal)):
+            return
+        if not path.is_number and not isinstance(other.value, str):
+            raise self._error(other, f"{path} is text, never {faults.name(other)}", self._instead_of_text(path))
+        if path.is_number and isinstance(other.value, str | bool):
+            raise self._error(other, f"{path} is a number, never {faults.name(other)}", "leave out number()")
+
+    def _xml_constants(self, path: XmlPath, node: In | Like) -> None:
+        if path.is_number and (isinstance(node, Like) or node.texts):
+            word = type(node).__name__.upper()
+            raise self._error(path, f"{word} asks for texts, and {path} is a number", "leave out number()")
+        for number in node.numbers if isinstance(node, In) else ():
+            self._xml(path, number)
+
+    def _instead_of_text(self, path: XmlPath) -> str:
+        return f"write {replace(path, is_number=True)} for the number"
+
     def _number(self, node: PredicateNode, rule: str) -> None:
+        if isinstance(node, XmlPath) and not node.is_number:
+            raise self._error(node, f"{rule}, found the text {node}", self._instead_of_text(node))
         if _is_condition(node) or (isinstance(node, Literal) and isinstance(node.value, str | bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.number_operand_hint(node))
 
@@ -102,13 +127,14 @@ class _Check:
             if node.operator not in (Operator.EQ, Operator.NE):
                 self._number(operand, f"{node.operator} compares numbers")
         for left, right in ((node.left, node.right), (node.right, node.left)):
+            self._xml(left, right)
             if isinstance(right, Arithmetic | Negate) and self._is_text(left):
                 rule = f"{self._source(left)} is text, and {self._source(right)} calculates a number"
                 raise self._error(right, rule, faults.dash_hint(self._source(right)))
 
     def _is_text(self, node: PredicateNode) -> bool:
         match node:
-            case Literal(value=str()) | BodyText():
+            case Literal(value=str()) | BodyText() | XmlPath(is_number=False):
                 return True
             case Identifier(name=name):
                 return name == ADDRESS or HEADER_FIELDS.get(name) is JmsType.STRING

@@ -20,7 +20,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from routes.predicate import patterns
-from routes.predicate.keys import Prefix, Range, Requirement, required, sufficient
+from routes.predicate.keys import Part, Prefix, Range, Requirement, required, sufficient
 from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
@@ -37,15 +37,16 @@ from routes.predicate.nodes import (
     Negate,
     Not,
     Operator,
-    PathStep,
     Predicate,
     PredicateNode,
+    ValuePath,
+    XmlPath,
     repeated,
 )
 from routes.predicate.values import constant
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["Rule", "compile_predicate", "first_match"]
+__all__ = ["Rule", "compile_predicate", "first_match", "path_json"]
 
 Rule = tuple[Predicate, Predicate | None]
 """A rule: messages to include, and exceptions among them."""
@@ -105,7 +106,7 @@ class _Table:
     def __init__(self) -> None:
         self.fields: list[dict[str, Any]] = []
         """The fields and properties that the rules read."""
-        self.paths: list[list[PathStep]] = []
+        self.paths: list[Any] = []
         """The paths into bodies that the rules read."""
         self.asks_for_body = False
         """True if a rule reads bodies."""
@@ -165,8 +166,8 @@ class _Table:
         match node:
             case Identifier():
                 return ["FIELD", self._index(node.name)]
-            case BodyPath():
-                return ["ELEMENT"] if None in node.steps else ["BODY", self._path(node)]
+            case BodyPath() | XmlPath():
+                return ["ELEMENT"] if node.is_repeated else ["BODY", self._path(node)]
             case BodyText():
                 self.asks_for_body = True
                 return ["BODY_TEXT"]
@@ -185,20 +186,25 @@ class _Table:
 
     def _requirement(self, requirement: Requirement) -> list[Any]:
         match requirement:
-            case Prefix(name=name, text=text):
-                return ["PREFIX", self._index(name), text]
-            case Range(name=name):
+            case Prefix(part=part, text=text):
+                return ["PREFIX", self._part(part), text]
+            case Range(part=part):
                 # JSON has no infinite numbers; NULL is not a bound.
                 bounds = (requirement.low, requirement.high)
-                return ["RANGE", self._index(name), *(bound if math.isfinite(bound) else None for bound in bounds)]
-        return ["TEXTS", sorted([self._index(name), text] for name, text in requirement.items())]
+                return ["RANGE", self._part(part), *(bound if math.isfinite(bound) else None for bound in bounds)]
+        # Headers before the body, which is read only if they fit.
+        return ["TEXTS", sorted(([self._part(part), text] for part, text in requirement.items()), reverse=True)]
 
-    def _path(self, path: BodyPath) -> int:
+    def _part(self, part: Part) -> int:
+        """Returns the index of a field, or of a path as a negative number from -1 down."""
+        return self._index(part.name) if isinstance(part, Identifier) else -1 - self._path(part)
+
+    def _path(self, path: ValuePath) -> int:
         self.asks_for_body = True
-        steps = [*path.steps]
-        if steps not in self.paths:
-            self.paths.append(steps)
-        return self.paths.index(steps)
+        made = path_json(path)
+        if made not in self.paths:
+            self.paths.append(made)
+        return self.paths.index(made)
 
     def _index(self, name: str) -> int:
         if name not in self._indexes:
@@ -213,6 +219,18 @@ class _Table:
                 }
             )
         return self._indexes[name]
+
+
+def path_json(path: ValuePath) -> list[Any] | dict[str, Any]:
+    """Returns the JSON of a path as `jmsbridge.predicate.BodyPaths` reads it."""
+    if isinstance(path, BodyPath):
+        return [*path.steps]
+    return {
+        "steps": [[step.name, step.position] for step in path.steps],
+        "attribute": path.attribute,
+        "own": path.is_own_text,
+        "number": path.is_number,
+    }
 
 
 def _negated(negated: bool, condition: list[Any]) -> list[Any]:

@@ -30,6 +30,8 @@ from routes.predicate.nodes import (
     Operator,
     Predicate,
     PredicateNode,
+    ValuePath,
+    XmlPath,
     children,
     repeated,
 )
@@ -82,17 +84,17 @@ class _Evaluator:
     def __init__(self, lookup: Lookup, body: Body) -> None:
         self._lookup = lookup
         self._body = body
-        self._elements: dict[BodyPath, Value | None] = {}
-        """The element of each path with `[*]` that is looked at."""
+        self._elements: dict[ValuePath, Value | None] = {}
+        """The value of each repeated path that is looked at."""
 
     def truth(self, node: PredicateNode) -> bool | None:
         path = repeated(node)
         return self._one(node) if path is None else self._some(node, path)
 
-    def _some(self, node: PredicateNode, path: BodyPath) -> bool | None:
+    def _some(self, node: PredicateNode, path: ValuePath) -> bool | None:
         """Returns whether a condition is true for one of the elements; None if there is no element."""
         truths: list[bool | None] = []
-        for value in self._body.values(path.steps):
+        for value in self._body.values(path):
             self._elements[path] = of_body(value)
             if truth := self._one(node):
                 return truth
@@ -122,8 +124,8 @@ class _Evaluator:
         match node:
             case Identifier():
                 return find(self._lookup, node.name)
-            case BodyPath():
-                return self._elements.get(node) if None in node.steps else of_body(*self._body.values(node.steps))
+            case BodyPath() | XmlPath():
+                return self._elements.get(node) if node.is_repeated else of_body(*self._body.values(node))
             case BodyText():
                 return of_body(self._body.text)
             case Literal():

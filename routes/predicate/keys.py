@@ -1,5 +1,7 @@
 """Requirements of predicates: texts, beginnings of texts and ranges of numbers without which a predicate is not true.
 
+They are those of fields, properties and values of the body that a path without `[*]` names.
+
 They are for finding the few predicates that may be true for a message among many, without trying each.
 """
 
@@ -14,6 +16,7 @@ from typing import TypeVar
 from routes.predicate import patterns
 from routes.predicate.nodes import (
     Between,
+    BodyPath,
     Comparison,
     Identifier,
     In,
@@ -24,25 +27,27 @@ from routes.predicate.nodes import (
     PredicateNode,
 )
 
-__all__ = ["MAX_KEYS", "Key", "Prefix", "Range", "Requirement", "required", "sufficient"]
+__all__ = ["MAX_KEYS", "Key", "Part", "Prefix", "Range", "Requirement", "required", "sufficient"]
 
-Key = Mapping[str, str]
-"""A key: text by name of the field or property; a message has the key if it has all of its texts."""
+Part = Identifier | BodyPath
+"""Field or property, or a value of the body."""
+Key = Mapping[Part, str]
+"""A key: text by part of the message; a message has the key if it has all of its texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of the text of a field or property."""
+    """The beginning of the text of a part."""
 
-    name: str
+    part: Part
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that the number of a field or property is in, taken as a double; somewhat wider than the predicate's."""
+    """A range that the number of a part is in, taken as a double; somewhat wider than the predicate's."""
 
-    name: str
+    part: Part
     low: float = -math.inf
     high: float = math.inf
 
@@ -85,13 +90,13 @@ def required(node: PredicateNode) -> list[Requirement] | None:
         case Between(negated=False):
             bounds = ((Operator.GE, node.low), (Operator.LE, node.high))
             return _strictest([found for sign, bound in bounds if (found := _range(sign, node.operand, bound))])
-        case In(operand=Identifier(name=name) as field, negated=False) if node.numbers:
-            keys = _keys(name, node.texts)
-            ranges = [_range(Operator.EQ, field, number) for number in node.numbers]
+        case In(negated=False) if node.numbers and (part := _part(node.operand)):
+            keys = _keys(part, node.texts)
+            ranges = [_range(Operator.EQ, part, number) for number in node.numbers]
             return None if keys is None else [*keys, *itertools.chain.from_iterable(filter(None, ranges))]
-        case Like(operand=Identifier(name=name), negated=False):
+        case Like(negated=False) if part := _part(node.operand):
             prefix = patterns.split(node.pattern, node.escape).prefix
-            return [Prefix(name, prefix)] if prefix else None
+            return [Prefix(part, prefix)] if prefix else None
     keys = _asked(node)
     if keys is None and isinstance(node, Comparison):
         mirrored = _MIRRORED.get(node.operator, node.operator)
@@ -101,32 +106,42 @@ def required(node: PredicateNode) -> list[Requirement] | None:
 
 def _asked(node: PredicateNode) -> list[Key] | None:
     match node:
-        case Comparison(operator=Operator.EQ, left=Identifier(name=name), right=Literal(value=str() as text)):
-            return _keys(name, (text,))
-        case Comparison(operator=Operator.EQ, left=Literal(value=str() as text), right=Identifier(name=name)):
-            return _keys(name, (text,))
-        case In(operand=Identifier(name=name), texts=texts, negated=False, numbers=()):
-            return _keys(name, texts)
+        case Comparison(operator=Operator.EQ, left=left, right=Literal(value=str() as text)) if part := _part(left):
+            return _keys(part, (text,))
+        case Comparison(operator=Operator.EQ, left=Literal(value=str() as text), right=right) if part := _part(right):
+            return _keys(part, (text,))
+        case In(texts=texts, negated=False, numbers=()) if part := _part(node.operand):
+            return _keys(part, texts)
     return None
 
 
-def _keys(name: str, texts: Sequence[str]) -> list[Key] | None:
+def _part(node: PredicateNode) -> Part | None:
+    """The part of the message that a node stands for; None for other nodes, and for a path that names many values."""
+    match node:
+        case Identifier():
+            return node
+        case BodyPath() if None not in node.steps:
+            return node
+    return None
+
+
+def _keys(part: Part, texts: Sequence[str]) -> list[Key] | None:
     # Spark compares bytes, and bytes that are not UTF-8 read as U+FFFD: equality of bytes would miss them.
-    return None if any(_REPLACEMENT in text for text in texts) else [{name: text} for text in texts]
+    return None if any(_REPLACEMENT in text for text in texts) else [{part: text} for text in texts]
 
 
 def _range(sign: Operator, operand: PredicateNode, bound: PredicateNode) -> list[Requirement] | None:
-    """The range of a field that is compared with a constant number; None for other comparisons."""
-    match operand, bound:
-        case Identifier(name=name), Literal(value=int() | float() as value) if not isinstance(value, bool):
+    """The range of a part that is compared with a constant number; None for other comparisons."""
+    match _part(operand), bound:
+        case Identifier() | BodyPath() as part, Literal(value=int() | float() as value) if not isinstance(value, bool):
             low, high = value - abs(value) * _ROUNDING, value + abs(value) * _ROUNDING
             match sign:
                 case Operator.EQ:
-                    return [Range(name, low, high)]
+                    return [Range(part, low, high)]
                 case Operator.GT | Operator.GE:
-                    return [Range(name, low=low)]
+                    return [Range(part, low=low)]
                 case Operator.LT | Operator.LE:
-                    return [Range(name, high=high)]
+                    return [Range(part, high=high)]
     return None
 
 
@@ -149,11 +164,11 @@ def _is_key(requirement: Requirement) -> bool:
 
 
 def _intersections(ranges: Iterable[Range]) -> Iterable[Range]:
-    """The ranges, one for each field or property."""
-    found: dict[str, Range] = {}
+    """The ranges, one for each part."""
+    found: dict[Part, Range] = {}
     for each in ranges:
-        other = found.get(each.name, each)
-        found[each.name] = Range(each.name, max(each.low, other.low), min(each.high, other.high))
+        other = found.get(each.part, each)
+        found[each.part] = Range(each.part, max(each.low, other.low), min(each.high, other.high))
     return found.values()
 
 
@@ -182,6 +197,6 @@ def _product(operands: Sequence[list[Key]]) -> list[Key] | None:
         if len(found) * len(more) > MAX_KEYS:
             return None
         pairs = itertools.product(found, more)
-        # A name cannot have two texts at once.
-        found = [{**a, **b} for a, b in pairs if all(a.get(name, text) == text for name, text in b.items())]
+        # A part cannot have two texts at once.
+        found = [{**a, **b} for a, b in pairs if all(a.get(part, text) == text for part, text in b.items())]
     return found

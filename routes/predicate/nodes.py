@@ -36,6 +36,9 @@ __all__ = [
     "PathStep",
     "Predicate",
     "PredicateNode",
+    "ValuePath",
+    "XmlPath",
+    "XmlStep",
     "asks_for_body",
     "children",
     "identifiers",
@@ -118,13 +121,57 @@ class BodyPath(PredicateNode):
     def __str__(self) -> str:
         return BODY + "".join(map(_spelled, self.steps))
 
+    @property
+    def is_repeated(self) -> bool:
+        """True if the path may name several values."""
+        return None in self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class XmlStep:
+    """Step to the child elements of a local name: to all, or to the one at `position` (from 1; -1: the last)."""
+
+    name: str
+    position: int | None = None
+
+    def __str__(self) -> str:
+        place = {None: "", -1: "[last()]"}.get(self.position, f"[{self.position}]")
+        return f"/{self.name}{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class XmlPath(PredicateNode):
+    """A path into an XML body, as `xpath('/order/line[1]/@id')`."""
+
+    steps: tuple[XmlStep, ...]
+    """Steps from the document, the root element first."""
+    attribute: str | None = None
+    """Local name of the attribute whose value is meant; None: the text of the element."""
+    is_own_text: bool = False
+    """True if the text of elements in the element does not count: `text()`."""
+    is_number: bool = False
+    """True if the text is read as a number: `number(…)`."""
+
+    def __str__(self) -> str:
+        end = "" if self.attribute is None else f"/@{self.attribute}"
+        path = "".join(map(str, self.steps)) + end + "/text()" * self.is_own_text
+        return f"xpath('number({path})')" if self.is_number else f"xpath('{path}')"
+
+    @property
+    def is_repeated(self) -> bool:
+        """True if the path may name several values."""
+        return any(step.position is None for step in self.steps[1:])
+
 
 @dataclass(frozen=True, slots=True)
 class BodyText(PredicateNode):
     """The whole body as text."""
 
 
-MessagePart = Identifier | BodyPath | BodyText
+ValuePath = BodyPath | XmlPath
+"""Paths to values in a body."""
+
+MessagePart = Identifier | ValuePath | BodyText
 """Parts of a predicate whose values are those of the message."""
 
 
@@ -262,17 +309,17 @@ def identifiers(predicate: Predicate) -> frozenset[str]:
     return frozenset(node.name for node in walk(predicate.root) if isinstance(node, Identifier))
 
 
-def repeated(node: PredicateNode) -> BodyPath | None:
-    """Returns the path with `[*]` in a condition; None if it has none, or is made of conditions itself."""
+def repeated(node: PredicateNode) -> ValuePath | None:
+    """Returns the path of a condition that may name several values; None if there is none, or for joined conditions."""
     if isinstance(node, Logical | Not):
         return None
-    paths = (part for part in walk(node) if isinstance(part, BodyPath) and None in part.steps)
+    paths = (part for part in walk(node) if isinstance(part, ValuePath) and part.is_repeated)
     return next(paths, None)
 
 
 def asks_for_body(node: PredicateNode) -> bool:
     """Returns whether a part of a predicate reads the body of a message."""
-    return any(isinstance(part, BodyPath | BodyText) for part in walk(node))
+    return any(isinstance(part, ValuePath | BodyText) for part in walk(node))
 
 
 def _spelled(step: PathStep) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "LONG_MIN",
     "NUMBER_TEXT",
     "SPECIAL_TEXT",
+    "decimal",
     "exact",
     "fits",
     "literal",
@@ -34,6 +35,11 @@ NUMBER_TEXT = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 SPECIAL_TEXT = "NaN|-?Infinity"
 """Values of a property declared as float or double that are not numbers."""
 
+DIGITS = 38
+"""Most significant digits of a number of a body; one with more has no value."""
+EXPONENT = 6_144
+"""Greatest power of ten of the first digit of a number of a body, and of its inverse, as decimals of 128 bits have."""
+
 _DIGITS = "[0-9](?:[0-9_]*[0-9])?"
 _EXPONENT = f"[eE][+-]?{_DIGITS}"
 _APPROXIMATE = re.compile(
@@ -47,6 +53,7 @@ _PATTERNS = (
 )
 _DECIMAL = re.compile(r"([1-9](?:[0-9_]*[0-9])?)[lL]?")
 _INTEGER = re.compile(INTEGER_TEXT)
+_PARTS = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?)0*([0-9]*))?")
 
 
 def literal(text: str) -> tuple[int | float, bool] | None:
@@ -122,3 +129,26 @@ def _approximate(text: str, is_single: bool) -> tuple[float, bool] | None:
     if math.isinf(value) or (value == 0 and text.lower().partition("e")[0].strip("0.")):
         return None
     return value, is_single
+
+
+def decimal(text: str) -> Decimal | None:
+    """Returns the number that a text of a body writes, as `NUMBER_TEXT`; None for other texts.
+
+    It is also None beyond `DIGITS` and `EXPONENT`. Zero has no sign.
+    """
+    parts = _PARTS.fullmatch(text)
+    if parts is None or text[-1] in "eE+-":
+        return None
+    sign, whole, point_and_more, fraction_alone, exponent_sign, exponent_digits = parts.groups("")
+    fraction = point_and_more or fraction_alone
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return Decimal(0)
+    exponent = -len(fraction)
+    significant = digits.rstrip("0")
+    if len(significant) > DIGITS or len(exponent_digits) > len(str(EXPONENT)) + len(str(len(text))):
+        return None
+    exponent += int(f"{exponent_sign}{exponent_digits or 0}") + len(digits) - len(significant)
+    if abs(exponent + len(significant) - 1) > EXPONENT:
+        return None
+    return Decimal((int(sign == "-"), tuple(map(int, significant)), exponent))

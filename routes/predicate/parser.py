@@ -38,6 +38,7 @@ from routes.predicate.nodes import (
     Predicate,
     PredicateNode,
 )
+from routes.predicate.xpath import XPathError, parse_xpath
 from routes.properties import SEED_NAMES
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class _Builder:
             "quoted_name": lambda tree: Identifier(self._quoted(tree, 0), **_extent(tree)),
             "body": self._body,
             "body_text": lambda tree: BodyText(**_extent(tree)),
+            "xpath": self._xpath,
         }
 
     def build(self, tree: ParseTree) -> PredicateNode:
@@ -280,6 +282,16 @@ class _Builder:
             else:
                 steps.append(None if index == "*" else self._index(index, _start(token) + step.start(3)))
         return BodyPath(tuple(steps), **_extent(tree))
+
+    def _xpath(self, tree: ParseTree) -> PredicateNode:
+        token = _token(tree)
+        expression = _unquote(token)
+        try:
+            return parse_xpath(expression, **_extent(tree))
+        except XPathError as error:
+            # A doubled quote in the expression is one of its characters.
+            before = expression[: error.offset].replace("'", "''")
+            raise self._error(_start(token) + 1 + len(before), str(error), error.hint) from error
 
     def _index(self, text: str, start: int) -> int:
         if len(text) > _INDEX_CHARACTERS:

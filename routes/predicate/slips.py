@@ -63,6 +63,16 @@ def _open_quote(place: _Place) -> Slip | None:
     return None
 
 
+def _xpath(place: _Place) -> Slip | None:
+    hint = "write xpath('/order/@priority')"
+    if place.expected == {"TEXT"} and re.search(r"xpath\s*\($", place.before):
+        return place.slip("xpath takes an expression in single quotes", hint)
+    called = re.search(r"[\w$]+$", place.before)
+    if place.found == "(" and called and "$END" in place.expected:
+        return place.slip(f"there is no function {called[0]}", hint, called.start())
+    return None
+
+
 def _half_sign(place: _Place) -> Slip | None:
     if place.found in ("&", "|"):
         word = "AND" if place.found == "&" else "OR"
@@ -164,6 +174,7 @@ def _words(place: _Place) -> Slip | None:
 
 _SLIPS: tuple[Callable[[_Place], Slip | None], ...] = (
     _open_quote,
+    _xpath,
     _half_sign,
     _wrong_sign,
     _null,

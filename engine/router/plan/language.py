@@ -14,7 +14,7 @@ from engine.router.plan.row import PlanRow
 from engine.topologies.library.row import HeaderView
 from routes.predicate import Predicate
 from routes.predicate.bodies import body_path
-from routes.predicate.columns import compile_predicate, first_match
+from routes.predicate.columns import compile_predicate, first_match, path_json
 from routes.predicate.nodes import ADDRESS
 from routes.properties import HEADER_FIELDS, encode_type_name
 
@@ -75,7 +75,7 @@ def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:
     path = body_path(name)
     if path is None:
         return field_text(headers, name)
-    return headers.functions.call(f"body:{json.dumps([[*path.steps]])}", row.value)
+    return headers.functions.call(f"body:{json.dumps([path_json(path)])}", row.value)
 
 
 def declared_type(headers: HeaderView, name: str) -> Column:

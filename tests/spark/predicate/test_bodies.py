@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from routes.predicate import Predicate, evaluate, parse
 from routes.predicate.bodies import BOUNDS, Body
 from routes.predicate.columns import Rule, compile_predicate, first_match
+from routes.properties import Property
 from tests.spark.predicate.test_columns import many_seeds
 
 if TYPE_CHECKING:
@@ -217,3 +218,52 @@ def test_the_first_rule_that_wants_a_body_is_found(spark: SparkSession) -> None:
     ]
     found = frame_of(spark, bodies).select(first_match(rules, F.col("headers"), F.col("value"))).collect()
     assert [row[0] for row in found] == [0, None, 1, 2, None]
+
+
+def rule(random: Random) -> Rule:
+    """A rule that is found by texts, beginnings or ranges of headers and bodies, or by none of these."""
+    shapes = (
+        "{0} = {2}",
+        "{0} IN ({2}, {3})",
+        "{0} = {2} AND {1} = {3}",
+        "region = {2} AND {0} = {3}",
+        "{0} = {2} OR {1} = {3}",
+        "{0} LIKE 'D%'",
+        "{0} >= {4}",
+        "{0} = {4} AND region = {2}",
+        "{0} IN ({2}, {4})",
+        "{0} BETWEEN {4} AND 100",
+        "{0} <> {2}",
+        "region = {2}",
+        "NOT {0} = {2}",
+    )
+    texts = [f"'{random.choice(('x', 'DE', '5', 'größe'))}'" for _ in range(2)]
+    numbers = [number for number in NUMBERS[:20] if not number.startswith("-0")]
+    made = random.choice(shapes).format(path(random), path(random), *texts, random.choice(numbers))
+    exclude = predicate(random) if random.random() < 0.2 else None
+    return parse(made), exclude
+
+
+@many_seeds
+@given(seed=st.integers(0, 2**32))
+def test_the_first_rule_is_the_same_by_indexes_and_one_by_one(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)  # noqa: S311 (no secret is made of it)
+    rules = [rule(random) for _ in range(random.choice((5, 40)))]
+    messages = [(random.choice(("x", "DE", None)), body(random)) for _ in range(100)]
+    rows = [
+        ([("jms.region", None if region is None else bytearray(region.encode()))], value and bytearray(value))
+        for region, value in messages
+    ]
+    frame = spark.createDataFrame(rows, "headers array<struct<key: string, value: binary>>, value binary")
+    found = [row[0] for row in frame.select(first_match(rules, F.col("headers"), F.col("value"))).collect()]
+
+    def first(region: str | None, content: bytes | None) -> int | None:
+        properties = {} if region is None else {"region": Property(region, None)}
+        body = Body(content)
+        for number, (include, exclude) in enumerate(rules):
+            excluded = exclude is not None and evaluate(exclude, properties.get, body) is True
+            if evaluate(include, properties.get, body) is True and not excluded:
+                return number
+        return None
+
+    assert found == [first(*message) for message in messages]

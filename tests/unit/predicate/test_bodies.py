@@ -9,7 +9,8 @@ import pytest
 from engine.message import Message
 from routes.errors import PredicateError
 from routes.predicate import evaluate, parse, trace
-from routes.predicate.bodies import Body, Bounds, body_path, number
+from routes.predicate.bodies import Body, Bounds, body_path
+from routes.predicate.numbers import decimal
 from routes.properties import JmsType, Property
 
 T, F, U = True, False, None
@@ -105,7 +106,7 @@ def test_a_map_message_is_an_object() -> None:
     ],
 )  # fmt: skip
 def test_numbers_have_38_digits(text: str, expected: str | None) -> None:
-    assert number(text) == (None if expected is None else Decimal(expected))
+    assert decimal(text) == (None if expected is None else Decimal(expected))
 
 
 def test_what_exceeds_the_bounds_has_no_value() -> None:
@@ -130,7 +131,7 @@ def test_what_exceeds_the_bounds_has_no_value() -> None:
     [
         ("msg.body. = 5", "1: error: msg.body. is not a path into the body (write msg.body.name"),
         ("body.a = 5", "1: error: body.a is not a path into the body (write msg.body.name"),
-        ("msg.body.a[*] = msg.body.b[*]", "17: error: a comparison has one path with [*]"),
+        ("msg.body.a[*] = msg.body.b[*]", "17: error: a comparison has one path that names several values"),
         ("msg.body.a[1234567890] = 5", "12: error: no body has an element 1234567890"),
         ("msg.text > 5 + 1", "12: error: "),
         ("msg.bodies = 5", "1: error: there is no msg.bodies"),
@@ -164,7 +165,7 @@ def test_a_value_has_a_text_for_keys_and_destinations() -> None:
         "lines[1].amount",
         'customer."odd name"',
     )
-    texts = [body.text_under(path.steps) for name in paths if (path := body_path(f"msg.body.{name}")) is not None]
+    texts = [body.text_under(path) for name in paths if (path := body_path(f"msg.body.{name}")) is not None]
     assert texts == ["1780921717355446273", "0.1", "100", "true", "5", None, None, None, "1000.5", "x"]
     assert body_path("region") is None
 

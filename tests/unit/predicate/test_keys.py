@@ -6,34 +6,43 @@ import pytest
 
 from routes.predicate import parse
 from routes.predicate.keys import MAX_KEYS, Key, Prefix, Range, Requirement, required, sufficient
+from routes.predicate.nodes import BodyPath, Identifier
+
+A, B, C, M, N = map(Identifier, "abcmn")
+LINE = BodyPath(("lines", 0, "sku"))
 
 ALL: list[tuple[str, list[Key]]] = [
-    ("a = 'x'", [{"a": "x"}]),
-    ("'x' = a", [{"a": "x"}]),
-    ("a IN ('x', 'y')", [{"a": "x"}, {"a": "y"}]),
-    ("a = 'x' AND b = 'y'", [{"a": "x", "b": "y"}]),
-    ("a = 'x' OR b = 'y'", [{"a": "x"}, {"b": "y"}]),
-    ("a IN ('x', 'y') AND (b = 'z' OR a = 'x')", [{"a": "x", "b": "z"}, {"a": "x"}, {"a": "y", "b": "z"}]),
+    ("a = 'x'", [{A: "x"}]),
+    ("'x' = a", [{A: "x"}]),
+    ("a IN ('x', 'y')", [{A: "x"}, {A: "y"}]),
+    ("a = 'x' AND b = 'y'", [{A: "x", B: "y"}]),
+    ("a = 'x' OR b = 'y'", [{A: "x"}, {B: "y"}]),
+    ("a IN ('x', 'y') AND (b = 'z' OR a = 'x')", [{A: "x", B: "z"}, {A: "x"}, {A: "y", B: "z"}]),
     ("a = 'x' AND a = 'y'", []),
+    ("msg.body.lines[0].sku = 'x' AND a = 'y'", [{LINE: "x", A: "y"}]),
+    ("msg.body.lines[0].sku IN ('x', 'y')", [{LINE: "x"}, {LINE: "y"}]),
+    ("msg.body.a = 'x' AND \"msg.body.a\" = 'y'", [{BodyPath(("a",)): "x", Identifier("msg.body.a"): "y"}]),
 ]
 SOME: list[tuple[str, list[Key]]] = [
-    ("a = 'x' AND n > 5", [{"a": "x"}]),
-    ("n > 5 AND (a = 'x' OR b = 'y' AND NOT c = 'z')", [{"a": "x"}, {"b": "y"}]),
-    ("a = 'x' AND b <> 'y'", [{"a": "x"}]),
+    ("a = 'x' AND n > 5", [{A: "x"}]),
+    ("n > 5 AND (a = 'x' OR b = 'y' AND NOT c = 'z')", [{A: "x"}, {B: "y"}]),
+    ("a = 'x' AND b <> 'y'", [{A: "x"}]),
 ]
 OTHERS: list[tuple[str, list[Requirement]]] = [
-    ("a LIKE 'x%y_z'", [Prefix("a", "x")]),
-    (r"a LIKE 'x\_y%' ESCAPE '\'", [Prefix("a", "x_y")]),
-    ("n > 0", [Range("n", low=0.0)]),
-    ("0 >= n", [Range("n", high=0.0)]),
-    ("n = 0 OR a LIKE 'x'", [Range("n", 0.0, 0.0), Prefix("a", "x")]),
-    ("n IN (0, 'x')", [{"n": "x"}, Range("n", 0.0, 0.0)]),
-    ("a = 'x' OR n >= 0", [{"a": "x"}, Range("n", low=0.0)]),
-    ("n NOT BETWEEN 0 AND 5 AND a LIKE 'x%'", [Prefix("a", "x")]),
-    ("n > 0 AND m < 0 AND n < 0", [Range("n", 0.0, 0.0)]),
-    ("n > 0 AND a LIKE 'x%'", [Prefix("a", "x")]),
-    ("n > 0 AND n + 1 = m", [Range("n", low=0.0)]),
-    ("(n = 0 OR m = 0) AND n <> 1", [Range("n", 0.0, 0.0), Range("m", 0.0, 0.0)]),
+    ("a LIKE 'x%y_z'", [Prefix(A, "x")]),
+    (r"a LIKE 'x\_y%' ESCAPE '\'", [Prefix(A, "x_y")]),
+    ("msg.body.lines[0].sku LIKE 'x%'", [Prefix(LINE, "x")]),
+    ("msg.body.lines[0].sku = 0", [Range(LINE, 0.0, 0.0)]),
+    ("n > 0", [Range(N, low=0.0)]),
+    ("0 >= n", [Range(N, high=0.0)]),
+    ("n = 0 OR a LIKE 'x'", [Range(N, 0.0, 0.0), Prefix(A, "x")]),
+    ("n IN (0, 'x')", [{N: "x"}, Range(N, 0.0, 0.0)]),
+    ("a = 'x' OR n >= 0", [{A: "x"}, Range(N, low=0.0)]),
+    ("n NOT BETWEEN 0 AND 5 AND a LIKE 'x%'", [Prefix(A, "x")]),
+    ("n > 0 AND m < 0 AND n < 0", [Range(N, 0.0, 0.0)]),
+    ("n > 0 AND a LIKE 'x%'", [Prefix(A, "x")]),
+    ("n > 0 AND n + 1 = m", [Range(N, low=0.0)]),
+    ("(n = 0 OR m = 0) AND n <> 1", [Range(N, 0.0, 0.0), Range(M, 0.0, 0.0)]),
 ]
 NONE = [
     *(
@@ -48,7 +57,17 @@ NONE = [
         "a = TRUE",
         "n + 1 > 5",
     ),
-    *("a LIKE '%x'", "a LIKE '_x'", "a NOT LIKE 'x'", "NOT n > 5", "n <> 5", "n BETWEEN a AND b", "a IS NULL"),
+    *(
+        "a LIKE '%x'",
+        "a LIKE '_x'",
+        "a NOT LIKE 'x'",
+        "msg.body[*] = 'x'",
+        "msg.text = 'x'",
+        "NOT n > 5",
+        "n <> 5",
+        "n BETWEEN a AND b",
+        "a IS NULL",
+    ),
 ]
 
 
@@ -90,4 +109,4 @@ def test_too_many_combinations_are_not_multiplied_out() -> None:
     texts = ", ".join(f"'{number}'" for number in range(MAX_KEYS // 100 + 1))
     root = parse(f"a IN ({texts}) AND b IN ({texts}) AND c = 'x'").root
     assert sufficient(root) is None
-    assert required(root) == [{"c": "x"}]
+    assert required(root) == [{C: "x"}]

@@ -16,13 +16,15 @@ final class Body {
   private static final int DEPTH = 100;
   private static final int ELEMENTS = 10_000;
 
-  private final JsonPaths paths;
+  private final BodyPaths paths;
   private final byte[] content;
   private Object document;
   private boolean isRead;
+  private XmlReader.Element xml;
+  private boolean xmlIsRead;
 
   /** Body of a record; null content: it has none. */
-  Body(JsonPaths paths, byte[] content) {
+  Body(BodyPaths paths, byte[] content) {
     this.paths = paths;
     this.content = content == null || content.length > SIZE ? null : content;
   }
@@ -33,8 +35,11 @@ final class Body {
     return text == null || !text.isValid() ? null : Value.text(text);
   }
 
-  /** The value that a path without {@code [*]} names; null if there is none. */
+  /** The value that a path names, the first of several in XML; null if there is none. */
   Value value(int path) {
+    if (paths.isXml(path)) {
+      return xmlValues(path).get(0);
+    }
     Object found = document();
     for (Object step : paths.steps(path)) {
       found = step instanceof Integer index ? element(found, index) : field(found, (String) step);
@@ -42,13 +47,56 @@ final class Body {
     return found instanceof Value value ? value : null;
   }
 
-  /** The value of each element that a path with {@code [*]} names; the last is null if there are too many. */
+  /** The values that a path names; the last is null if there are too many. XML without a value has null alone. */
   List<Value> values(int path) {
+    if (paths.isXml(path)) {
+      return xmlValues(path);
+    }
     List<Value> found = new ArrayList<>();
     if (!collect(document(), paths.steps(path), found)) {
       found.add(null);
     }
     return found;
+  }
+
+  private List<Value> xmlValues(int path) {
+    List<Value> found = new ArrayList<>();
+    XmlReader.Element root = xml();
+    if (root != null && !collect(root, paths.xmlPath(path), 0, found) || found.isEmpty()) {
+      found.add(null);
+    }
+    return found;
+  }
+
+  private static boolean collect(XmlReader.Element element, XmlPaths.Path path, int step, List<Value> found) {
+    if (step < path.steps().length) {
+      XmlPaths.Step asked = path.steps()[step];
+      List<XmlReader.Element> named = element.children.getOrDefault(asked.name(), List.of());
+      int first = asked.position() < 0 ? named.size() - 1 : Math.max(asked.position() - 1, 0);
+      int end = asked.position() == 0 ? named.size() : Math.min(first + 1, named.size());
+      for (int at = Math.max(first, 0); at < end; at++) {
+        if (!collect(named.get(at), path, step + 1, found)) {
+          return false;
+        }
+      }
+      return true;
+    }
+    String text = text(element, path);
+    if (text != null && found.size() == ELEMENTS) {
+      return false;
+    }
+    if (text != null) {
+      found.add(path.isNumber() ? Numbers.decimal(text) : Value.text(UTF8String.fromString(text)));
+    }
+    return true;
+  }
+
+  private static String text(XmlReader.Element element, XmlPaths.Path path) {
+    if (path.attribute() != null) {
+      return element.attributes.get(path.attribute());
+    }
+    StringBuilder text = path.isOwnText() ? element.ownText : element.text;
+    return path.isOwnText() && text.isEmpty() ? null : text.toString();
   }
 
   private static boolean collect(Object value, Object[] steps, List<Value> found) {
@@ -89,11 +137,23 @@ final class Body {
     if (!isRead) {
       isRead = true;
       try {
-        document = content == null ? null : new JsonScanner(content, DEPTH).read(paths.root);
+        document = content == null ? null : new JsonScanner(content, DEPTH).read(paths.json.root);
       } catch (JsonScanner.NotJsonException none) {
         document = null;
       }
     }
     return document;
+  }
+
+  private XmlReader.Element xml() {
+    if (!xmlIsRead) {
+      xmlIsRead = true;
+      try {
+        xml = content == null ? null : new XmlReader(DEPTH).read(content, paths.xml.root);
+      } catch (XmlReader.NotXmlException none) {
+        xml = null;
+      }
+    }
+    return xml;
   }
 }

@@ -12,7 +12,7 @@ public final class BodyField implements ScalarFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final String json;
-  private transient JsonPaths paths;
+  private transient BodyPaths paths;
 
   /** Function for a path, as JSON in a list of its own. */
   public BodyField(String json) {
@@ -20,9 +20,9 @@ public final class BodyField implements ScalarFunction<UTF8String> {
     paths = read(json);
   }
 
-  private static JsonPaths read(String json) {
+  private static BodyPaths read(String json) {
     try {
-      return new JsonPaths(new ObjectMapper().readTree(json));
+      return new BodyPaths(new ObjectMapper().readTree(json));
     } catch (JsonProcessingException error) {
       throw new IllegalArgumentException(error);
     }

@@ -130,8 +130,11 @@ final class Fields {
     }
   }
 
-  /** The value of a field; null if the record has none. */
+  /** The value of a field, or of the body under path -1 - index for a negative index; null if the record has none. */
   Value value(int index) {
+    if (index < 0) {
+      return body.value(-1 - index);
+    }
     if (!isRead[index]) {
       values[index] = read(index);
       isRead[index] = true;

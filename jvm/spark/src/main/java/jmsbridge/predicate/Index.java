@@ -8,4 +8,10 @@ package jmsbridge.predicate;
 interface Index {
   /** The first rule before `before` that this index finds and that accepts the record; `before` if there is none. */
   int first(Fields fields, int before, RuleList rules);
+
+  /** The lowest number of its rules. */
+  int lowest();
+
+  /** Whether a part that it looks at is of the body. */
+  boolean readsBody();
 }

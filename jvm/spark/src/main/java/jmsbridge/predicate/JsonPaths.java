@@ -29,23 +29,23 @@ final class JsonPaths {
   final Wanted root = new Wanted();
   private final List<Object[]> paths = new ArrayList<>();
 
-  JsonPaths(JsonNode paths) {
-    for (JsonNode path : paths) {
-      Object[] steps = new Object[path.size()];
-      Wanted at = root;
-      for (int index = 0; index < steps.length; index++) {
-        JsonNode step = path.get(index);
-        if (step.isTextual()) {
-          steps[index] = step.asText();
-          at = at.fields.computeIfAbsent(step.asText(), unused -> new Wanted());
-        } else {
-          steps[index] = step.isNull() ? null : Integer.valueOf(step.intValue());
-          at = at.element();
-        }
+  /** Adds a path and returns its index. */
+  int add(JsonNode path) {
+    Object[] steps = new Object[path.size()];
+    Wanted at = root;
+    for (int index = 0; index < steps.length; index++) {
+      JsonNode step = path.get(index);
+      if (step.isTextual()) {
+        steps[index] = step.asText();
+        at = at.fields.computeIfAbsent(step.asText(), unused -> new Wanted());
+      } else {
+        steps[index] = step.isNull() ? null : Integer.valueOf(step.intValue());
+        at = at.element();
       }
-      at.isEnd = true;
-      this.paths.add(steps);
     }
+    at.isEnd = true;
+    paths.add(steps);
+    return paths.size() - 1;
   }
 
   Object[] steps(int path) {

@@ -1,6 +1,5 @@
 package jmsbridge.predicate;
 
-import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -156,41 +155,8 @@ final class JsonScanner {
     if (!isEnd) {
       return null;
     }
-    return decimal(isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at),
+    return Numbers.decimal(isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at),
         at - start);
-  }
-
-  /** The number that its parts write; null beyond 38 digits, or a power of ten that decimals of 128 bits lack. */
-  private static Value decimal(
-      boolean isNegative, String whole, String fraction, boolean isSmall, String exponent, int length) {
-    String digits = whole + fraction;
-    int first = 0;
-    while (first < digits.length() && digits.charAt(first) == '0') {
-      first++;
-    }
-    if (first == digits.length()) {
-      return Value.decimal(BigDecimal.ZERO);
-    }
-    int last = digits.length();
-    while (digits.charAt(last - 1) == '0') {
-      last--;
-    }
-    int zero = 0;
-    while (zero < exponent.length() && exponent.charAt(zero) == '0') {
-      zero++;
-    }
-    // More digits than the length of the text has cannot be made good by its zeros.
-    boolean isFar = exponent.length() - zero > 4 + String.valueOf(length).length();
-    if (last - first > Value.DIGITS || isFar) {
-      return null;
-    }
-    long power = zero == exponent.length() ? 0 : Long.parseLong(exponent.substring(zero));
-    power = (isSmall ? -power : power) - fraction.length() + digits.length() - last;
-    if (Math.abs(power + last - first - 1) > Value.EXPONENT) {
-      return null;
-    }
-    BigDecimal found = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
-    return Value.decimal(isNegative ? found.negate() : found);
   }
 
   private String ascii(int start, int end) {

@@ -1,5 +1,8 @@
 package jmsbridge.predicate;
 
+import java.math.BigDecimal;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Syntax of numbers in the texts of a message: ASCII, without blanks, as in {@code routes/predicate/numbers.py}. */
@@ -7,6 +10,12 @@ final class Numbers {
   private static final UTF8String NAN = UTF8String.fromString("NaN");
   private static final UTF8String INFINITY = UTF8String.fromString("Infinity");
   private static final UTF8String MINUS_INFINITY = UTF8String.fromString("-Infinity");
+
+  private static final String BLANKS = " \t\r\n";
+  // Possessive, so that no text takes more than one pass.
+  private static final Pattern PARTS = Pattern.compile(
+      "(?<sign>[+-]?)(?:(?<whole>[0-9]++)(?:\\.(?<fraction>[0-9]*+))?|\\.(?<alone>[0-9]++))"
+          + "(?:[eE](?<direction>[+-]?)(?<exponent>[0-9]++))?");
 
   private Numbers() {}
 
@@ -56,6 +65,62 @@ final class Numbers {
       }
     }
     return true;
+  }
+
+  /** The number that a text of a body writes, between blanks; null for other texts. */
+  static Value decimal(String text) {
+    int start = 0;
+    int end = text.length();
+    while (start < end && BLANKS.indexOf(text.charAt(start)) >= 0) {
+      start++;
+    }
+    while (start < end && BLANKS.indexOf(text.charAt(end - 1)) >= 0) {
+      end--;
+    }
+    Matcher parts = PARTS.matcher(text).region(start, end);
+    if (!parts.matches()) {
+      return null;
+    }
+    String fraction = parts.group("fraction") == null ? parts.group("alone") : parts.group("fraction");
+    return decimal("-".equals(parts.group("sign")), given(parts.group("whole")), given(fraction),
+        "-".equals(parts.group("direction")), given(parts.group("exponent")), end - start);
+  }
+
+  private static String given(String part) {
+    return part == null ? "" : part;
+  }
+
+  /** The number that its parts write; null beyond 38 digits, or a power of ten that decimals of 128 bits lack. */
+  static Value decimal(
+      boolean isNegative, String whole, String fraction, boolean isSmall, String exponent, int length) {
+    String digits = whole + fraction;
+    int first = 0;
+    while (first < digits.length() && digits.charAt(first) == '0') {
+      first++;
+    }
+    if (first == digits.length()) {
+      return Value.decimal(BigDecimal.ZERO);
+    }
+    int last = digits.length();
+    while (digits.charAt(last - 1) == '0') {
+      last--;
+    }
+    int zero = 0;
+    while (zero < exponent.length() && exponent.charAt(zero) == '0') {
+      zero++;
+    }
+    // More digits than the length of the text has cannot be made good by its zeros.
+    boolean isFar = exponent.length() - zero > 4 + String.valueOf(length).length();
+    if (last - first > Value.DIGITS || isFar) {
+      return null;
+    }
+    long power = zero == exponent.length() ? 0 : Long.parseLong(exponent.substring(zero));
+    power = (isSmall ? -power : power) - fraction.length() + digits.length() - last;
+    if (Math.abs(power + last - first - 1) > Value.EXPONENT) {
+      return null;
+    }
+    BigDecimal found = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
+    return Value.decimal(isNegative ? found.negate() : found);
   }
 
   private static int afterSign(UTF8String text, int at) {

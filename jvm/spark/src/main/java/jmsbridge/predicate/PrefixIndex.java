@@ -9,6 +9,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class PrefixIndex implements Index {
   private final int field;
   private final Node root = new Node();
+  private int lowest = Integer.MAX_VALUE;
 
   private static final class Node {
     final Map<Byte, Node> longer = new HashMap<>();
@@ -21,6 +22,7 @@ final class PrefixIndex implements Index {
 
   /** Adds a rule, whose number is higher than those of all rules before. */
   void add(UTF8String prefix, int rule) {
+    lowest = Math.min(lowest, rule);
     Node node = root;
     for (byte each : prefix.getBytes()) {
       node = node.longer.computeIfAbsent(each, unused -> new Node());
@@ -40,5 +42,15 @@ final class PrefixIndex implements Index {
       node = at < text.numBytes() ? node.longer.get(text.getByte(at)) : null;
     }
     return first;
+  }
+
+  @Override
+  public int lowest() {
+    return lowest;
+  }
+
+  @Override
+  public boolean readsBody() {
+    return field < 0;
   }
 }

@@ -17,6 +17,7 @@ final class RangeIndex implements Index {
   /** Rules of each node, in order: the children of node n are 2n and 2n + 1, the leaves are the second half. */
   private final int[][] nodes;
   private final int leaves;
+  private final int lowest;
 
   /** Range, bounds included, in which a rule requires the number; a bound may be infinite. */
   record Range(double low, double high, int rule) {}
@@ -24,6 +25,7 @@ final class RangeIndex implements Index {
   /** Makes the index of a field; the ranges are in the order of their rules. */
   RangeIndex(int field, List<Range> ranges) {
     this.field = field;
+    lowest = ranges.get(0).rule;
     bounds = ranges.stream().flatMapToDouble(each -> DoubleStream.of(each.low + 0.0, each.high + 0.0))
         .filter(Double::isFinite).sorted().distinct().toArray();
     leaves = 2 * bounds.length + 1;
@@ -72,5 +74,15 @@ final class RangeIndex implements Index {
       first = rules.first(nodes[node], first, fields);
     }
     return first;
+  }
+
+  @Override
+  public int lowest() {
+    return lowest;
+  }
+
+  @Override
+  public boolean readsBody() {
+    return field < 0;
   }
 }

@@ -18,11 +18,13 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class Rules {
   final Fields.Names names;
-  final JsonPaths paths;
+  final BodyPaths paths;
   /** Whether a rule asks for the body. */
   final boolean asksForBody;
   private final RuleList rules = new RuleList();
+  /** Indexes of fields, and those that read the body. */
   private final List<Index> indexes = new ArrayList<>();
+  private final List<Index> bodyIndexes = new ArrayList<>();
   /** Numbers of the rules that are in no index, in order. */
   private final int[] others;
 
@@ -34,7 +36,7 @@ final class Rules {
       throw new IllegalArgumentException(error);
     }
     names = new Fields.Names(table.get("fields"));
-    paths = new JsonPaths(table.get("paths"));
+    paths = new BodyPaths(table.get("paths"));
     asksForBody = table.get("body").booleanValue();
     Map<List<Integer>, Map<List<UTF8String>, List<Integer>>> texts = new LinkedHashMap<>();
     Map<Integer, PrefixIndex> prefixes = new LinkedHashMap<>();
@@ -63,10 +65,14 @@ final class Rules {
         }
       }
     }
-    indexes.addAll(TextIndex.of(texts));
-    indexes.addAll(prefixes.values());
-    ranges.forEach((field, found) -> indexes.add(new RangeIndex(field, found)));
+    texts.forEach((parts, found) -> add(new TextIndex(parts, found)));
+    prefixes.values().forEach(this::add);
+    ranges.forEach((part, found) -> add(new RangeIndex(part, found)));
     others = RuleList.ints(unfound);
+  }
+
+  private void add(Index index) {
+    (index.readsBody() ? bodyIndexes : indexes).add(index);
   }
 
   private static void addTexts(
@@ -97,6 +103,10 @@ final class Rules {
       first = each.first(fields, first, rules);
     }
     first = rules.first(others, first, fields);
+    for (Index each : bodyIndexes) {
+      // A body is read only while a rule that asks for it may be the first.
+      first = each.lowest() < first ? each.first(fields, first, rules) : first;
+    }
     return first == rules.size() ? null : Integer.valueOf(first);
   }
 }

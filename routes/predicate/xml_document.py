@@ -1,0 +1,146 @@
+"""XML bodies as predicates see them: a tree of elements, with the values that paths name.
+
+Names are local ones, whatever namespace their prefix stands for. A document with a DTD has no values, so that no entity
+can make it larger than it is. `jmsbridge.predicate.XmlReader`
+(`jvm/spark`) reads the same documents alike.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+from routes.predicate import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from decimal import Decimal
+
+    from routes.predicate.nodes import XmlPath, XmlStep
+
+__all__ = ["read_xml", "values"]
+
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LATIN = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']iso-8859-1["']""", re.IGNORECASE)
+_BLANKS = " \t\r\n"
+
+
+class XmlElement:
+    """An element with its attributes, by local name."""
+
+    __slots__ = ("attributes", "children", "content", "name")
+
+    def __init__(self, name: str, attributes: dict[str, str]) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.children: list[XmlElement] = []
+        self.content: list[str | XmlElement] = []
+        """Texts and child elements, in the order of the document."""
+
+    def text(self, *, is_own: bool) -> str | None:
+        """Returns the text in the element; if it `is_own`, without that of child elements, None if there is none."""
+        if is_own:
+            return "".join(part for part in self.content if isinstance(part, str)) or None
+        found: list[str] = []
+        waiting: list[str | XmlElement] = [self]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, str):
+                found.append(part)
+            else:
+                waiting.extend(reversed(part.content))
+        return "".join(found)
+
+
+class _NotXmlError(Exception):
+    """Raised for a document that is not read."""
+
+
+def read_xml(content: bytes, deepest: int) -> XmlElement | None:
+    """Returns the document, as an element around the root; None for what is not XML, or is nested more deeply.
+
+    Bytes that are UTF-8 are read as such, whatever the document declares: a text message has lost its encoding. Other
+    bytes are UTF-16 if they begin with its mark, or ISO-8859-1 if the document declares it.
+    """
+    text = _decoded(content) or ""
+    # The parser would take bytes with NUL for UTF-16, and skip a second mark.
+    is_xml = "\0" not in text and not text.startswith("\ufeff")
+    return _parsed(text, deepest) if is_xml else None
+
+
+def values(document: XmlElement | None, path: XmlPath) -> Iterator[str | Decimal | None]:
+    """Yields the values that a path names; None if there is none."""
+    found = False
+    for element in () if document is None else _select(document, path.steps):
+        if path.attribute is not None:
+            text = element.attributes.get(path.attribute)
+        else:
+            text = element.text(is_own=path.is_own_text)
+        if text is not None:
+            found = True
+            yield numbers.decimal(text.strip(_BLANKS)) if path.is_number else text
+    if not found:
+        yield None
+
+
+def _decoded(content: bytes) -> str | None:
+    try:
+        if content[:2] in _UTF_16_MARKS:
+            return content.decode("utf-16")
+        return content.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError:
+        return content.decode("iso-8859-1") if _LATIN.match(content) else None
+
+
+def _parsed(text: str, deepest: int) -> XmlElement | None:
+    document = XmlElement("", {})
+    opened = [document]
+
+    def start(name: str, given: list[str]) -> None:
+        if len(opened) > deepest:
+            raise _NotXmlError
+        pairs = zip(given[::2], given[1::2], strict=True)
+        found = [(_local(name), value) for name, value in pairs if not _is_namespace(name)]
+        # Of attributes whose names differ in their prefixes alone the first counts.
+        element = XmlElement(_local(name), dict(reversed(found)))
+        opened[-1].children.append(element)
+        opened[-1].content.append(element)
+        opened.append(element)
+
+    def refuse(*_: Any) -> None:
+        raise _NotXmlError
+
+    parser = expat.ParserCreate("UTF-8")
+    parser.ordered_attributes = True
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: opened.pop()
+    parser.CharacterDataHandler = lambda data: opened[-1].content.append(data)
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(text.encode(), True)
+    except (expat.ExpatError, _NotXmlError):
+        return None
+    return document
+
+
+def _is_namespace(attribute: str) -> bool:
+    return attribute.startswith("xmlns:") or _local(attribute) == "xmlns"
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _select(element: XmlElement, steps: Sequence[XmlStep]) -> Iterator[XmlElement]:
+    if not steps:
+        yield element
+        return
+    step, rest = steps[0], steps[1:]
+    named = [child for child in element.children if child.name == step.name]
+    if step.position is not None:
+        at = step.position if step.position < 0 else step.position - 1
+        named = named[at:][:1]
+    for child in named:
+        yield from _select(child, rest)
