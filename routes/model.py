@@ -17,6 +17,8 @@ from routes.keys.addresses import TARGET
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
 from routes.keys.values import NAME, STRONG_SECRET, TEXT, choice
+from routes.predicate.body_format import with_unreadable
+from routes.predicate.nodes import BodyFormat
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
     BodyConversion,
@@ -132,6 +134,13 @@ class Route:
         "Exceptions from `in.include`: messages that the route leaves to the routes after it.",
         example="JMSType = 'test'",
     )
+    body_format: BodyFormat | None = table.key(
+        "in.body",
+        choice(BodyFormat),
+        "Format that the bodies of the route's messages have. A message that the route would take, were its body not "
+        "of another format, fails softly; without this key it is left to the routes after this one.",
+        example="json",
+    )
     target: Target = table.key(
         "out.topic",
         TARGET,
@@ -174,6 +183,11 @@ class Route:
     )
     added: bool = False
     """True if the bridge added the route, for replies to requests."""
+
+    @property
+    def taken(self) -> Predicate:
+        """Messages that the route takes, those among them whose body is not of its format."""
+        return self.include if self.body_format is None else with_unreadable(self.include, self.body_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

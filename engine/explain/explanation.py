@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
-from routes.predicate import trace
+from routes.predicate import evaluate, trace
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
 from routes.targets import KAFKAS_OWN, TOPIC
 
@@ -57,11 +57,14 @@ class Step:
     route: Route
     include: Trace
     exclude: Trace | None
+    fault: str = ""
+    """Reason why the body is not of the route's format, if the route takes the message to fail it for that."""
 
     @property
     def wanted(self) -> bool:
-        """True if the route takes the message: include is true and exclude is not."""
-        return self.include.value is True and (self.exclude is None or self.exclude.value is not True)
+        """True if the route takes the message: include is true, or could be with a readable body; exclude is not."""
+        is_included = self.include.value is True or self.fault != ""
+        return is_included and (self.exclude is None or self.exclude.value is not True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +165,16 @@ def _steps(message: Message, routes: Iterable[Route]) -> tuple[Step, ...]:
     body = message.content
     for route in routes:
         exclude = None if route.exclude is None else trace(route.exclude, message.lookup, body)
-        steps.append(Step(route, trace(route.include, message.lookup, body), exclude))
+        steps.append(Step(route, trace(route.include, message.lookup, body), exclude, _body_fault(message, route)))
         if steps[-1].wanted:
             break
     return tuple(steps)
+
+
+def _body_fault(message: Message, route: Route) -> str:
+    if route.body_format is None or not evaluate(route.taken, message.lookup, message.content):
+        return ""
+    return message.content.fault(route.body_format) or ""
 
 
 def _failures(
@@ -176,6 +185,8 @@ def _failures(
     if not _convertible(body, message.body, route.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
+    if fault := _body_fault(message, route):
+        failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, route)
     found = message.lookup(name)
     if key is None and (route.key or not route.target.sink):

@@ -84,7 +84,7 @@ def _message(destination: str, values: Mapping[str, str]) -> Message:
 def _winner(routes: Sequence[Route], message: Message) -> Route | None:
     def takes(route: Route) -> bool:
         excluded = route.exclude is not None and evaluate(route.exclude, message.lookup, message.content)
-        return evaluate(route.include, message.lookup, message.content) is True and not excluded
+        return evaluate(route.taken, message.lookup, message.content) is True and not excluded
 
     return next(filter(takes, routes), None)
 

@@ -110,7 +110,14 @@ class Metric:
     help: str
 
 
-FAILURE_REASONS = ("key-not-found", "key-invalid", "body-not-convertible", "destination-unresolved", "too-large")
+FAILURE_REASONS = (
+    "key-not-found",
+    "key-invalid",
+    "body-not-convertible",
+    "body-unreadable",
+    "destination-unresolved",
+    "too-large",
+)
 """Reasons for which a message fails in a route."""
 PUBLISH_REASONS = ("not-published",)
 """Reasons for which Kafka does not take a message while the router runs.

@@ -11,10 +11,10 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.nodes import BODY, IsNull, ValuePath, XmlPath
+from routes.predicate.nodes import BODY, BodyFormat, IsNull, ValuePath, XmlPath
 from routes.predicate.numbers import decimal
 from routes.predicate.xml_document import read_xml
 from routes.predicate.xml_document import values as xml_values
@@ -45,7 +45,6 @@ class Bounds:
 
 
 BOUNDS = Bounds()
-_UNREAD = object()
 
 
 class _NumberText(str):
@@ -59,12 +58,10 @@ class Body:
 
     def __init__(self, content: bytes | None, bounds: Bounds = BOUNDS) -> None:
         """Creates it from a body's bytes; None for a message without a body."""
+        self._given = content
         self._read = content if content is not None and len(content) <= bounds.size else None
         """The body; None if there is none to be read."""
         self._bounds = bounds
-        self._json: Any = _UNREAD
-        self._xml: XmlElement | None = None
-        self._xml_is_read = False
 
     @property
     def text(self) -> str | None:
@@ -76,29 +73,28 @@ class Body:
         except UnicodeDecodeError:
             return None
 
+    def fault(self, body_format: BodyFormat) -> str | None:
+        """Returns the reason why the body cannot be read as a format; None if it can."""
+        if self._given is None:
+            return "there is no body"
+        if self._read is None:
+            return f"the body has more than {self._bounds.size:,} bytes"
+        found = self._json if body_format is BodyFormat.JSON else self._xml
+        wrong = f"the body is not {body_format.upper()}, or is nested more than {self._bounds.depth} deep"
+        return wrong if found is None else None
+
     def values(self, path: ValuePath) -> Iterator[str | bool | Decimal | None]:
         """Yields the values that a path names: one, None if there is none; of a repeated path those of each element.
 
         A repeated path that names more values than the bounds allow ends with None.
         """
         left = self._bounds.elements
-        for value in self._xml_values(path) if isinstance(path, XmlPath) else self._json_values(path.steps):
+        for value in self._all_values(path):
             if left == 0 and path.is_repeated:
                 yield None
                 return
             left -= 1
             yield value
-
-    def _json_values(self, steps: Sequence[PathStep]) -> Iterator[str | bool | Decimal | None]:
-        if self._json is _UNREAD:
-            self._json = self._read_json()
-        return map(_scalar, _select(self._json, steps))
-
-    def _xml_values(self, path: XmlPath) -> Iterator[str | Decimal | None]:
-        if not self._xml_is_read:
-            self._xml_is_read = True
-            self._xml = None if self._read is None else read_xml(self._read, self._bounds.depth)
-        return xml_values(self._xml, path)
 
     def text_under(self, path: ValuePath) -> str | None:
         """Returns the value that a path names as text, the first of several; None if there is none.
@@ -113,15 +109,26 @@ class Body:
                 return f"{value:f}"
         return value
 
-    def _read_json(self) -> Any:
+    @cached_property
+    def _json(self) -> tuple[Any] | None:
+        """The JSON document in a tuple; None if there is none."""
         content = self._read
         if content is None or _depth(content) > self._bounds.depth:
             return None
         try:
             text = content.removeprefix(_BYTE_ORDER_MARK).decode()
-            return json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse)
+            return (json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse),)
         except ValueError:
             return None
+
+    @cached_property
+    def _xml(self) -> XmlElement | None:
+        return None if self._read is None else read_xml(self._read, self._bounds.depth)
+
+    def _all_values(self, path: ValuePath) -> Iterator[str | bool | Decimal | None]:
+        if isinstance(path, XmlPath):
+            return xml_values(self._xml, path)
+        return map(_scalar, _select(None if self._json is None else self._json[0], path.steps))
 
 
 @cache

@@ -25,6 +25,7 @@ from routes.predicate.nodes import (
     ADDRESS,
     Arithmetic,
     Between,
+    BodyFault,
     BodyPath,
     BodyText,
     Comparison,
@@ -149,6 +150,9 @@ class _Table:
             case Like():
                 pattern = patterns.split(node.pattern, node.escape)
                 return _negated(node.negated, ["LIKE", self._operand(node.operand), pattern.regex, pattern.prefix])
+            case BodyFault():
+                self.asks_for_body = True
+                return ["FAULT", node.format.value]
             case IsNull():
                 return _negated(node.negated, ["NULL", self._operand(node.operand)])
         return self._compare(Operator.EQ, node, Literal(True))

@@ -16,6 +16,7 @@ from routes.predicate.bodies import Body
 from routes.predicate.nodes import (
     Arithmetic,
     Between,
+    BodyFault,
     BodyPath,
     BodyText,
     Comparison,
@@ -116,6 +117,8 @@ class _Evaluator:
                 return self._membership(node)
             case Like():
                 return self._likeness(node)
+            case BodyFault():
+                return self._body.fault(node.format) is not None
             case IsNull():
                 return (self.value(node.operand) is None) is not node.negated
         return compare(Operator.EQ, self.value(node), _TRUE)

@@ -20,6 +20,8 @@ __all__ = [
     "BODY",
     "Arithmetic",
     "Between",
+    "BodyFault",
+    "BodyFormat",
     "BodyPath",
     "BodyText",
     "Comparison",
@@ -50,6 +52,13 @@ BODY = "msg.body"
 """Beginning of every path into a body."""
 ADDRESS = "msg.address"
 """Name of the identifier that stands for the destination without its `queue:` or `topic:`."""
+
+
+class BodyFormat(StrEnum):
+    """Formats of bodies that paths lead into."""
+
+    JSON = "json"
+    XML = "xml"
 
 
 class Operator(StrEnum):
@@ -239,6 +248,13 @@ class IsNull(PredicateNode):
 
 
 @dataclass(frozen=True, slots=True)
+class BodyFault(PredicateNode):
+    """A condition that is true for a body which cannot be read as a format; no predicate spells it."""
+
+    format: BodyFormat
+
+
+@dataclass(frozen=True, slots=True)
 class Not(PredicateNode):
     """Logical negation."""
 
@@ -319,7 +335,7 @@ def repeated(node: PredicateNode) -> ValuePath | None:
 
 def asks_for_body(node: PredicateNode) -> bool:
     """Returns whether a part of a predicate reads the body of a message."""
-    return any(isinstance(part, ValuePath | BodyText) for part in walk(node))
+    return any(isinstance(part, ValuePath | BodyText | BodyFault) for part in walk(node))
 
 
 def _spelled(step: PathStep) -> str:

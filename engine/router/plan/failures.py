@@ -92,7 +92,10 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
 
     Without a limit that a journal record could exceed, no size is checked.
     """
-    made = [_body(settings), _key_found(settings)]
+    made = [_body(settings)]
+    if settings.body_formats.values:
+        made.append(_body_format(settings))
+    made.append(_key_found(settings))
     if settings.configured_keys.values:
         made.append(_key_valid(settings))
     if settings.templates:
@@ -121,6 +124,20 @@ def _body(settings: RouteSettings) -> FailureCheck:
         return F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
 
     return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
+
+
+def _body_format(settings: RouteSettings) -> FailureCheck:
+    def says(row: PlanRow) -> Column:
+        names, functions = settings.body_formats, row.header_view.functions
+        fault = F.lit(None).cast("string")
+        for name in sorted(set(names.values.values())):
+            fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
+        return fault
+
+    def stops(route: Route) -> str:
+        return f"the body is not {route.body_format}, which in.body names"
+
+    return FailureCheck("body-unreadable", "convert", lambda row: says(row).isNotNull(), says, stops)
 
 
 def _destination(settings: RouteSettings) -> FailureCheck:

@@ -116,6 +116,8 @@ class RouteSettings:
     """Empty text for routes that take every kind of body."""
     json_body: ByBranch
     """Empty text for routes that also take bodies of JSON."""
+    body_formats: ByBranch
+    """Format of bodies, for routes that name one."""
     templates: tuple[AddressTemplate, ...]
     """Addresses that depend on the message, in the order of their routes."""
 
@@ -147,6 +149,7 @@ class RouteSettings:
             policies=constant(lambda route: route.on_soft_failure),
             any_body=constant(lambda route: "" if route.conversion is BodyConversion.ANY else None),
             json_body=constant(lambda route: "" if route.conversion is BodyConversion.JSON else None),
+            body_formats=constant(lambda route: route.body_format),
             templates=tuple(
                 AddressTemplate(
                     index,

@@ -65,7 +65,7 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     journal = builder.stream(config.journal.topic, name="journal")
     split = _guarded(journal, config.bridge_id, config.routing.non_durable, now).split(ROUTES)
     for route in config.routes:
-        split.branch(MessageCondition(route.include, route.exclude), name=route.name)
+        split.branch(MessageCondition(route.taken, route.exclude), name=route.name)
     *wanted, unmatched = split.default_branch(UNMATCHED)
     dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
     if wanted:

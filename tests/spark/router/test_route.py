@@ -86,6 +86,64 @@ def test_keys_and_destinations_come_from_bodies(router: Router) -> None:
     ]
 
 
+def test_xml_is_asked_as_json_is(router: Router) -> None:
+    text = (
+        "routes.a.in.include=xpath('/order/@priority') = 'urgent' AND xpath('number(/order/line/amount)') > 1000\n"
+        "routes.a.out.topic=nats:orders.${xpath('/order/country')}\nroutes.a.conv.key=xpath('number(/order/id)')\n"
+        "sink.nats.type=nats\nsink.nats.url=nats://127.0.0.1:1\nroutes.a.on-soft-failure=dead-letter\nrouting.dead-letter-topic=dead\n"
+    )
+
+    def order(amount: str, country: str = "de") -> str:
+        amounts = f"<line><amount>5</amount></line><line><amount>{amount}</amount></line>"
+        return f'<order priority="urgent"><id> 7.0 </id><country>{country}</country>{amounts}</order>'
+
+    results = router(
+        text, [message(body) for body in (order("1000.01"), order("1000"), order("many"), order("2000", ""))]
+    )
+    assert [result.outcome for result in results] == [
+        "routed",
+        "unrouted.unmatched",
+        "unrouted.unmatched",
+        "dead-letter.destination-unresolved",
+    ]
+    assert results[0].record.key == b"7"
+    assert dict(results[0].record.headers)["jmsbridge.destination"] == b"orders.de"
+
+
+def test_a_body_of_another_format_than_the_routes_fails(router: Router) -> None:
+    text = (
+        "routes.a.in.include=msg.address = 'orders' AND (region = 'eu' OR NOT msg.body.region = 'us')\n"
+        "routes.a.in.exclude=JMSType = 'test'\nroutes.a.in.body=json\nroutes.a.out.topic=a\n"
+        "routes.b.in.include=msg.address = 'forms' AND xpath('/form/@id') IS NULL\nroutes.b.in.body=xml\n"
+        "routes.b.out.topic=b\nroutes.rest.in.include=TRUE\nroutes.rest.out.topic=rest\n"
+        "routing.on-soft-failure=dead-letter\nrouting.dead-letter-topic=dead\n"
+    )
+    cases = [
+        (message('{"region": "de"}'), "a"),
+        (message('{"region": "us"}'), "rest"),
+        (message("{}"), "rest"),
+        (message("{}", region="eu"), "a"),
+        (message("no JSON"), "dead"),
+        (message("no JSON", region="eu"), "dead"),
+        (message(" " * 2**20 + "5"), "dead"),
+        (message("no JSON", JMSType="test"), "rest"),
+        (message("no JSON", to="queue:others"), "rest"),
+        (message("<form/>", to="queue:forms"), "b"),
+        (message("<form id='5'/>", to="queue:forms"), "rest"),
+        (message("<form", to="queue:forms"), "dead"),
+    ]
+    results = router(text, [given for given, _ in cases])
+    assert [result.topic for result in results] == [topic for _, topic in cases]
+    letters = [dict(result.record.headers) for result in results if result.topic == "dead"]
+    assert {letter["jmsbridge.reason"] for letter in letters} == {b"body-unreadable"}
+    why = [(letter["__connect.errors.exception.message"] or b"").decode() for letter in letters]
+    assert why == [
+        *["the body is not JSON, or is nested more than 100 deep"] * 2,
+        "the body has more than 1,048,576 bytes",
+        "the body is not XML, or is nested more than 100 deep",
+    ]
+
+
 def test_an_exclude_that_is_unknown_does_not_exclude(router: Router) -> None:
     text = ORDERS + "routes.a.in.exclude=amount > 5\n"
     results = router(text, [message(), message(amount="6"), message(amount="5"), message(amount="many")])

@@ -3,6 +3,7 @@ package jmsbridge.predicate;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -16,9 +17,22 @@ final class Body {
   private static final int DEPTH = 100;
   private static final int ELEMENTS = 10_000;
 
+  /** Formats that paths lead into. */
+  enum Format {
+    JSON,
+    XML;
+
+    static Format of(String name) {
+      return valueOf(name.toUpperCase(Locale.ROOT));
+    }
+  }
+
   private final BodyPaths paths;
+  private final boolean isMissing;
+  /** The body; null if there is none to be read. */
   private final byte[] content;
   private Object document;
+  private boolean isJson;
   private boolean isRead;
   private XmlReader.Element xml;
   private boolean xmlIsRead;
@@ -26,6 +40,7 @@ final class Body {
   /** Body of a record; null content: it has none. */
   Body(BodyPaths paths, byte[] content) {
     this.paths = paths;
+    isMissing = content == null;
     this.content = content == null || content.length > SIZE ? null : content;
   }
 
@@ -33,6 +48,24 @@ final class Body {
   Value text() {
     UTF8String text = content == null ? null : UTF8String.fromBytes(content);
     return text == null || !text.isValid() ? null : Value.text(text);
+  }
+
+  /** The reason why the body cannot be read as a format; null if it can. */
+  String fault(Format format) {
+    if (isMissing) {
+      return "there is no body";
+    }
+    if (content == null) {
+      return String.format(Locale.ROOT, "the body has more than %,d bytes", SIZE);
+    }
+    boolean isFormat;
+    if (format == Format.JSON) {
+      document();
+      isFormat = isJson;
+    } else {
+      isFormat = xml() != null;
+    }
+    return isFormat ? null : "the body is not " + format + ", or is nested more than " + DEPTH + " deep";
   }
 
   /** The value that a path names, the first of several in XML; null if there is none. */
@@ -138,6 +171,7 @@ final class Body {
       isRead = true;
       try {
         document = content == null ? null : new JsonScanner(content, DEPTH).read(paths.json.root);
+        isJson = content != null;
       } catch (JsonScanner.NotJsonException none) {
         document = null;
       }

@@ -38,6 +38,9 @@ interface Condition {
         return test(operand(node.get(1)), texts::contains);
       case "LIKE":
         return test(operand(node.get(1)), like(node.get(2).asText(), node.get(3).asText()));
+      case "FAULT":
+        Body.Format format = Body.Format.of(node.get(1).asText());
+        return fields -> Truth.of(fields.body().fault(format) != null);
       case "NULL":
         Operand field = operand(node.get(1));
         return fields -> Truth.of(field.of(fields) == null);
