@@ -30,7 +30,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Source of journal records that no broker has, in the rows of the router's own reader, for the measurement of routes.
  *
- * <p>Options: {@code records}, {@code routes} and {@code partitions}. Addresses and regions are those that the routes of
+ * <p>Options: {@code records}, {@code routes}, {@code partitions} and {@code body}, the size of JSON bodies (0: none). Addresses and regions are those that the routes of
  * {@code bench/route_start.py} compare, in turn; headers are new objects for each record, as Kafka's consumer makes them.
  */
 public final class MadeRecords implements TableProvider {
@@ -74,13 +74,14 @@ public final class MadeRecords implements TableProvider {
       int partitions = options.getInt("partitions", 1);
       int routes = options.getInt("routes", 1);
       int records = options.getInt("records", 1);
-      return () -> new Ranges(partitions, records / partitions, routes);
+      int body = options.getInt("body", 0);
+      return () -> new Ranges(partitions, records / partitions, routes, body);
     }
   }
 
-  private record Range(int partition, int records, int routes) implements InputPartition {}
+  private record Range(int partition, int records, int routes, int body) implements InputPartition {}
 
-  private record Ranges(int partitions, int records, int routes) implements Scan, Batch {
+  private record Ranges(int partitions, int records, int routes, int body) implements Scan, Batch {
     @Override
     public StructType readSchema() {
       return SCHEMA;
@@ -93,7 +94,8 @@ public final class MadeRecords implements TableProvider {
 
     @Override
     public InputPartition[] planInputPartitions() {
-      return IntStream.range(0, partitions).mapToObj(each -> new Range(each, records, routes)).toArray(Range[]::new);
+      return IntStream.range(0, partitions)
+          .mapToObj(each -> new Range(each, records, routes, body)).toArray(Range[]::new);
     }
 
     @Override
@@ -110,12 +112,13 @@ public final class MadeRecords implements TableProvider {
   }
 
   private static final class Reader implements PartitionReader<InternalRow> {
-    private static final ByteBuffer VALUE = ByteBuffer.allocate(400);
+    private static final ByteBuffer NO_JSON = ByteBuffer.allocate(400);
     private final TopicPartition partition;
     private final int records;
     private final RecordRow row;
     private final byte[][] names = new byte[NAMES.length][];
     private final byte[][][] texts = new byte[DIFFERENT][][];
+    private final ByteBuffer[] bodies = new ByteBuffer[DIFFERENT];
     private int next;
 
     Reader(Range range) {
@@ -130,7 +133,18 @@ public final class MadeRecords implements TableProvider {
         String[] values = {"ID:" + each, "queue:orders." + route, "c" + each, "r" + route % 7, "" + each % 1000,
             each % 99 + ".5", "k" + each};
         texts[each] = java.util.stream.Stream.of(values).map(Reader::bytes).toArray(byte[][]::new);
+        bodies[each] = range.body == 0 ? NO_JSON : json(range.body, values);
       }
+    }
+
+    /** A document with the values of the headers, of so many bytes. */
+    private static ByteBuffer json(int bytes, String[] values) {
+      String document = "{\"id\":\"" + values[0] + "\",\"kind\":\"" + values[1].substring("queue:".length())
+          + "\",\"customer\":{\"name\":\"ACME Europe\",\"region\":\"" + values[3] + "\",\"tier\":3},\"placed\":"
+          + "\"2026-11-27T20:00:00Z\",\"lines\":[{\"sku\":\"A-100\",\"amount\":" + values[4]
+          + ",\"count\":2},{\"sku\":\"B-200\",\"amount\":7,\"count\":1}],\"price\":" + values[5] + ",\"code\":\""
+          + values[6] + "\",\"paid\":true,\"note\":\"";
+      return ByteBuffer.wrap(bytes(document + "x".repeat(bytes - document.length() - 2) + "\"}"));
     }
 
     private static byte[] bytes(String text) {
@@ -148,7 +162,7 @@ public final class MadeRecords implements TableProvider {
         headers[at] = new RecordHeader(ByteBuffer.wrap(names[at]), ByteBuffer.wrap(values[at]));
       }
       row.set(new ConsumerRecord<>(partition.topic(), partition.partition(), next, 1, TimestampType.LOG_APPEND_TIME, 0,
-          VALUE.limit(), null, VALUE, new RecordHeaders(headers), Optional.empty()));
+          bodies[next % DIFFERENT].limit(), null, bodies[next % DIFFERENT], new RecordHeaders(headers), Optional.empty()));
       next++;
       return true;
     }

@@ -19,6 +19,7 @@ from bench import (
     amqp_listener,
     codecs,
     connectors,
+    content,
     executors,
     growth,
     intervals,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _WIDTH = 110
 _MEASURE = {
     "throughput": throughput.measure,
+    "content": content.measure,
     "latency": latency.measure,
     "memory": memory.measure,
     "start": start.measure,

@@ -54,6 +54,8 @@ class Contestant(ABC):
     """A program that routes the journal."""
 
     name: str
+    routes: Mapping[str, str] = ROUTES
+    """Predicate by route name."""
 
     @abstractmethod
     def command(self, place: Place) -> list[str]:
@@ -66,8 +68,10 @@ class Peer(Contestant):
     _OPTIONS: ClassVar[tuple[str, ...]] = ("-Xmx2g", "-XX:+UseParallelGC")
     """Heap and garbage collector of the peer: those of the router's JVM."""
 
-    def __init__(self, linger_ms: int, threads: int = 2) -> None:
+    def __init__(self, linger_ms: int, threads: int = 2, bodies: str = "") -> None:
+        """`bodies=json` has it route by fields of JSON bodies."""
         self.name = "kafka streams"
+        self._bodies = bodies
         self._linger_ms = linger_ms
         self._threads = threads
 
@@ -84,6 +88,7 @@ class Peer(Contestant):
             state=place.state,
             threads=self._threads,
             linger=self._linger_ms,
+            bodies=self._bodies,
         )
 
 
@@ -94,8 +99,16 @@ class Bridge(Contestant):
     """Name of its properties file in the folder of a run."""
     COMMAND: ClassVar[str] = f"{shlex.quote(sys.executable)} -m engine run --only router --config"
 
-    def __init__(self, mode: str, settings: Mapping[str, str], command: str = COMMAND, note: str = "") -> None:
+    def __init__(
+        self,
+        mode: str,
+        settings: Mapping[str, str],
+        command: str = COMMAND,
+        note: str = "",
+        routes: Mapping[str, str] = ROUTES,
+    ) -> None:
         """`command` gets the path of the properties file appended; `note` tells two bridges apart."""
+        self.routes = routes
         self.name = f"bridge {mode}, {note}" if note else f"bridge {mode}"
         self._settings = {"router.mode": mode, **settings}
         self._command = command

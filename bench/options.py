@@ -17,6 +17,7 @@ __all__ = ["MEASUREMENTS", "Options", "parse"]
 
 MEASUREMENTS = (
     "throughput",
+    "content",
     "latency",
     "memory",
     "start",

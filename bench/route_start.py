@@ -57,8 +57,26 @@ _MIXED = (
 )
 
 
+_BODY_BYTES = {"path": 400, "paths": 1024, "headers": 1024}
+"""Sizes of JSON bodies, by kind of routes; 0 for the others."""
+_FIVE = {
+    "headers": "msg.address = '{0}' AND region = '{1}' AND amount >= {2} AND price < {3} AND code LIKE 'k%'",
+    "paths": "msg.body.kind = '{0}' AND msg.body.customer.region = '{1}' AND msg.body.lines[0].amount >= {2} "
+    "AND msg.body.price < {3} AND msg.body.code LIKE 'k%'",
+}
+"""Five conditions on headers, and on the same values in the body."""
+
+
 def _predicate(number: int, kind: str) -> str:
-    """`equalities`: texts are compared; `mixed`: other conditions; `tenth`: a tenth of these."""
+    """Returns the predicate of a route.
+
+    `equalities`: texts are compared; `mixed`: other conditions; `tenth`: a tenth of these; `path`: the text under one
+    path; `paths`: five values of the body; `headers`: these values, of headers.
+    """
+    if kind == "path":
+        return f"msg.body.kind = 'orders.{number}'"
+    if kind in _FIVE:
+        return _FIVE[kind].format(f"orders.{number}", f"r{number % 7}", 0, 100)
     if kind == "mixed" or (kind == "tenth" and number % 10 == 0):
         # None of these is true of a record made here, so that no route of theirs ends the search.
         shape = number if kind == "mixed" else number // 10
@@ -85,8 +103,13 @@ def _jar(folder: Path) -> Path:
     return jar
 
 
-def _records(spark: SparkSession, records: int, routes: int) -> DataFrame:
-    options = {"records": str(records), "routes": str(routes), "partitions": str(min(records, _PARTITIONS))}
+def _records(spark: SparkSession, records: int, routes: int, kind: str) -> DataFrame:
+    options = {
+        "records": str(records),
+        "routes": str(routes),
+        "partitions": str(min(records, _PARTITIONS)),
+        "body": str(_BODY_BYTES.get(kind, 0)),
+    }
     return spark.read.format("jmsbridge.kafka.MadeRecords").options(**options).load()
 
 
@@ -110,7 +133,7 @@ def main(arguments: list[str]) -> None:
     settings = {"spark.master": f"local[{_PARTITIONS}]", "spark.driver.extraClassPath": str(_jar(folder))}
     launch = Launch(folder / "spark", folder / "spark.log", settings)
     spark = session.open_session(launch)
-    _run(_records(spark, 1, count))
+    _run(_records(spark, 1, count, kind))
     gateway: Any = SparkContext._gateway
     pid = gateway.proc.pid
 
@@ -125,11 +148,11 @@ def main(arguments: list[str]) -> None:
     config = loads(_text(count, kind), base=folder)
     found: dict[str, Any] = {"routes": count, "kind": kind, "configuration": since(began)}
     began = seconds()
-    _run(_routed(_records(spark, 1, count), config))
+    _run(_routed(_records(spark, 1, count, kind), config))
     found["first record"] = since(began)
     found["passes"] = []
     if records := int(arguments[2]):
-        rows = _routed(_records(spark, records, count), config)
+        rows = _routed(_records(spark, records, count, kind), config)
         for _ in range(_PASSES):
             began = seconds()
             _run(rows)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bench.options import Options
 
-__all__ = ["measure"]
+__all__ = ["measure", "run", "seconds_for_each"]
 
 _RECORDS = 1_000_000
 _FEW = (5, "equalities")
@@ -36,7 +36,7 @@ def measure(options: Options) -> Report:
     found: dict[tuple[int, str], list[dict[str, Any]]] = {each: [] for each in _TABLES}
     for _ in range(options.rounds):
         for count, kind in _TABLES:
-            found[count, kind].append(_run(count, kind))
+            found[count, kind].append(run(count, kind))
             print(f"{count} routes, {kind}: {found[count, kind][-1]}", flush=True)
 
     def check(what: str, cost: Callable[[dict[str, Any]], float], of: tuple[int, str], target: float) -> Check:
@@ -45,13 +45,13 @@ def measure(options: Options) -> Report:
 
     checks = [
         *(check("to the first record", _first, of, target) for of, target in _FIRST.items()),
-        *(check("for each record", _each, of, target) for of, target in _EACH.items()),
+        *(check("for each record", seconds_for_each, of, target) for of, target in _EACH.items()),
     ]
     rows = [
         [
             f"{count} routes, {kind}",
             *(_shown(rounds, phase, part) for phase in _PHASES for part in _PARTS),
-            f"{median(map(_each, rounds)):.2f}",
+            f"{median(map(seconds_for_each, rounds)):.2f}",
         ]
         for (count, kind), rounds in found.items()
     ]
@@ -60,7 +60,8 @@ def measure(options: Options) -> Report:
     return Report("routes", [table("CPU seconds, medians", columns, rows)], checks, details)
 
 
-def _run(count: int, kind: str) -> dict[str, Any]:
+def run(count: int, kind: str) -> dict[str, Any]:
+    """Returns the figures of one table."""
     command = [sys.executable, "-m", "bench.route_start", str(count), kind, str(_RECORDS)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout)
@@ -71,7 +72,7 @@ def _first(found: dict[str, Any]) -> float:
     return sum(float(found[phase][part]) for phase in _PHASES for part in _PARTS)
 
 
-def _each(found: dict[str, Any]) -> float:
+def seconds_for_each(found: dict[str, Any]) -> float:
     """CPU seconds of the best pass, for a million records."""
     return min(map(float, found["passes"])) * 1e6 / _RECORDS
 

@@ -19,11 +19,13 @@ from bench.report import Check, Report, table
 from bench.workload import BRIDGE_ID, expected
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from bench.broker import Broker
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["measure"]
+__all__ = ["Pass", "measure", "passes_of", "summary"]
 
 TARGETS = {"bridge realtime": (1.1, 0.9), "bridge batch": (1.25, 0.8)}
 """Least rate and greatest CPU for a record, to the peer's."""
@@ -52,13 +54,18 @@ class Pass:
 
 def measure(broker: Broker, options: Options) -> Report:
     """Loads the journal once and lets every contestant route it."""
+    contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
+    contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
+    return _report(passes_of(broker, options, contestants))
+
+
+def passes_of(broker: Broker, options: Options, contestants: list[Contestant], **load: object) -> list[Pass]:
+    """Loads the journal once, with these arguments of `Load.java`, and lets every contestant route it, in rounds."""
     records = options.warm_up + options.records
     broker.create(_JOURNAL)
     begun = time.monotonic()
-    programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=records)
+    programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=records, **load)
     print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
-    contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
-    contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
     # The broker's own JVM is cold in the beginning, which must not count against the first contestant.
     print(f"to warm the broker: {_line(_pass(broker, contestants[0], options))}", flush=True)
     passes = []
@@ -67,11 +74,11 @@ def measure(broker: Broker, options: Options) -> Report:
             passes.append(_pass(broker, contestant, options))
             print(_line(passes[-1]), flush=True)
     broker.delete(_JOURNAL)
-    return _report(passes)
+    return passes
 
 
 def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
-    place = Place(broker.bootstrap, _JOURNAL, options.folder)
+    place = Place(broker.bootstrap, _JOURNAL, options.folder, routes=contestant.routes)
     wanted = dict(zip(place.outputs, expected(options.warm_up + options.records), strict=True))
     warm = sum(expected(options.warm_up))
     broker.create(*place.outputs)
@@ -112,28 +119,39 @@ def _line(each: Pass) -> str:
 def _report(passes: list[Pass]) -> Report:
     names = list(dict.fromkeys(each.contestant for each in passes))
     peer = names[0] if not names[0].startswith("bridge") else None
-
-    def middle(name: str, field: str) -> float:
-        return float(median(getattr(each, field) for each in passes if each.contestant == name))
-
-    rows = []
     checks = []
     for name in names:
+        if peer and name in TARGETS:
+            least, most = TARGETS[name]
+            rate, cpu = (
+                _middle(passes, name, field) / _middle(passes, peer, field) for field in ("rate", "cpu_per_million")
+            )
+            checks.append(Check(f"throughput, {name}: rate to the peer's", rate, least, at_least=True))
+            checks.append(Check(f"throughput, {name}: CPU to the peer's", cpu, most))
+    title = "Throughput, steady state; every record counted, in the right topic, once"
+    return Report("throughput", [summary(title, passes, peer)], checks, [asdict(each) for each in passes])
+
+
+def _middle(passes: list[Pass], name: str, field: str) -> float:
+    return float(median(getattr(each, field) for each in passes if each.contestant == name))
+
+
+def summary(title: str, passes: list[Pass], peer: str | None) -> Table:
+    """Returns the table of all contestants, with rates to that of `peer`."""
+    rows = []
+    for name in dict.fromkeys(each.contestant for each in passes):
         rates = sorted(each.rate for each in passes if each.contestant == name)
-        ratio = middle(name, "rate") / middle(peer, "rate") if peer else None
+        ratio = _middle(passes, name, "rate") / _middle(passes, peer, "rate") if peer else None
         rows.append(
             [
                 name,
-                f"{rates[0]:,.0f} / {middle(name, 'rate'):,.0f} / {rates[-1]:,.0f}",
+                f"{rates[0]:,.0f} / {_middle(passes, name, 'rate'):,.0f} / {rates[-1]:,.0f}",
                 f"{ratio:.2f}" if ratio else "",
-                *(f"{middle(name, field):.1f}" for field in ("cpu_per_million", "whole_seconds", "start_seconds")),
+                *(
+                    f"{_middle(passes, name, field):.1f}"
+                    for field in ("cpu_per_million", "whole_seconds", "start_seconds")
+                ),
             ]
         )
-        if peer and ratio and name in TARGETS:
-            least, most = TARGETS[name]
-            cpu = middle(name, "cpu_per_million") / middle(peer, "cpu_per_million")
-            checks.append(Check(f"throughput, {name}: rate to the peer's", ratio, least, at_least=True))
-            checks.append(Check(f"throughput, {name}: CPU to the peer's", cpu, most))
     columns = ["", "records/s min / median / max", "ratio", "CPU-s per million", "first to last, s", "to first, s"]
-    title = "Throughput, steady state; every record counted, in the right topic, once"
-    return Report("throughput", [table(title, columns, rows)], checks, [asdict(each) for each in passes])
+    return table(title, columns, rows)

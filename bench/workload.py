@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BRIDGE_ID", "ROUTES", "expected", "properties"]
+__all__ = ["BODY_ROUTES", "BRIDGE_ID", "ROUTES", "expected", "properties"]
 
 BRIDGE_ID = "bench"
 
@@ -19,6 +19,14 @@ ROUTES: Mapping[str, str] = {
     "trades": "msg.address==trades",
 }
 """Predicate by route name, in order."""
+
+BODY_ROUTES: Mapping[str, str] = {
+    name: include.replace("msg.address", "msg.body.kind")
+    .replace("msg.header.region", "msg.body.customer.region")
+    .replace("AND region", "AND msg.body.customer.region")
+    for name, include in ROUTES.items()
+}
+"""The same routes, by what JSON bodies say."""
 
 # The route of each (address, region), as the messages take turns: orders, prices, trades, audit, four regions each.
 _TURNS = (0, 1, None, None, 2, 2, 2, 2, 3, 4, 3, 4, None, None, None, None)

@@ -12,8 +12,8 @@ import org.apache.kafka.streams.Topology;
 /**
  * The bridge's routing as a Kafka Streams program: journal to five topics, at least once.
  *
- * <p>Arguments: bootstrap= application= journal= outputs=TOPIC,… origin= state= threads= linger=; any further setting
- * of Kafka Streams as set=NAME:VALUE,….
+ * <p>Arguments: bootstrap= application= journal= outputs=TOPIC,… origin= state= threads= linger= [bodies=json: routes by
+ * fields of JSON bodies]; any further setting of Kafka Streams as set=NAME:VALUE,….
  */
 public final class Peer {
     private Peer() {}
@@ -21,7 +21,9 @@ public final class Peer {
     public static void main(String[] arguments) throws InterruptedException {
         Arguments given = new Arguments(arguments);
         List<String> outputs = given.list("outputs");
-        var streams = new KafkaStreams(topology(given.text("journal"), outputs, given.text("origin")), settings(given));
+        var streams = new KafkaStreams(
+            topology(given.text("journal"), outputs, given.text("origin"), given.text("bodies", "").equals("json")),
+            settings(given));
         var ended = new CountDownLatch(1);
         streams.setStateListener((now, before) -> {
             if (now == KafkaStreams.State.ERROR) ended.countDown();
@@ -34,10 +36,11 @@ public final class Peer {
         ended.await();
     }
 
-    private static Topology topology(String journal, List<String> outputs, String origin) {
+    private static Topology topology(
+        String journal, List<String> outputs, String origin, boolean readsBodies) {
         Topology topology = new Topology();
         topology.addSource("journal", new ByteArrayDeserializer(), new ByteArrayDeserializer(), journal);
-        topology.addProcessor("router", () -> new Router(origin), "journal");
+        topology.addProcessor("router", () -> new Router(origin, readsBodies), "journal");
         for (int route = 0; route < outputs.size(); route++) {
             var bytes = new ByteArraySerializer();
             topology.addSink(Router.SINKS[route], outputs.get(route), bytes, bytes, "router");

@@ -1,5 +1,9 @@
 package jmsbridge.bench;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.header.Header;
@@ -23,11 +27,18 @@ final class Router implements Processor<byte[], byte[], byte[], byte[]> {
     private static final byte[] TEXT = "text".getBytes(UTF_8);
     private static final byte[] BYTES = "bytes".getBytes(UTF_8);
 
-    private final byte[] originBytes;
-    private ProcessorContext<byte[], byte[]> context;
+    private static final JsonFactory JSON = new JsonFactory();
 
-    Router(String origin) {
+    private final byte[] originBytes;
+    private final boolean readsBodies;
+    private ProcessorContext<byte[], byte[]> context;
+    private String kind;
+    private String bodyRegion;
+
+    /** Routes by fields of JSON bodies if it `readsBodies`, else by headers. */
+    Router(String origin, boolean readsBodies) {
         this.originBytes = origin.getBytes(UTF_8);
+        this.readsBodies = readsBodies;
     }
 
     @Override
@@ -57,7 +68,13 @@ final class Router implements Processor<byte[], byte[], byte[], byte[]> {
             }
         }
         if (expiration != null && expired(text(expiration))) return;
-        int route = route(address(text(destination)), text(region));
+        int route;
+        if (readsBodies) {
+            read(record.value());
+            route = route(kind, bodyRegion);
+        } else {
+            route = route(address(text(destination)), text(region));
+        }
         if (route < 0) return;
         if (!Arrays.equals(TEXT, body) && !Arrays.equals(BYTES, body)) {
             throw new IllegalStateException("body neither text nor bytes");
@@ -67,6 +84,33 @@ final class Router implements Processor<byte[], byte[], byte[], byte[]> {
         String position = from.topic() + ":" + from.partition() + ":" + from.offset();
         headers.add("jmsbridge.origin", originBytes).add("jmsbridge.position", position.getBytes(UTF_8));
         context.forward(record.withKey(key), SINKS[route]);
+    }
+
+    /** Finds `kind` and `customer.region`, and reads no further than it has to. */
+    private void read(byte[] body) {
+        kind = null;
+        bodyRegion = null;
+        try (JsonParser parser = JSON.createParser(body)) {
+            if (parser.nextToken() != JsonToken.START_OBJECT) return;
+            while ((kind == null || bodyRegion == null) && parser.nextToken() == JsonToken.FIELD_NAME) {
+                String name = parser.currentName();
+                JsonToken value = parser.nextToken();
+                if (name.equals("kind") && value == JsonToken.VALUE_STRING) kind = parser.getText();
+                else if (name.equals("customer") && value == JsonToken.START_OBJECT) readCustomer(parser);
+                else parser.skipChildren();
+            }
+        } catch (IOException notJson) {
+            kind = null;
+        }
+    }
+
+    private void readCustomer(JsonParser parser) throws IOException {
+        while (parser.nextToken() == JsonToken.FIELD_NAME) {
+            boolean isRegion = parser.currentName().equals("region");
+            if (parser.nextToken() == JsonToken.VALUE_STRING && isRegion) bodyRegion = parser.getText();
+            else parser.skipChildren();
+            if (bodyRegion != null && kind != null) return;
+        }
     }
 
     /** The five routes in order; the first that matches wins. */

@@ -45,22 +45,47 @@ final class Workload {
 
     /** The record number `index`. */
     static ProducerRecord<byte[], byte[]> record(String topic, long index) {
+        return record(topic, index, false);
+    }
+
+    /** The record number `index`, with address and region in a JSON body of the same size, too, if it `isJson`. */
+    static ProducerRecord<byte[], byte[]> record(String topic, long index, boolean isJson) {
         int combination = (int) (index % COMBINATIONS);
+        String address = ADDRESSES[combination / REGIONS.length];
+        String region = REGIONS[combination % REGIONS.length];
+        byte[] body = isJson ? json(index, address, region) : body(index, BODY_BYTES);
         byte[] destination = DESTINATIONS[combination / REGIONS.length];
-        return record(topic, index, destination, REGION_VALUES[combination % REGIONS.length], BODY_BYTES);
+        return record(topic, index, destination, REGION_VALUES[combination % REGIONS.length], body);
+    }
+
+    private static byte[] json(long index, String address, String region) {
+        String document = "{\"id\":" + index + ",\"kind\":\"" + address + "\",\"customer\":{\"name\":\"ACME Europe\","
+            + "\"region\":\"" + region + "\",\"tier\":3},\"placed\":\"2026-11-27T20:00:00Z\",\"lines\":["
+            + "{\"sku\":\"A-100\",\"amount\":12.50,\"count\":2},{\"sku\":\"B-200\",\"amount\":7,\"count\":1}],"
+            + "\"paid\":true,\"note\":\"";
+        byte[] text = join(document, Arrays.copyOf(FILLING, BODY_BYTES - document.length()));
+        text[BODY_BYTES - 2] = '"';
+        text[BODY_BYTES - 1] = '}';
+        return text;
+    }
+
+    private static byte[] body(long index, int bytes) {
+        byte[] number = Long.toString(index).getBytes(US_ASCII);
+        byte[] body = Arrays.copyOf(FILLING, bytes);
+        System.arraycopy(number, 0, body, 0, number.length);
+        return body;
     }
 
     /** The record number `index` of `bench/scale.py`: one address, so many regions in turn, a body of up to 1 MiB. */
     static ProducerRecord<byte[], byte[]> record(String topic, long index, int regions, int bodyBytes) {
-        return record(topic, index, DESTINATIONS[0], ("r" + index % regions).getBytes(US_ASCII), bodyBytes);
+        byte[] region = ("r" + index % regions).getBytes(US_ASCII);
+        return record(topic, index, DESTINATIONS[0], region, body(index, bodyBytes));
     }
 
     private static ProducerRecord<byte[], byte[]> record(
-        String topic, long index, byte[] destination, byte[] region, int bodyBytes) {
+        String topic, long index, byte[] destination, byte[] region, byte[] body) {
         byte[] number = Long.toString(index).getBytes(US_ASCII);
         byte[] correlation = join("order-", number);
-        byte[] body = Arrays.copyOf(FILLING, bodyBytes);
-        System.arraycopy(number, 0, body, 0, number.length);
         RecordHeaders headers = new RecordHeaders();
         headers.add("jms.JMSMessageID", join("ID:bench-40000-1700000000000-1:1:1:1:", number));
         headers.add("jms.JMSDestination", destination);
