@@ -181,5 +181,6 @@ def _trace_json(trace: Trace) -> dict[str, Any]:
         "text": trace.text,
         # JSON has no number that is not finite, and null stands for an unknown value.
         "value": shown(trace.value) if isinstance(trace.value, float) and not isfinite(trace.value) else trace.value,
+        **({"place": trace.place} if trace.place else {}),
         "parts": [_trace_json(part) for part in trace.parts],
     }

@@ -278,9 +278,10 @@ def rows(trace: Trace, depth: int = 0) -> Iterator[tuple[int, str, str]]:
 def _value(trace: Trace) -> str:
     if trace.value is None:
         return "unknown" if trace.is_condition else "(not set)"
+    place = f", {trace.place}" if trace.place else ""
     if isinstance(trace.value, bool):
-        return "true" if trace.value else "false"
-    return f"'{trace.value}'" if isinstance(trace.value, str) else str(trace.value)
+        return ("true" if trace.value else "false") + place
+    return (f"'{trace.value}'" if isinstance(trace.value, str) else str(trace.value)) + place
 
 
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -14,10 +14,10 @@ from decimal import Decimal
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.nodes import BODY, BodyFormat, IsNull, ValuePath, XmlPath
+from routes.predicate.nodes import BODY, BodyFormat, BodyPath, IsNull, ValuePath, XmlPath
 from routes.predicate.numbers import decimal
+from routes.predicate.xml_document import places as xml_places
 from routes.predicate.xml_document import read_xml
-from routes.predicate.xml_document import values as xml_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,13 +88,17 @@ class Body:
 
         A repeated path that names more values than the bounds allow ends with None.
         """
+        return (value for value, _ in self.places(path))
+
+    def places(self, path: ValuePath) -> Iterator[tuple[str | bool | Decimal | None, ValuePath]]:
+        """Yields what `values` does, each value with the path that names it alone."""
         left = self._bounds.elements
-        for value in self._all_values(path):
+        for found in self._all_places(path):
             if left == 0 and path.is_repeated:
-                yield None
+                yield None, path
                 return
             left -= 1
-            yield value
+            yield found
 
     def text_under(self, path: ValuePath) -> str | None:
         """Returns the value that a path names as text, the first of several; None if there is none.
@@ -125,10 +129,11 @@ class Body:
     def _xml(self) -> XmlElement | None:
         return None if self._read is None else read_xml(self._read, self._bounds.depth)
 
-    def _all_values(self, path: ValuePath) -> Iterator[str | bool | Decimal | None]:
+    def _all_places(self, path: ValuePath) -> Iterator[tuple[str | bool | Decimal | None, ValuePath]]:
         if isinstance(path, XmlPath):
-            return xml_values(self._xml, path)
-        return map(_scalar, _select(None if self._json is None else self._json[0], path.steps))
+            return xml_places(self._xml, path)
+        found = _select(None if self._json is None else self._json[0], path.steps)
+        return ((_scalar(value), BodyPath(steps)) for value, steps in found)
 
 
 @cache
@@ -158,18 +163,21 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
-def _select(value: Any, steps: Sequence[PathStep]) -> Iterator[Any]:
+def _select(
+    value: Any, steps: Sequence[PathStep], before: tuple[PathStep, ...] = ()
+) -> Iterator[tuple[Any, tuple[PathStep, ...]]]:
+    """Yields the values under the steps, each with the steps that lead to it alone."""
     for index, step in enumerate(steps):
         if step is None:
-            for element in value if isinstance(value, list) else ():
-                yield from _select(element, steps[index + 1 :])
+            for number, element in enumerate(value if isinstance(value, list) else ()):
+                yield from _select(element, steps[index + 1 :], (*before, *steps[:index], number))
             return
         if isinstance(step, int):
             is_there = isinstance(value, list) and -len(value) <= step < len(value)
             value = value[step] if is_there else None
         else:
             value = value.get(step) if isinstance(value, dict) else None
-    yield value
+    yield value, (*before, *steps)
 
 
 def _scalar(value: Any) -> str | bool | Decimal | None:

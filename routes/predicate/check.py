@@ -67,8 +67,8 @@ class _Check:
                 self._size(node)
                 self._comparison(node)
                 self._elements(node)
-            case In(operand=XmlPath() as path) | Like(operand=XmlPath() as path):
-                self._xml_constants(path, node)
+            case In(operand=XmlPath() | BodyText() as value) | Like(operand=XmlPath() | BodyText() as value):
+                self._constants(value, node)
             case Between() | Arithmetic() | Negate():
                 if isinstance(node, Between):
                     self._size(node)
@@ -94,28 +94,26 @@ class _Check:
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.condition_hint(node))
 
-    def _xml(self, path: PredicateNode, other: PredicateNode) -> None:
-        """Checks the constant that a path into XML is compared with: the path has texts alone, or numbers alone."""
-        if not (isinstance(path, XmlPath) and isinstance(other, Literal)):
+    def _constant(self, value: PredicateNode, other: PredicateNode) -> None:
+        """Checks the constant that XML or the text of the body is compared with: a text, a number for `number(…)`."""
+        if not (isinstance(value, XmlPath | BodyText) and isinstance(other, Literal)):
             return
-        if not path.is_number and not isinstance(other.value, str):
-            raise self._error(other, f"{path} is text, never {faults.name(other)}", self._instead_of_text(path))
-        if path.is_number and isinstance(other.value, str | bool):
-            raise self._error(other, f"{path} is a number, never {faults.name(other)}", "leave out number()")
+        is_number = isinstance(value, XmlPath) and value.is_number
+        if not is_number and not isinstance(other.value, str):
+            raise self._error(other, f"{value} is text, never {faults.name(other)}", _instead_of_text(value))
+        if is_number and isinstance(other.value, str | bool):
+            raise self._error(other, f"{value} is a number, never {faults.name(other)}", "leave out number()")
 
-    def _xml_constants(self, path: XmlPath, node: In | Like) -> None:
-        if path.is_number and (isinstance(node, Like) or node.texts):
+    def _constants(self, value: XmlPath | BodyText, node: In | Like) -> None:
+        if isinstance(value, XmlPath) and value.is_number and (isinstance(node, Like) or node.texts):
             word = type(node).__name__.upper()
-            raise self._error(path, f"{word} asks for texts, and {path} is a number", "leave out number()")
+            raise self._error(value, f"{word} asks for texts, and {value} is a number", "leave out number()")
         for number in node.numbers if isinstance(node, In) else ():
-            self._xml(path, number)
-
-    def _instead_of_text(self, path: XmlPath) -> str:
-        return f"write {replace(path, is_number=True)} for the number"
+            self._constant(value, number)
 
     def _number(self, node: PredicateNode, rule: str) -> None:
-        if isinstance(node, XmlPath) and not node.is_number:
-            raise self._error(node, f"{rule}, found the text {node}", self._instead_of_text(node))
+        if isinstance(node, BodyText) or (isinstance(node, XmlPath) and not node.is_number):
+            raise self._error(node, f"{rule}, found the text {node}", _instead_of_text(node))
         if _is_condition(node) or (isinstance(node, Literal) and isinstance(node.value, str | bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.number_operand_hint(node))
 
@@ -127,7 +125,7 @@ class _Check:
             if node.operator not in (Operator.EQ, Operator.NE):
                 self._number(operand, f"{node.operator} compares numbers")
         for left, right in ((node.left, node.right), (node.right, node.left)):
-            self._xml(left, right)
+            self._constant(left, right)
             if isinstance(right, Arithmetic | Negate) and self._is_text(left):
                 rule = f"{self._source(left)} is text, and {self._source(right)} calculates a number"
                 raise self._error(right, rule, faults.dash_hint(self._source(right)))
@@ -149,6 +147,12 @@ class _Check:
 
 def _is_condition(node: PredicateNode) -> bool:
     return isinstance(node, Logical | Not | Comparison | Between | In | Like | IsNull)
+
+
+def _instead_of_text(value: XmlPath | BodyText) -> str:
+    if isinstance(value, BodyText):
+        return "compare it with a text in single quotes"
+    return f"write {replace(value, is_number=True)} for the number"
 
 
 def _calculates(node: Between | Arithmetic | Negate) -> str:

@@ -57,6 +57,8 @@ class Trace:
     """True if `value` is a truth value."""
     parts: tuple[Trace, ...] = ()
     """Results of the part's own parts, in the order written, without constants."""
+    place: str = ""
+    """Path to the one value that made a condition true, of those that a path names."""
 
 
 def evaluate(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> bool | None:
@@ -76,7 +78,8 @@ def trace(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> Trace:
         # Before its parts, which have the values of the element that it is true for.
         value = evaluator.truth(node) if is_condition else _plain(evaluator.value(node))
         parts = tuple(follow(part, joins) for part in children(node) if not isinstance(part, Literal))
-        return Trace(predicate.source(node), value, is_condition, parts)
+        place = evaluator.places.get(node) if isinstance(node, ValuePath) else None
+        return Trace(predicate.source(node), value, is_condition, parts, "" if place is None else str(place))
 
     return follow(predicate.root, is_condition=True)
 
@@ -87,6 +90,8 @@ class _Evaluator:
         self._body = body
         self._elements: dict[ValuePath, Value | None] = {}
         """The value of each repeated path that is looked at."""
+        self.places: dict[ValuePath, ValuePath] = {}
+        """The path that names this value alone."""
 
     def truth(self, node: PredicateNode) -> bool | None:
         path = repeated(node)
@@ -95,12 +100,14 @@ class _Evaluator:
     def _some(self, node: PredicateNode, path: ValuePath) -> bool | None:
         """Returns whether a condition is true for one of the elements; None if there is no element."""
         truths: list[bool | None] = []
-        for value in self._body.values(path):
+        for value, place in self._body.places(path):
             self._elements[path] = of_body(value)
+            self.places[path] = place
             if truth := self._one(node):
                 return truth
             truths.append(truth)
         self._elements.pop(path, None)
+        self.places.pop(path, None)
         return _any(truths) if truths else None
 
     def _one(self, node: PredicateNode) -> bool | None:

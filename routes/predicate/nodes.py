@@ -176,6 +176,9 @@ class XmlPath(PredicateNode):
 class BodyText(PredicateNode):
     """The whole body as text."""
 
+    def __str__(self) -> str:
+        return "msg.text"
+
 
 ValuePath = BodyPath | XmlPath
 """Paths to values in a body."""

@@ -8,6 +8,7 @@ can make it larger than it is. `jmsbridge.predicate.XmlReader`
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from routes.predicate.nodes import XmlPath, XmlStep
 
-__all__ = ["read_xml", "values"]
+__all__ = ["XmlElement", "places", "read_xml"]
 
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']iso-8859-1["']""", re.IGNORECASE)
@@ -69,19 +70,19 @@ def read_xml(content: bytes, deepest: int) -> XmlElement | None:
     return _parsed(text, deepest) if is_xml else None
 
 
-def values(document: XmlElement | None, path: XmlPath) -> Iterator[str | Decimal | None]:
-    """Yields the values that a path names; None if there is none."""
+def places(document: XmlElement | None, path: XmlPath) -> Iterator[tuple[str | Decimal | None, XmlPath]]:
+    """Yields the values that a path names, each with the path that names it alone; None and `path` if there is none."""
     found = False
-    for element in () if document is None else _select(document, path.steps):
+    for element, steps in () if document is None else _select(document, path.steps):
         if path.attribute is not None:
             text = element.attributes.get(path.attribute)
         else:
             text = element.text(is_own=path.is_own_text)
         if text is not None:
             found = True
-            yield numbers.decimal(text.strip(_BLANKS)) if path.is_number else text
+            yield numbers.decimal(text.strip(_BLANKS)) if path.is_number else text, replace(path, steps=steps)
     if not found:
-        yield None
+        yield None, path
 
 
 def _decoded(content: bytes) -> str | None:
@@ -133,14 +134,17 @@ def _local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def _select(element: XmlElement, steps: Sequence[XmlStep]) -> Iterator[XmlElement]:
+def _select(
+    element: XmlElement, steps: Sequence[XmlStep], before: tuple[XmlStep, ...] = ()
+) -> Iterator[tuple[XmlElement, tuple[XmlStep, ...]]]:
     if not steps:
-        yield element
+        yield element, before
         return
     step, rest = steps[0], steps[1:]
-    named = [child for child in element.children if child.name == step.name]
+    named = [*enumerate((child for child in element.children if child.name == step.name), 1)]
     if step.position is not None:
-        at = step.position if step.position < 0 else step.position - 1
-        named = named[at:][:1]
-    for child in named:
-        yield from _select(child, rest)
+        named = named[step.position if step.position < 0 else step.position - 1 :][:1]
+    for number, child in named:
+        # The document has one root.
+        taken = step if not before or step.position is not None else replace(step, position=number)
+        yield from _select(child, rest, (*before, taken))

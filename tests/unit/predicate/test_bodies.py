@@ -133,7 +133,9 @@ def test_what_exceeds_the_bounds_has_no_value() -> None:
         ("body.a = 5", "1: error: body.a is not a path into the body (write msg.body.name"),
         ("msg.body.a[*] = msg.body.b[*]", "17: error: a comparison has one path that names several values"),
         ("msg.body.a[1234567890] = 5", "12: error: no body has an element 1234567890"),
-        ("msg.text > 5 + 1", "12: error: "),
+        ("msg.text > 5 + 1", "1: error: > compares numbers, found the text msg.text"),
+        ("msg.text = 5", "12: error: msg.text is text, never the number 5 (compare it with a text"),
+        ("msg.text IN ('x', 5)", "19: error: msg.text is text, never the number 5"),
         ("msg.bodies = 5", "1: error: there is no msg.bodies"),
     ],
 )
@@ -145,9 +147,9 @@ def test_what_is_no_path_is_told(text: str, message: str) -> None:
 
 def test_a_trace_shows_the_element_for_which_a_condition_is_true() -> None:
     found = trace(parse("msg.body.lines[*].amount > 1000 AND msg.body.rate = 100"), lambda _: None, Body(ORDER))
-    assert [(part.text, part.parts[0].value) for part in found.parts] == [
-        ("msg.body.lines[*].amount > 1000", 1000.5),
-        ("msg.body.rate = 100", 100),
+    assert [(part.text, part.parts[0].value, part.parts[0].place) for part in found.parts] == [
+        ("msg.body.lines[*].amount > 1000", 1000.5, "msg.body.lines[1].amount"),
+        ("msg.body.rate = 100", 100, ""),
     ]
 
 

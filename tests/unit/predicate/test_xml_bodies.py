@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routes.errors import PredicateError
-from routes.predicate import evaluate, parse
+from routes.predicate import evaluate, parse, trace
 from routes.predicate.bodies import Body, Bounds, body_path
 
 T, F, U = True, False, None
@@ -122,6 +122,11 @@ def test_a_value_has_a_text_for_keys_and_destinations() -> None:
         None,
         "1000.5",
     ]
+
+
+def test_a_trace_shows_the_element_for_which_a_condition_is_true() -> None:
+    found = trace(parse("xpath('number(/order/line/amount)') > 1000"), lambda _: None, Body(ORDER))
+    assert (found.parts[0].value, found.parts[0].place) == (1000.5, "xpath('number(/order/line[2]/amount[1])')")
 
 
 @pytest.mark.parametrize("name", ["/a", "/a/b[1]/c[last()]", "/a/@b", "/a/b-c/text()", "number(/a/größe)"])
