@@ -1,10 +1,8 @@
 package jmsbridge.predicate;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -74,8 +72,8 @@ final class Body {
       return xmlValues(path).get(0);
     }
     Object found = document();
-    for (Object step : paths.steps(path)) {
-      found = step instanceof Integer index ? element(found, index) : field(found, (String) step);
+    for (JsonPaths.Step step : paths.steps(path)) {
+      found = next(found, step);
     }
     return found instanceof Value value ? value : null;
   }
@@ -86,7 +84,7 @@ final class Body {
       return xmlValues(path);
     }
     List<Value> found = new ArrayList<>();
-    if (!collect(document(), paths.steps(path), found)) {
+    if (!collect(document(), paths.steps(path), 0, found)) {
       found.add(null);
     }
     return found;
@@ -132,20 +130,18 @@ final class Body {
     return path.isOwnText() && text.isEmpty() ? null : text.toString();
   }
 
-  private static boolean collect(Object value, Object[] steps, List<Value> found) {
+  private static boolean collect(Object value, JsonPaths.Step[] steps, int first, List<Value> found) {
     Object at = value;
-    for (int index = 0; index < steps.length; index++) {
-      Object step = steps[index];
-      if (step == null) {
-        Object[] rest = Arrays.copyOfRange(steps, index + 1, steps.length);
+    for (int index = first; index < steps.length; index++) {
+      if (steps[index].kind() == JsonPaths.Kind.EACH) {
         for (Object element : at instanceof List<?> list ? list : List.of()) {
-          if (!collect(element, rest, found)) {
+          if (!collect(element, steps, index + 1, found)) {
             return false;
           }
         }
         return true;
       }
-      at = step instanceof Integer number ? element(at, number) : field(at, (String) step);
+      at = next(at, steps[index]);
     }
     if (found.size() == ELEMENTS) {
       return false;
@@ -154,16 +150,16 @@ final class Body {
     return true;
   }
 
-  private static Object element(Object array, int index) {
-    if (!(array instanceof List<?> list)) {
+  /** The field or element to which a step leads; null if there is none. */
+  private static Object next(Object value, JsonPaths.Step step) {
+    if (step.kind() == JsonPaths.Kind.FIELD) {
+      return value instanceof Object[] fields ? fields[step.index()] : null;
+    }
+    if (!(value instanceof List<?> list)) {
       return null;
     }
-    int at = index < 0 ? list.size() + index : index;
+    int at = step.index() < 0 ? list.size() + step.index() : step.index();
     return at < 0 || at >= list.size() ? null : list.get(at);
-  }
-
-  private static Object field(Object object, String name) {
-    return object instanceof Map<?, ?> map ? map.get(name) : null;
   }
 
   private Object document() {

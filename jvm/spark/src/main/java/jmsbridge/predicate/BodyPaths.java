@@ -21,7 +21,7 @@ final class BodyPaths {
     return places.get(path) < 0;
   }
 
-  Object[] steps(int path) {
+  JsonPaths.Step[] steps(int path) {
     return json.steps(places.get(path));
   }
 

@@ -1,17 +1,19 @@
 package jmsbridge.predicate;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.math.BigDecimal;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Reader of a JSON text (RFC 8259) that keeps what paths ask for, in one pass over the bytes.
  *
- * <p>The whole text is checked. Of several fields with one name the last counts. An object is a map, an array a list,
- * each with what is asked of it; other values are {@link Value}, or null: JSON's null, what no path ends at, and
+ * <p>The whole text is checked. Of several fields with one name the last counts. An object is an array of its
+ * fields, an array a list, each with what is asked of it; other values are {@link Value}, or null: JSON's null, what no path ends at, and
  * objects and arrays where a path ends.
  */
 final class JsonScanner {
@@ -24,6 +26,11 @@ final class JsonScanner {
     }
   }
 
+  private static final VarHandle LONGS =
+      MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+  private static final long ONES = 0x0101010101010101L;
+  private static final long HIGH_BITS = 0x8080808080808080L;
+  private static final int DIGITS_OF_LONG = 18;
   private static final char REPLACEMENT = '\ufffd';
 
   private final byte[] text;
@@ -75,8 +82,7 @@ final class JsonScanner {
   }
 
   private Object object(JsonPaths.Wanted wanted) throws NotJsonException {
-    Map<String, JsonPaths.Wanted> fields = wanted == null ? Map.of() : wanted.fields;
-    Map<String, Object> found = fields.isEmpty() ? null : new HashMap<>();
+    Object[] found = wanted == null || wanted.size() == 0 ? null : new Object[wanted.size()];
     enter();
     if (peek() != '}') {
       do {
@@ -86,13 +92,12 @@ final class JsonScanner {
         }
         int start = at + 1;
         boolean isPlain = skipString();
-        String name = fields.isEmpty() ? null : characters(start, at - 1, isPlain).toString();
-        JsonPaths.Wanted field = name == null ? null : fields.get(name);
+        int field = found == null ? -1 : field(wanted, start, at - 1, isPlain);
         skipBlanks();
         take(':');
-        Object value = value(field);
-        if (field != null) {
-          found.put(name, value);
+        Object value = value(field < 0 ? null : wanted.field(field));
+        if (field >= 0) {
+          found[field] = value;
         }
         skipBlanks();
       } while (isTaken(','));
@@ -100,6 +105,10 @@ final class JsonScanner {
     take('}');
     depth--;
     return found;
+  }
+
+  private int field(JsonPaths.Wanted wanted, int start, int end, boolean isPlain) {
+    return isPlain ? wanted.index(text, start, end) : wanted.index(characters(start, end, false));
   }
 
   private Object array(JsonPaths.Wanted wanted) throws NotJsonException {
@@ -155,8 +164,28 @@ final class JsonScanner {
     if (!isEnd) {
       return null;
     }
+    int digits = wholeEnd - whole + fractionEnd - fraction;
+    if (exponent == at && digits <= DIGITS_OF_LONG) {
+      return Value.decimal(small(isNegative, whole, wholeEnd, fraction, fractionEnd));
+    }
     return Numbers.decimal(isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at),
         at - start);
+  }
+
+  private BigDecimal small(boolean isNegative, int whole, int wholeEnd, int fraction, int fractionEnd) {
+    long found = 0;
+    for (int index = whole; index < wholeEnd; index++) {
+      found = found * 10 + text[index] - '0';
+    }
+    for (int index = fraction; index < fractionEnd; index++) {
+      found = found * 10 + text[index] - '0';
+    }
+    int scale = fractionEnd - fraction;
+    while (scale > 0 && found % 10 == 0) {
+      found /= 10;
+      scale--;
+    }
+    return BigDecimal.valueOf(isNegative ? -found : found, scale);
   }
 
   private String ascii(int start, int end) {
@@ -176,6 +205,7 @@ final class JsonScanner {
   /** Moves behind a string; returns whether its characters stand there as they are, without escapes. */
   private boolean skipString() throws NotJsonException {
     int start = ++at;
+    at = plainEnd(start);
     boolean isPlain = true;
     boolean isAscii = true;
     while (true) {
@@ -199,6 +229,25 @@ final class JsonScanner {
     }
     at++;
     return isPlain;
+  }
+
+  /** Place of the first byte that is a quote, a backslash, a control character or not ASCII; eight at a time. */
+  private int plainEnd(int start) {
+    int index = start;
+    for (; index + Long.BYTES <= text.length; index += Long.BYTES) {
+      long bytes = (long) LONGS.get(text, index);
+      long quotes = bytes ^ ONES * '"';
+      long slashes = bytes ^ ONES * '\\';
+      // A byte that is less than another borrows from the next one, so that only the lowest bit found is certain.
+      long found = quotes - ONES & ~quotes | slashes - ONES & ~slashes | bytes - ONES * ' ' & ~bytes | bytes;
+      if ((found & HIGH_BITS) != 0) {
+        return index + Long.numberOfTrailingZeros(found & HIGH_BITS) / Byte.SIZE;
+      }
+    }
+    while (index < text.length && text[index] >= ' ' && text[index] != '"' && text[index] != '\\') {
+      index++;
+    }
+    return index;
   }
 
   private void escape() throws NotJsonException {
@@ -281,8 +330,12 @@ final class JsonScanner {
     return text[at];
   }
 
+  private static boolean isBlank(byte character) {
+    return character == ' ' || character == '\n' || character == '\r' || character == '\t';
+  }
+
   private void skipBlanks() {
-    while (at < text.length && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t')) {
+    while (at < text.length && text[at] <= ' ' && isBlank(text[at])) {
       at++;
     }
   }
