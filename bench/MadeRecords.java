@@ -30,7 +30,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Source of journal records that no broker has, in the rows of the router's own reader, for the measurement of routes.
  *
- * <p>Options: {@code records}, {@code routes}, {@code partitions} and {@code body}, the size of JSON bodies (0: none). Addresses and regions are those that the routes of
+ * <p>Options: {@code records}, {@code routes}, {@code partitions} and {@code body}, the size of JSON bodies (0: none).
+ * Addresses and regions are those that the routes of
  * {@code bench/route_start.py} compare, in turn; headers are new objects for each record, as Kafka's consumer makes them.
  */
 public final class MadeRecords implements TableProvider {

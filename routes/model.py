@@ -18,7 +18,7 @@ from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
 from routes.keys.values import NAME, STRONG_SECRET, TEXT, choice
 from routes.predicate.body_format import with_unreadable
-from routes.predicate.nodes import BodyFormat
+from routes.predicate.nodes import DocumentFormat
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
     BodyConversion,
@@ -134,9 +134,9 @@ class Route:
         "Exceptions from `in.include`: messages that the route leaves to the routes after it.",
         example="JMSType = 'test'",
     )
-    body_format: BodyFormat | None = table.key(
+    body_format: DocumentFormat | None = table.key(
         "in.body",
-        choice(BodyFormat),
+        choice(DocumentFormat),
         "Format that the bodies of the route's messages have. A message that the route would take, were its body not "
         "of another format, fails softly; without this key it is left to the routes after this one.",
         example="json",

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
 
-_KEY_HINT = (
-    "as in msg.header.CorrelationId, msg.header.\"any name\", JMSType, region, msg.body.order.id or xpath('/order/id')"
-)
+_KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id'
 
 
 def _parse_predicate(text: str) -> Predicate:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.nodes import BODY, BodyFormat, BodyPath, IsNull, ValuePath, XmlPath
+from routes.predicate.nodes import BODY, BodyPath, DocumentFormat, IsNull, ValuePath, XmlPath
 from routes.predicate.numbers import decimal
 from routes.predicate.xml_document import places as xml_places
 from routes.predicate.xml_document import read_xml
@@ -73,13 +73,13 @@ class Body:
         except UnicodeDecodeError:
             return None
 
-    def fault(self, body_format: BodyFormat) -> str | None:
+    def fault(self, body_format: DocumentFormat) -> str | None:
         """Returns the reason why the body cannot be read as a format; None if it can."""
         if self._given is None:
             return "there is no body"
         if self._read is None:
             return f"the body has more than {self._bounds.size:,} bytes"
-        found = self._json if body_format is BodyFormat.JSON else self._xml
+        found = self._json if body_format is DocumentFormat.JSON else self._xml
         wrong = f"the body is not {body_format.upper()}, or is nested more than {self._bounds.depth} deep"
         return wrong if found is None else None
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from routes.predicate.nodes import (
     BodyFault,
-    BodyFormat,
+    DocumentFormat,
     Literal,
     Logical,
     Not,
@@ -25,7 +25,7 @@ __all__ = ["with_unreadable"]
 _OPPOSITE = {Operator.AND: Operator.OR, Operator.OR: Operator.AND}
 
 
-def with_unreadable(predicate: Predicate, body_format: BodyFormat) -> Predicate:
+def with_unreadable(predicate: Predicate, body_format: DocumentFormat) -> Predicate:
     """Returns the predicate, made true also for a body of another format if another body could make it true."""
     could = Logical(Operator.AND, (_could_be(predicate.root, truth=True), BodyFault(body_format)))
     return replace(predicate, root=Logical(Operator.OR, (predicate.root, could)))

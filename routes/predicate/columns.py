@@ -44,10 +44,11 @@ from routes.predicate.nodes import (
     XmlPath,
     repeated,
 )
+from routes.predicate.path_json import path_json
 from routes.predicate.values import constant
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["Rule", "compile_predicate", "first_match", "path_json"]
+__all__ = ["Rule", "compile_predicate", "first_match"]
 
 Rule = tuple[Predicate, Predicate | None]
 """A rule: messages to include, and exceptions among them."""
@@ -223,18 +224,6 @@ class _Table:
                 }
             )
         return self._indexes[name]
-
-
-def path_json(path: ValuePath) -> list[Any] | dict[str, Any]:
-    """Returns the JSON of a path as `jmsbridge.predicate.BodyPaths` reads it."""
-    if isinstance(path, BodyPath):
-        return [*path.steps]
-    return {
-        "steps": [[step.name, step.position] for step in path.steps],
-        "attribute": path.attribute,
-        "own": path.is_own_text,
-        "number": path.is_number,
-    }
 
 
 def _negated(negated: bool, condition: list[Any]) -> list[Any]:

@@ -21,10 +21,10 @@ __all__ = [
     "Arithmetic",
     "Between",
     "BodyFault",
-    "BodyFormat",
     "BodyPath",
     "BodyText",
     "Comparison",
+    "DocumentFormat",
     "Identifier",
     "In",
     "IsNull",
@@ -54,7 +54,7 @@ ADDRESS = "msg.address"
 """Name of the identifier that stands for the destination without its `queue:` or `topic:`."""
 
 
-class BodyFormat(StrEnum):
+class DocumentFormat(StrEnum):
     """Formats of bodies that paths lead into."""
 
     JSON = "json"
@@ -254,7 +254,7 @@ class IsNull(PredicateNode):
 class BodyFault(PredicateNode):
     """A condition that is true for a body which cannot be read as a format; no predicate spells it."""
 
-    format: BodyFormat
+    format: DocumentFormat
 
 
 @dataclass(frozen=True, slots=True)

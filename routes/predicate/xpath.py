@@ -71,7 +71,7 @@ def _unknown(path: str, at: int, offset: int) -> XPathError:
     if rest.startswith("//"):
         return XPathError("// is not part of the paths here", offset, "name each step, as in /order/customer/id")
     if rest.startswith("["):
-        return XPathError(f"{rest} is no position", offset, "elements are counted from 1: [1], [2], [last()]")
+        return XPathError(f"{rest} is not a position", offset, "elements are counted from 1: [1], [2], [last()]")
     if at == 0 and rest.startswith(("/@", "/text")):
         return XPathError(
             "the document has no attributes and no text of its own", offset, "name the root element first"

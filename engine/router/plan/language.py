@@ -14,8 +14,9 @@ from engine.router.plan.row import PlanRow
 from engine.topologies.library.row import HeaderView
 from routes.predicate import Predicate
 from routes.predicate.bodies import body_path
-from routes.predicate.columns import compile_predicate, first_match, path_json
+from routes.predicate.columns import compile_predicate, first_match
 from routes.predicate.nodes import ADDRESS
+from routes.predicate.path_json import path_json
 from routes.properties import HEADER_FIELDS, encode_type_name
 
 __all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "declared_type", "field_text", "text_of"]

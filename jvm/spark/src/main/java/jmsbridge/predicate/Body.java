@@ -1,5 +1,6 @@
 package jmsbridge.predicate;
 
+import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -117,9 +118,13 @@ final class Body {
       return false;
     }
     if (text != null) {
-      found.add(path.isNumber() ? Numbers.decimal(text) : Value.text(UTF8String.fromString(text)));
+      found.add(path.isNumber() ? number(Numbers.decimal(text)) : Value.text(UTF8String.fromString(text)));
     }
     return true;
+  }
+
+  private static Value number(BigDecimal number) {
+    return number == null ? null : Value.decimal(number);
   }
 
   private static String text(XmlReader.Element element, XmlPaths.Path path) {

@@ -12,9 +12,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Reader of a JSON text (RFC 8259) that keeps what paths ask for, in one pass over the bytes.
  *
- * <p>The whole text is checked. Of several fields with one name the last counts. An object is an array of its
- * fields, an array a list, each with what is asked of it; other values are {@link Value}, or null: JSON's null, what no path ends at, and
- * objects and arrays where a path ends.
+ * <p>The whole text is checked. Of several fields with one name the last counts. An object is an array of its fields, an
+ * array a list, each with what is asked of it; other values are {@link Value}, or null: JSON's null, what no path ends
+ * at, and objects and arrays where a path ends.
  */
 final class JsonScanner {
   /** Thrown for a text that is not JSON, or is nested too deeply. */
@@ -168,8 +168,9 @@ final class JsonScanner {
     if (exponent == at && digits <= DIGITS_OF_LONG) {
       return Value.decimal(small(isNegative, whole, wholeEnd, fraction, fractionEnd));
     }
-    return Numbers.decimal(isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at),
-        at - start);
+    BigDecimal found = Numbers.decimal(
+        isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at), at - start);
+    return found == null ? null : Value.decimal(found);
   }
 
   private BigDecimal small(boolean isNegative, int whole, int wholeEnd, int fraction, int fractionEnd) {

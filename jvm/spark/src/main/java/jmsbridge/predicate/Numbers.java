@@ -7,6 +7,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Syntax of numbers in the texts of a message: ASCII, without blanks, as in {@code routes/predicate/numbers.py}. */
 final class Numbers {
+  /** Most significant digits of a number of a body. */
+  static final int DIGITS = 38;
+  /** Greatest power of ten of the first digit of a number of a body, and of its inverse. */
+  static final int EXPONENT = 6_144;
   private static final UTF8String NAN = UTF8String.fromString("NaN");
   private static final UTF8String INFINITY = UTF8String.fromString("Infinity");
   private static final UTF8String MINUS_INFINITY = UTF8String.fromString("-Infinity");
@@ -68,7 +72,7 @@ final class Numbers {
   }
 
   /** The number that a text of a body writes, between blanks; null for other texts. */
-  static Value decimal(String text) {
+  static BigDecimal decimal(String text) {
     int start = 0;
     int end = text.length();
     while (start < end && BLANKS.indexOf(text.charAt(start)) >= 0) {
@@ -91,7 +95,7 @@ final class Numbers {
   }
 
   /** The number that its parts write; null beyond 38 digits, or a power of ten that decimals of 128 bits lack. */
-  static Value decimal(
+  static BigDecimal decimal(
       boolean isNegative, String whole, String fraction, boolean isSmall, String exponent, int length) {
     String digits = whole + fraction;
     int first = 0;
@@ -99,7 +103,7 @@ final class Numbers {
       first++;
     }
     if (first == digits.length()) {
-      return Value.decimal(BigDecimal.ZERO);
+      return BigDecimal.ZERO;
     }
     int last = digits.length();
     while (digits.charAt(last - 1) == '0') {
@@ -111,16 +115,16 @@ final class Numbers {
     }
     // More digits than the length of the text has cannot be made good by its zeros.
     boolean isFar = exponent.length() - zero > 4 + String.valueOf(length).length();
-    if (last - first > Value.DIGITS || isFar) {
+    if (last - first > DIGITS || isFar) {
       return null;
     }
     long power = zero == exponent.length() ? 0 : Long.parseLong(exponent.substring(zero));
     power = (isSmall ? -power : power) - fraction.length() + digits.length() - last;
-    if (Math.abs(power + last - first - 1) > Value.EXPONENT) {
+    if (Math.abs(power + last - first - 1) > EXPONENT) {
       return null;
     }
     BigDecimal found = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
-    return Value.decimal(isNegative ? found.negate() : found);
+    return isNegative ? found.negate() : found;
   }
 
   private static int afterSign(UTF8String text, int at) {

@@ -18,11 +18,6 @@ final class Value {
   /** Operators of comparisons and arithmetic. */
   enum Sign { EQ, NE, LT, LE, GT, GE, ADD, SUB, MUL, DIV }
 
-  /** Most significant digits of a number of a body. */
-  static final int DIGITS = 38;
-  /** Greatest power of ten of the first digit of a number of a body, and of its inverse. */
-  static final int EXPONENT = 6_144;
-
   static final Value TRUE = new Value(Kind.BOOLEAN, null, 1, 0);
   static final Value FALSE = new Value(Kind.BOOLEAN, null, 0, 0);
 

@@ -61,8 +61,8 @@ final class XmlReader {
     factory.setProperty(XMLInputFactory.IS_SUPPORTING_EXTERNAL_ENTITIES, false);
     factory.setProperty(XMLInputFactory.IS_NAMESPACE_AWARE, false);
     // The size of a body bounds them all.
-    factory.setProperty("http://www.oracle.com/xml/jaxp/properties/maxXMLNameLimit", "0");
-    factory.setProperty("http://www.oracle.com/xml/jaxp/properties/elementAttributeLimit", "0");
+    factory.setProperty("jdk.xml.maxXMLNameLimit", "0");
+    factory.setProperty("jdk.xml.elementAttributeLimit", "0");
     return factory;
   }
 
