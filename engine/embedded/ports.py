@@ -88,9 +88,17 @@ def holder_id(port: int) -> int | None:
     for process in Path("/proc").glob("[0-9]*"):
         # Processes may end meanwhile, and those of other users may not be read.
         with contextlib.suppress(OSError):
-            if any(str(handle.readlink()) in sockets for handle in (process / "fd").iterdir()):
+            if any(_target(handle) in sockets for handle in (process / "fd").iterdir()):
                 return int(process.name)
     return None
+
+
+def _target(handle: Path) -> str:
+    """What an open file of a process is; empty if it has been closed meanwhile."""
+    try:
+        return str(handle.readlink())
+    except OSError:
+        return ""
 
 
 def _bindable(port: int) -> bool:
