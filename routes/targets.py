@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routes.predicate.nodes import ADDRESS, BODY
+from routes.predicate.nodes import ADDRESS, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ class Reference:
     """The JMS field or property, in JMS spelling, a path into the body, `msg.address`, or `KAFKA_TOPIC`."""
 
     def __str__(self) -> str:
-        name = self.name if self.name.startswith(BODY) else f"msg.header.{self.name}"
+        name = self.name if self.name.startswith(PATHS) else f"msg.header.{self.name}"
         return f"${{{_PLAIN.get(self.name, name)}}}"
 
 

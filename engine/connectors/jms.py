@@ -61,7 +61,8 @@ _INTERNAL = (
 )
 _QUOTED = re.compile(r"'(?:[^']|'')*'?|\"[^\"]*\"?")
 _OWN = re.compile(
-    r"(?<![\w$.])msg\.(?:address\b|(?P<body>body|text)\b|header\.(?P<header>[\w$]*))|(?P<sign>==|!=|&&|\|\||!)"
+    r"(?<![\w$.])(?:msg\.(?:address\b|(?P<body>body|text)\b|header\.(?P<header>[\w$]*))|(?P<xpath>xpath)(?=\s*\())"
+    r"|(?P<sign>==|!=|&&|\|\||!)"
 )
 _INSTEAD: Mapping[str, str] = {
     "==": "write =, with a text in single quotes: region = 'emea'",
@@ -286,7 +287,7 @@ def _without_quoted(text: str) -> str:
 def _advice(own: re.Match[str]) -> str:
     if own["sign"]:
         return _INSTEAD[own["sign"]]
-    if own["body"]:
+    if own["body"] or own["xpath"]:
         return "a route's in.include can ask for what is in the body"
     if own["header"]:
         return f"write {SEED_NAMES.get(own['header'], own['header'])}"

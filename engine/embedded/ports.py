@@ -94,7 +94,7 @@ def holder_id(port: int) -> int | None:
 
 
 def _target(handle: Path) -> str:
-    """What an open file of a process is; empty if it has been closed meanwhile."""
+    """Name of an open file of a process; empty if it has been closed meanwhile."""
     try:
         return str(handle.readlink())
     except OSError:

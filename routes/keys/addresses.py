@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from routes.keys.language import parse_header, parse_reference
 from routes.keys.values import BadValueError, ValueKind, one_of, parse_text
-from routes.predicate.nodes import ADDRESS
+from routes.predicate.nodes import ADDRESS, PATHS
 from routes.targets import KAFKA_TOPIC, Reference, Template
 from routes.targets import TOPIC as TOPIC_NAME
 
@@ -246,7 +246,8 @@ def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header
             read = parse_header if header else parse_reference
             parts.append(Reference(names[reference[1]] if reference[1] in names else read(reference[1])))
         except BadValueError as error:
-            raise BadValueError(str(error), "as in ${msg.header.region}", reference.start(1)) from None
+            hint = error.hint if reference[1].startswith(PATHS) else "as in ${msg.header.region}"
+            raise BadValueError(str(error), hint, reference.start(1)) from None
     return Template((*parts, text[end:]) if end < len(text) else tuple(parts))
 
 

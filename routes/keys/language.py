@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from routes.errors import PredicateError
 from routes.keys.values import BadValueError, ValueKind
 from routes.predicate import parse
-from routes.predicate.nodes import ADDRESS, BODY, BodyPath, Identifier, IsNull, ValuePath
+from routes.predicate.nodes import ADDRESS, PATHS, BodyPath, Identifier, IsNull, ValuePath
 
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
@@ -47,9 +47,12 @@ def _parse_name(text: str, *, bodies: bool) -> str:
     try:
         tree = parse(f"{text} IS NULL").root if text.strip() else None
     except PredicateError as error:
+        if bodies and text.startswith(PATHS):
+            fault = error.fault
+            raise BadValueError(f"'{text}': {fault.message}", fault.hint, fault.column - 1) from error
         raise BadValueError(f"'{text}' is not the name of a header", hint) from error
     if isinstance(tree, IsNull) and isinstance(tree.operand, Identifier) and tree.operand.name != ADDRESS:
-        if tree.operand.name.startswith(BODY):
+        if tree.operand.name.startswith(PATHS):
             raise BadValueError(f"a property named {tree.operand.name} gives no key and no destination", hint)
         return tree.operand.name
     if bodies and isinstance(tree, IsNull) and isinstance(tree.operand, ValuePath):

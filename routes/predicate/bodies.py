@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.nodes import BODY, BodyPath, DocumentFormat, IsNull, ValuePath, XmlPath
+from routes.predicate.nodes import PATHS, BodyPath, DocumentFormat, IsNull, ValuePath, XmlPath
 from routes.predicate.numbers import decimal
 from routes.predicate.xml_document import places as xml_places
 from routes.predicate.xml_document import read_xml
@@ -139,7 +139,7 @@ class Body:
 @cache
 def body_path(name: str) -> ValuePath | None:
     """Returns the path that a name of the routing language spells; None for the name of a field or property."""
-    if not name.startswith((BODY, "xpath(")):
+    if not name.startswith(PATHS):
         return None
     from routes.predicate import parser
 

@@ -91,6 +91,9 @@ class _Check:
             raise self._error(operators[MAX_OPERATORS], message, "let the sender put the result in a property")
 
     def _condition(self, node: PredicateNode, rule: str) -> None:
+        if isinstance(node, XmlPath | BodyText):
+            what = "number" if isinstance(node, XmlPath) and node.is_number else "text"
+            raise self._error(node, f"{rule}, found the {what} {node}", "compare it, or ask IS NOT NULL")
         if isinstance(node, Arithmetic | Negate) or (isinstance(node, Literal) and not isinstance(node.value, bool)):
             raise self._error(node, f"{rule}, found {faults.name(node)}", faults.condition_hint(node))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADDRESS",
     "BODY",
+    "PATHS",
     "Arithmetic",
     "Between",
     "BodyFault",
@@ -50,6 +51,8 @@ __all__ = [
 
 BODY = "msg.body"
 """Beginning of every path into a body."""
+PATHS = (BODY, "xpath(")
+"""Beginnings of the texts that are paths into a body where names of headers may stand, too."""
 ADDRESS = "msg.address"
 """Name of the identifier that stands for the destination without its `queue:` or `topic:`."""
 

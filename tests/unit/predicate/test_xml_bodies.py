@@ -158,6 +158,7 @@ def test_a_path_is_spelled_as_it_is_read(name: str) -> None:
         ("xpath('/a/b') IN ('x', 5)", "24: error: xpath('/a/b') is text, never the number 5"),
         ("xpath('number(/a)') = 'x'", "23: error: xpath('number(/a)') is a number, never the text 'x'"),
         ("xpath('number(/a)') LIKE 'x'", "1: error: LIKE asks for texts"),
+        ("NOT xpath('/a/b')", "5: error: NOT goes before a condition, found the text xpath('/a/b') (compare it"),
         ("xpath('/a/b') = xpath('/a/c')", "17: error: a comparison has one path that names several values"),
     ],
 )
