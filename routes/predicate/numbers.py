@@ -53,7 +53,7 @@ _PATTERNS = (
 )
 _DECIMAL = re.compile(r"([1-9](?:[0-9_]*[0-9])?)[lL]?")
 _INTEGER = re.compile(INTEGER_TEXT)
-_PARTS = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?)0*([0-9]*))?")
+_PARTS = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?)(?=[0-9])0*([0-9]*))?")
 
 
 def literal(text: str) -> tuple[int | float, bool] | None:
@@ -137,7 +137,7 @@ def decimal(text: str) -> Decimal | None:
     It is also None beyond `DIGITS` and `EXPONENT`. Zero has no sign.
     """
     parts = _PARTS.fullmatch(text)
-    if parts is None or text[-1] in "eE+-":
+    if parts is None:
         return None
     sign, whole, point_and_more, fraction_alone, exponent_sign, exponent_digits = parts.groups("")
     fraction = point_and_more or fraction_alone

@@ -1,8 +1,7 @@
 """XML bodies as predicates see them: a tree of elements, with the values that paths name.
 
 Names are local ones, whatever namespace their prefix stands for. A document with a DTD has no values, so that no entity
-can make it larger than it is. `jmsbridge.predicate.XmlReader`
-(`jvm/spark`) reads the same documents alike.
+can make it larger than it is. `jmsbridge.predicate.XmlReader` (`jvm/spark`) reads the same documents alike.
 """
 
 from __future__ import annotations
@@ -30,12 +29,11 @@ _BLANKS = " \t\r\n"
 class XmlElement:
     """An element with its attributes, by local name."""
 
-    __slots__ = ("attributes", "children", "content", "name")
+    __slots__ = ("attributes", "content", "name")
 
     def __init__(self, name: str, attributes: dict[str, str]) -> None:
         self.name = name
         self.attributes = attributes
-        self.children: list[XmlElement] = []
         self.content: list[str | XmlElement] = []
         """Texts and child elements, in the order of the document."""
 
@@ -105,7 +103,6 @@ def _parsed(text: str, deepest: int) -> XmlElement | None:
         found = [(_local(name), value) for name, value in pairs if not _is_namespace(name)]
         # Of attributes whose names differ in their prefixes alone the first counts.
         element = XmlElement(_local(name), dict(reversed(found)))
-        opened[-1].children.append(element)
         opened[-1].content.append(element)
         opened.append(element)
 
@@ -141,7 +138,8 @@ def _select(
         yield element, before
         return
     step, rest = steps[0], steps[1:]
-    named = [*enumerate((child for child in element.children if child.name == step.name), 1)]
+    children = (part for part in element.content if isinstance(part, XmlElement) and part.name == step.name)
+    named = [*enumerate(children, 1)]
     if step.position is not None:
         named = named[step.position if step.position < 0 else step.position - 1 :][:1]
     for number, child in named:

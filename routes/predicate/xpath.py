@@ -42,7 +42,7 @@ def parse_xpath(expression: str, position: int = 0, end: int = 0) -> XmlPath:
     """
     number = _NUMBER.fullmatch(expression)
     path = expression.strip() if number is None else number[1]
-    start = expression.index(path) if path else 0
+    start = len(expression) - len(expression.lstrip()) if number is None else number.start(1)
     if not path:
         raise XPathError("there is no path", start, "as in xpath('/order/@priority')")
     # A path without a slash begins at the document, too: nothing else surrounds it.

@@ -147,6 +147,7 @@ def test_a_path_is_spelled_as_it_is_read(name: str) -> None:
         ("xpath('/@b') = 'x'", "8: error: the document has no attributes"),
         ("xpath('') = 'x'", "8: error: there is no path"),
         ("xpath('number(//a)') = 5", "15: error: // is not part"),
+        ("xpath('number(r()') = 5", "16: error: found '('"),
         ("xpath('count(/a)') = 5", "13: error: found '(/a)'"),
         ("xpath(a) = 'x'", "7: error: xpath takes an expression in single quotes"),
         ("jsonpath('a') = 'x'", "1: error: there is no function jsonpath"),
