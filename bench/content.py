@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-_LINGER_MS = 100
 _TABLES = ((100, "headers"), (100, "paths"), (5, "path"), (500, "path"))
 _RATIOS = (((100, "paths"), (100, "headers"), 1.5), ((500, "path"), (5, "path"), 1.1))
 """Tables, those that they are compared with, and the most CPU seconds for a record, to those."""
@@ -31,14 +30,14 @@ _RATIOS = (((100, "paths"), (100, "headers"), 1.5), ((500, "path"), (5, "path"),
 
 def measure(broker: Broker, options: Options) -> Report:
     """Measures two paths in five routes, then the tables."""
-    contestants: list[Contestant] = [Peer(_LINGER_MS, bodies="json")] if options.peer else []
+    contestants: list[Contestant] = [Peer(throughput.LINGER_MS, bodies="json")] if options.peer else []
     for mode in options.modes:
         contestants.append(Bridge(mode, options.settings, options.router, "by bodies", BODY_ROUTES))
         contestants.append(Bridge(mode, options.settings, options.router, "by headers"))
     passes = throughput.passes_of(broker, options, contestants, bodies="json")
 
     def rate(name: str) -> float:
-        return float(median(each.rate for each in passes if each.contestant == name))
+        return throughput.middle(passes, name, "rate")
 
     checks = []
     for mode in options.modes:

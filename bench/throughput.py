@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["Pass", "measure", "passes_of", "summary"]
+__all__ = ["LINGER_MS", "Pass", "measure", "middle", "passes_of", "summary"]
 
 TARGETS = {"bridge realtime": (1.1, 0.9), "bridge batch": (1.25, 0.8)}
 """Least rate and greatest CPU for a record, to the peer's."""
 _JOURNAL = "bench.journal"
-_LINGER_MS = 100
+LINGER_MS = 100
 """The peer's, which is the default of Kafka Streams."""
 _PATIENCE_SECONDS = 540.0
 
@@ -54,7 +54,7 @@ class Pass:
 
 def measure(broker: Broker, options: Options) -> Report:
     """Loads the journal once and lets every contestant route it."""
-    contestants: list[Contestant] = [Peer(_LINGER_MS)] if options.peer else []
+    contestants: list[Contestant] = [Peer(LINGER_MS)] if options.peer else []
     contestants += [Bridge(mode, options.settings, options.router) for mode in options.modes]
     return _report(passes_of(broker, options, contestants))
 
@@ -124,7 +124,7 @@ def _report(passes: list[Pass]) -> Report:
         if peer and name in TARGETS:
             least, most = TARGETS[name]
             rate, cpu = (
-                _middle(passes, name, field) / _middle(passes, peer, field) for field in ("rate", "cpu_per_million")
+                middle(passes, name, field) / middle(passes, peer, field) for field in ("rate", "cpu_per_million")
             )
             checks.append(Check(f"throughput, {name}: rate to the peer's", rate, least, at_least=True))
             checks.append(Check(f"throughput, {name}: CPU to the peer's", cpu, most))
@@ -132,7 +132,8 @@ def _report(passes: list[Pass]) -> Report:
     return Report("throughput", [summary(title, passes, peer)], checks, [asdict(each) for each in passes])
 
 
-def _middle(passes: list[Pass], name: str, field: str) -> float:
+def middle(passes: list[Pass], name: str, field: str) -> float:
+    """Returns the median of a figure over the passes of one contestant."""
     return float(median(getattr(each, field) for each in passes if each.contestant == name))
 
 
@@ -141,14 +142,14 @@ def summary(title: str, passes: list[Pass], peer: str | None) -> Table:
     rows = []
     for name in dict.fromkeys(each.contestant for each in passes):
         rates = sorted(each.rate for each in passes if each.contestant == name)
-        ratio = _middle(passes, name, "rate") / _middle(passes, peer, "rate") if peer else None
+        ratio = middle(passes, name, "rate") / middle(passes, peer, "rate") if peer else None
         rows.append(
             [
                 name,
-                f"{rates[0]:,.0f} / {_middle(passes, name, 'rate'):,.0f} / {rates[-1]:,.0f}",
+                f"{rates[0]:,.0f} / {middle(passes, name, 'rate'):,.0f} / {rates[-1]:,.0f}",
                 f"{ratio:.2f}" if ratio else "",
                 *(
-                    f"{_middle(passes, name, field):.1f}"
+                    f"{middle(passes, name, field):.1f}"
                     for field in ("cpu_per_million", "whole_seconds", "start_seconds")
                 ),
             ]

@@ -12,7 +12,6 @@ from engine.embedded.controller import unregister_broker
 from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
-from engine.embedded.server import logged_since
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, class_data_options
 from engine.kafka import clients
@@ -84,7 +83,6 @@ class EmbeddedKafka(JvmServer):
         self._jars = jars.absolute() / "kafka"
         self._max_message_bytes = max_message_bytes
         self._controller_port = 0
-        self._logged_before = 0
         self._has_forgotten = False
 
     @property
@@ -97,7 +95,6 @@ class EmbeddedKafka(JvmServer):
             msg = f"no Kafka in {self._jars}: run `make setup`"
             raise SetupError(msg)
         (self._controller_port,) = free_ports(1)
-        self._logged_before = self.log.stat().st_size if self.log.exists() else 0
         self._has_forgotten = False
         lines = (f"{key}={value}\n" for key, value in self._properties(self._controller_port).items())
         (self.folder / "server.properties").write_text("".join(lines))
@@ -157,7 +154,7 @@ class EmbeddedKafka(JvmServer):
         A stopped or killed broker is still registered, and the controller waits for the end of its session before it
         lets the same broker in again.
         """
-        if self._has_forgotten or _REFUSED_REGISTRATION not in logged_since(self.log, self._logged_before):
+        if self._has_forgotten or _REFUSED_REGISTRATION not in self._logged():
             return
         with contextlib.suppress(OSError):  # asked again while the broker does not answer
             self._has_forgotten = unregister_broker(self._controller_port, _NODE_ID)

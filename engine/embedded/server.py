@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ETC", "EmbeddedServer", "logged_since"]
+__all__ = ["ETC", "EmbeddedServer"]
 
 ETC = Path(__file__).with_name("etc")
 """Folder of the configuration files that are the same on every machine."""
@@ -43,6 +43,7 @@ class EmbeddedServer(ABC):
         self.log = self.folder / "log" / f"{self.title.lower()}.log"
         self._console = self.folder / "log" / "console.log"
         self._process: ChildProcess | None = None
+        self._logged_before = 0
 
     @property
     def pid(self) -> int | None:
@@ -67,9 +68,9 @@ class EmbeddedServer(ABC):
             require_free(port, setting)
         make_folder(self.log.parent)
         command = self._command(program)
-        logged_before = self.log.stat().st_size if self.log.exists() else 0
+        self._logged_before = self.log.stat().st_size if self.log.exists() else 0
         self._process = ChildProcess(command, self.folder, self._console)
-        self._await_answer(self._process, logged_before)
+        self._await_answer(self._process)
 
     def stop(self) -> None:
         """Stops the broker cleanly, so that the next start has nothing to repair; returns when the process is gone."""
@@ -88,21 +89,25 @@ class EmbeddedServer(ABC):
     def _answers(self) -> bool:
         """True if the broker serves requests now; returns within some seconds."""
 
-    def _await_answer(self, process: ChildProcess, logged_before: int) -> None:
+    def _await_answer(self, process: ChildProcess) -> None:
         deadline = time.monotonic() + self.ready_seconds
         while not self._answers():
             if process.ended_within(0.05):
                 self.stop()
-                msg = f"embedded {self.title} ended at start: {self._cause(logged_before)}; see {self.log}"
+                msg = f"embedded {self.title} ended at start: {self._cause()}; see {self.log}"
                 raise SetupError(msg)
             if time.monotonic() > deadline:
                 self.stop()
                 msg = f"embedded {self.title} did not answer within {self.ready_seconds:.0f} s; see {self.log}"
                 raise SetupError(msg)
 
-    def _cause(self, logged_before: int) -> str:
+    def _logged(self) -> str:
+        """Text that this run has logged."""
+        return _read_from(self.log, self._logged_before)
+
+    def _cause(self) -> str:
         """The line of this run's output that best tells why the broker ended."""
-        text = logged_since(self.log, logged_before) + "\n" + logged_since(self._console, 0)
+        text = self._logged() + "\n" + _read_from(self._console, 0)
         for kind in self.causes:
             if said := kind.findall(text):
                 return str(said[-1]).strip()
@@ -114,7 +119,7 @@ class EmbeddedServer(ABC):
         return f"exit status {status}, and not a word"
 
 
-def logged_since(file: Path, position: int) -> str:
+def _read_from(file: Path, position: int) -> str:
     """Text of a log file from a position in bytes on; the whole file if it has been rolled over since."""
     if not file.exists():
         return ""
