@@ -29,12 +29,14 @@ __all__ = [
     "NAMES",
     "NO_BODY",
     "NULL_BODY",
+    "ONLY",
     "ORIGIN",
     "POSITION",
     "REPLAYS",
     "ROUTE",
     "SIZE",
     "SOURCE",
+    "TARGET",
     "TYPES",
     "BodyType",
     "Message",
@@ -62,6 +64,11 @@ DESTINATION = "jmsbridge.destination"
 """Address to which a sink sends the message; only on records that the router writes for sinks."""
 ROUTE = "jmsbridge.route"
 """Name of the route that chose the destination; only on records for sinks and on dead letters."""
+TARGET = "jmsbridge.target"
+"""Number of the destination in its route, and the destination as the route has it; on records for sinks and on dead
+letters, if a message can have several publications."""
+ONLY = "jmsbridge.only"
+"""Number of a destination, and name of its route: the only publication that a replayed message is for."""
 REPLAYS = "jmsbridge.replays"
 """Number of times the message was replayed as a dead letter; absent before the first replay."""
 SIZE = "jmsbridge.size"

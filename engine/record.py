@@ -15,7 +15,8 @@ ORIGIN = "jmsbridge.origin"
 """Header of published records: `bridge.id` of a bridge that routed the message; one header for each bridge that the
 message passed through."""
 POSITION = "jmsbridge.position"
-"""Header of published records: `topic:partition:offset` of the record that it was made from."""
+"""Header of published records: `topic:partition:offset` of the record that it was made from; `:1`, `:2` and so on are
+behind it for the further copies of a message with several publications."""
 
 SEAL = "jmsbridge.seal"
 """Header of published records that only the router can make: the run, and a digest over run, position and topic."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from routes.kafka_access import KafkaAccess
 from routes.keys import table
-from routes.keys.addresses import TARGET
+from routes.keys.addresses import TARGETS
 from routes.keys.language import KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
-from routes.keys.values import NAME, STRONG_SECRET, TEXT, choice
+from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice
 from routes.predicate.body_format import with_unreadable
 from routes.predicate.nodes import DocumentFormat
 from routes.section_registry import SECTIONS, registered_sections
@@ -55,6 +55,7 @@ __all__ = [
     "KafkaConfig",
     "NonDurable",
     "Policy",
+    "Publication",
     "ReloadConfig",
     "RepliesConfig",
     "Route",
@@ -102,6 +103,8 @@ class Target:
     choose the topic, these are the existing topics that the template can make; `engine.kafka.topics` finds them."""
     sink: str | None = None
     """Name of the sink that sends the messages on; None: they stay in Kafka."""
+    takes_any_body: bool = False
+    """True if the sink keeps the kind of each message, so that bodies need no conversion."""
 
     @property
     def topic(self) -> str | None:
@@ -141,13 +144,20 @@ class Route:
         "of another format, fails softly; without this key it is left to the routes after this one.",
         example="json",
     )
-    target: Target = table.key(
+    goes_on: bool = table.key(
+        "in.continue",
+        FLAG,
+        "`true`: a message that the route takes goes on to the routes after it as well, as if this one had not taken "
+        "it.",
+        default="false",
+    )
+    targets: tuple[Target, ...] = table.key(
         "out.topic",
-        TARGET,
+        TARGETS,
         "Destination of the route's messages: a Kafka topic, which has to exist (`kafka:orders` and `orders` are the "
         "same), or a destination of a sink, `SINK:ADDRESS`. In both, `${msg.header.NAME}` is the text of a header, "
         "`${msg.body.NAME}` the value of a field of a JSON body, and `${msg.address}` the name of the queue or topic; "
-        "a message without it fails softly.",
+        "a message without it fails softly. Of several destinations, separated by commas, each gets the message once.",
         example="nats:orders.${msg.header.region}",
         required=True,
         template=True,
@@ -171,7 +181,6 @@ class Route:
         "objects that the source could read, as JSON, `any` every message, a serialized Java object byte for byte.",
         default="as-is",
     )
-    """Always `ANY` for an AMQP sink, which keeps the kind of each message."""
     on_soft_failure: Policy = table.key(
         "on-soft-failure",
         choice(Policy),
@@ -188,6 +197,41 @@ class Route:
     def taken(self) -> Predicate:
         """Messages that the route takes, those among them whose body is not of its format."""
         return self.include if self.body_format is None else with_unreadable(self.include, self.body_format)
+
+    @property
+    def publications(self) -> tuple[Publication, ...]:
+        """Publications of each message that the route takes."""
+        return tuple(Publication(self, number, target) for number, target in enumerate(self.targets, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Pair of a route and one of its destinations, to which the router publishes a message once."""
+
+    route: Route
+    number: int
+    """Number of the destination in the route, from 1."""
+    target: Target
+
+    @property
+    def name(self) -> str:
+        """Name in the plan: that of the route if it has one destination, else with the destination; unique."""
+        return self.route.name if len(self.route.targets) == 1 else f"{self.route.name} > {self.target}"
+
+    @property
+    def mark(self) -> str:
+        """Text of the header `jmsbridge.target`, by which a replay finds the publication again."""
+        return f"{self.number} {self.target}"
+
+    @property
+    def label(self) -> str:
+        """Text of the header `jmsbridge.only`, by which a replayed message goes to this destination alone."""
+        return f"{self.number} {self.route.name}"
+
+    @property
+    def conversion(self) -> BodyConversion:
+        """The kinds of bodies that the destination takes: all of them at a sink that keeps the kind."""
+        return BodyConversion.ANY if self.target.takes_any_body else self.route.conversion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +342,16 @@ class Config:
         """True if the router may write dead letters."""
         routed = any(route.on_soft_failure is Policy.DEAD_LETTER for route in self.routes)
         return routed or self.routing.dead_letter_topic is not None
+
+    @property
+    def publications(self) -> tuple[Publication, ...]:
+        """The publications of all routes, in their order."""
+        return tuple(publication for route in self.routes for publication in route.publications)
+
+    @property
+    def has_copies(self) -> bool:
+        """True if a message can have several publications."""
+        return any(route.goes_on or len(route.targets) > 1 for route in self.routes)
 
     @property
     def brokers(self) -> tuple[BrokerConfig, ...]:

@@ -123,17 +123,35 @@ def explanation_text(explanation: Explanation) -> list[str]:
         # The routes that take replies back are not the user's, unless the message is such a reply.
         if step.wanted or not step.route.added:
             lines += ["", *_step_lines(step)]
-    if explanation.key_name is not None:
-        lines += ["", f"key      {explanation.key or '(none)'}  from {explanation.key_name}"]
-        lines += [f"fails    {failure.reason}: {failure.detail}" for failure in explanation.failures]
-    lines += ["", f"result   {result(explanation)}"]
-    width = max((len(name) for name, _ in explanation.headers), default=0)
-    lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in explanation.headers]
+    for each in explanation.publications:
+        if each.key_name is not None:
+            lines += ["", f"key      {each.key or '(none)'}  from {each.key_name}"]
+            lines += [f"fails    {failure.reason}: {failure.detail}" for failure in each.failures]
+        lines += ["", f"result   {result(each)}"]
+        width = max((len(name) for name, _ in each.headers), default=0)
+        lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in each.headers]
     return lines
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """An explanation as a JSON object."""
+    return {
+        **_publication_json(explanation),
+        "copies": [_publication_json(each) for each in explanation.copies],
+        "routes": [
+            {
+                "name": step.route.name,
+                "wanted": step.wanted,
+                "include": _trace_json(step.include),
+                "exclude": None if step.exclude is None else _trace_json(step.exclude),
+            }
+            for step in explanation.steps
+        ],
+    }
+
+
+def _publication_json(explanation: Explanation) -> dict[str, Any]:
+    """JSON object of one publication of a message."""
     return {
         "result": explanation.ending,
         "reason": explanation.reason or None,
@@ -144,15 +162,6 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
         "key_from": explanation.key_name,
         "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
         "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
-        "routes": [
-            {
-                "name": step.route.name,
-                "wanted": step.wanted,
-                "include": _trace_json(step.include),
-                "exclude": None if step.exclude is None else _trace_json(step.exclude),
-            }
-            for step in explanation.steps
-        ],
     }
 
 

@@ -65,7 +65,8 @@ def check_routes(
 
 
 def _summary(results: Sequence[Result], routes: Sequence[Route]) -> str:
-    taken = {result.explanation.route.name for result in results if result.explanation.route}
+    explained = (each for result in results for each in result.explanation.publications)
+    taken = {each.route.name for each in explained if each.route}
     untested = [route.name for route in routes if route.name not in taken]
     text = totals(results)
     return printable(f"{text}; routes without a test: {', '.join(untested)}" if untested else text)

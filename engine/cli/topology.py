@@ -371,8 +371,9 @@ def _sinks_json(config: Config) -> list[dict[str, Any]]:
 def _ways(routes: Sequence[Route], sink: SinkConfig) -> Iterator[tuple[str, str]]:
     """Name and destination of each route to a sink."""
     for route in routes:
-        if route.target.sink == sink.name:
-            yield route.name, f"{sink.name}: requesters" if route.added else str(route.target)
+        targets = [str(target) for target in route.targets if target.sink == sink.name]
+        if targets:
+            yield route.name, f"{sink.name}: requesters" if route.added else ", ".join(targets)
 
 
 def _quoted(text: str) -> str:

@@ -74,4 +74,4 @@ class SystemEndpoint(Generic[SettingsT_co]):
 
 
 def _routes_to(sink: str, routes: Iterable[Route]) -> tuple[Route, ...]:
-    return tuple(route for route in routes if route.target.sink == sink)
+    return tuple(route for route in routes if any(target.sink == sink for target in route.targets))

@@ -89,8 +89,9 @@ def asked(endpoint: SystemEndpoint[Any]) -> Iterator[tuple[Feature, str]]:
     broker = endpoint.settings
     if not isinstance(broker, JmsSourceConfig):
         for route in endpoint.routes:
-            if is_topic(address := str(route.target.address)):
-                yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
+            for target in route.targets:
+                if target.sink == broker.name and is_topic(address := str(target.address)):
+                    yield Feature.WRITE_TOPIC, f"{address} of route '{route.name}'"
         if isinstance(broker, JmsSinkConfig) and broker.position_queue is not None:
             yield Feature.POSITIONS, broker.position_queue
         return

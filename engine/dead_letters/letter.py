@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from engine.message import ORIGIN, POSITION, REPLAYS, Message, Record
+from engine.message import ONLY, ORIGIN, POSITION, REPLAYS, TARGET, Message, Record
 from engine.printable import LONGEST_REASON, shortened
 from engine.record import SEAL
 from engine.telemetry.metrics import NO_ROUTE
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from engine.kafka.reader import LocatedRecord, Position
+    from routes.model import Publication
     from routes.predicate import Predicate
 
 __all__ = ["REASON", "TIME", "DeadLetter", "Filters", "original"]
@@ -37,7 +38,7 @@ TIME = "jmsbridge.time"
 _CONNECT = "__connect.errors."
 _ROUTE = "jmsbridge.route"
 _TRUNCATED = "jmsbridge.truncated"
-_OWN = frozenset({REASON, _ROUTE, TIME, POSITION, SEAL, REPLAYS, _TRUNCATED})
+_OWN = frozenset({REASON, _ROUTE, TARGET, TIME, POSITION, SEAL, REPLAYS, _TRUNCATED})
 _DIGEST_BYTES = 12
 _COUNT = re.compile("[0-9]{1,9}")
 
@@ -70,6 +71,11 @@ class DeadLetter:
     def route(self) -> str:
         """Name of the route in which the message failed; empty if the message was unmatched."""
         return self._header(_ROUTE)
+
+    @property
+    def publication(self) -> str:
+        """Number and template of the destination that failed; empty if the message had one publication alone."""
+        return self._header(TARGET)
 
     @property
     def time(self) -> str:
@@ -127,20 +133,21 @@ class DeadLetter:
         return ""
 
 
-def original(letter: DeadLetter, bridge_id: str) -> Record:
+def original(letter: DeadLetter, bridge_id: str, publication: Publication | None = None) -> Record:
     """Returns the journal record that the dead letter was made from, with the number of its replays, this one included.
 
     The record lacks the headers that the dead letter added, and this bridge as origin, or the bridge would take the
-    message for its own.
+    message for its own. With a publication, it is for that one alone.
     """
     record = letter.located.record
     own = bridge_id.encode()
     headers = tuple(
         (name, value)
         for name, value in record.headers
-        if not (_is_added(name, _OWN) or (name == ORIGIN and value == own))
+        if not (_is_added(name, _OWN) or name == ONLY or (name == ORIGIN and value == own))
     )
-    return replace(record, headers=(*headers, (REPLAYS, str(letter.replays + 1).encode())))
+    only = () if publication is None else ((ONLY, publication.label.encode()),)
+    return replace(record, headers=(*headers, *only, (REPLAYS, str(letter.replays + 1).encode())))
 
 
 def _is_added(name: str, own: Collection[str]) -> bool:

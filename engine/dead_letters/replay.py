@@ -134,7 +134,10 @@ def replay(
     options = options or Options()
 
     def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-        return _judged(letter, entry, options, store.max_replays)
+        verdict = _judged(letter, entry, options, store.max_replays)
+        if verdict.action is Action.REPLAYED and letter.publication and store.publication(letter) is None:
+            return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_no_publication(letter))
+        return verdict
 
     return _settle(store, positions, judge, dry_run, options, stop or Event())
 
@@ -355,6 +358,14 @@ def _past(entry: AuditEntry) -> _Verdict:
 
 def _has_expired(letter: DeadLetter) -> bool:
     return 0 < Message.from_record(letter.located.record).expiration_ms <= time.time() * 1000
+
+
+def _no_publication(letter: DeadLetter) -> str:
+    number, _, target = letter.publication.partition(" ")
+    return (
+        f"it was for destination {number} of route '{letter.route}', {target}, which the routes do not have any more; "
+        "the other destinations of the message have had it. Put the destination back, or discard the letter"
+    )
 
 
 def _cut(letter: DeadLetter) -> str:

@@ -11,8 +11,9 @@ from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
 
 if TYPE_CHECKING:
+    from engine.dead_letters.letter import DeadLetter
     from engine.seals import SealKeys
-    from routes.model import Config
+    from routes.model import Config, Publication
 
 __all__ = ["DeadLetterStore"]
 
@@ -37,6 +38,8 @@ class DeadLetterStore:
     """Place of the router's secret."""
     secret: str | None = field(default=None, repr=False)
     """Secret of the configuration; None: only the router's own one counts."""
+    publications: tuple[Publication, ...] = ()
+    """The publications of the routes in force."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -49,11 +52,23 @@ class DeadLetterStore:
             config.routing.max_replays,
             config.router.checkpoint,
             config.secret,
+            config.publications,
         )
 
     def source(self, *, quarantine: bool) -> str:
         """Returns the topic of the dead letters, or their quarantine."""
         return self.quarantine if quarantine else self.topic
+
+    def publication(self, letter: DeadLetter) -> Publication | None:
+        """Returns the publication that failed, as the routes have it now.
+
+        It is the one with the same destination, else with the same number in its route: its destination has changed.
+        None if the routes have no such publication.
+        """
+        of_route = [each for each in self.publications if each.route.name == letter.route]
+        number, _, target = letter.publication.partition(" ")
+        same = (each for each in of_route if str(each.target) == target)
+        return next(same, None) or next((each for each in of_route if str(each.number) == number), None)
 
     def keys(self) -> tuple[SealKeys, ...]:
         """Returns the keys of the seals of notes, as far as they are known now; see `engine.seals.keys_of_files`."""

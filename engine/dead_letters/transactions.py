@@ -95,7 +95,9 @@ class Transactions:
             if move.twin is not None:
                 continue
             if move.action is Action.REPLAYED:
-                self._copy(self._store.journal.topic, original(move.letter, self._store.bridge_id), move.letter, copies)
+                publication = self._store.publication(move.letter) if move.letter.publication else None
+                record = original(move.letter, self._store.bridge_id, publication)
+                self._copy(self._store.journal.topic, record, move.letter, copies)
             elif move.action is Action.QUARANTINED:
                 self._copy(self._store.quarantine, move.letter.located.record, move.letter, copies)
         self._flush()

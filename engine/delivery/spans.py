@@ -69,8 +69,10 @@ class SinkSpans:
         self._tracing = tracing
         self._sink = sink
         self._system = _system(sink)
-        templates = {route.name: route.target.address for route in routes}
-        self._templates = {name: str(address) for name, address in templates.items() if address.references}
+        publications = (each for route in routes for each in route.publications if each.target.sink == sink.name)
+        self._templates = {
+            each.route.name: str(each.target.address) for each in publications if each.target.address.references
+        }
         self._open: dict[int, Span] = {}
         """Open spans by the number of the message."""
 

@@ -11,11 +11,23 @@ import json
 import re
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
+from engine.message import (
+    BODY,
+    DESTINATION,
+    ONLY,
+    ORIGIN,
+    POSITION,
+    ROUTE,
+    TARGET,
+    TYPES,
+    BodyType,
+    Message,
+    Record,
+)
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
@@ -24,7 +36,7 @@ from routes.targets import KAFKAS_OWN, TOPIC
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from routes.model import Config, Route, SinkConfig, Target
+    from routes.model import Config, Publication, Route, SinkConfig, Target
     from routes.predicate import Trace
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
@@ -85,8 +97,10 @@ class Explanation:
     reason: str
     """Reason it is not published: `own-origin`, `non-durable`, `expired`, `unmatched`, or that of the first failure."""
     steps: tuple[Step, ...]
-    """Routes in the order they were tried, the one that takes the message last; empty if it is not routed at all."""
-    route: Route | None
+    """Routes in the order they were tried, the last one that takes the message last; empty if it is not routed at
+    all."""
+    publication: Publication | None
+    """Route that takes the message, and destination; None if no route does."""
     key_name: str | None
     """Name of the value from which the route takes the key."""
     key: str | None
@@ -98,6 +112,18 @@ class Explanation:
     """Destination to which the route's sink sends the message from that topic; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
     """Headers of the published record; empty if the message is not published."""
+    copies: tuple[Explanation, ...] = ()
+    """Explanations of the further publications of the message."""
+
+    @property
+    def route(self) -> Route | None:
+        """Route that takes the message."""
+        return self.publication.route if self.publication else None
+
+    @property
+    def publications(self) -> tuple[Explanation, ...]:
+        """The explanations of all publications, of which this one is the first."""
+        return self, *self.copies
 
 
 def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
@@ -111,33 +137,48 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     ):
         return _ended(message, Ending.COUNTED, reason)
     steps = _steps(message, config.routes)
-    if not steps or not steps[-1].wanted:
+    publications = [publication for step in steps if step.wanted for publication in step.route.publications]
+    if config.has_copies and (only := record.header(ONLY)) is not None:
+        publications = [publication for publication in publications if publication.label == only]
+    if not publications:
         dead = config.routing.on_unmatched is Unmatched.DEAD_LETTER
         ending = Ending.DEAD_LETTER if dead else Ending.COUNTED
         return _ended(message, ending, "unmatched", steps, config.letter_topic if dead else None)
-    route = steps[-1].route
-    name, key = _key(record, message, route)
-    destination = _destination(message, route.target, config.sinks, config.own_topics)
-    failures = _failures(record, message, route, config.routing.key_pattern, destination)
-    ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
-    topic = route.target.topic or destination
-    topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     place = position or f"{config.journal.topic}:?:?"
-    style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
+    places = (place, *(f"{place}:{number}" for number in range(1, len(publications))))
+    first, *copies = (
+        _published(record, message, config, steps, each, at) for each, at in zip(publications, places, strict=True)
+    )
+    return replace(first, copies=tuple(copies))
+
+
+def _published(
+    record: Record, message: Message, config: Config, steps: tuple[Step, ...], publication: Publication, place: str
+) -> Explanation:
+    """The explanation of one publication of a message; `place` is the header `jmsbridge.position`."""
+    route, target = publication.route, publication.target
+    name, key = _key(record, message, publication)
+    destination = _destination(message, target, config.sinks, config.own_topics)
+    failures = _failures(record, message, publication, config.routing.key_pattern, destination)
+    ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
+    topic = target.topic or destination
+    topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
+    style = HeaderStyle.TEXT if target.sink else config.routing.headers
     published = published_headers(record, style, config.bridge_id, place)
-    if route.target.sink and destination is not None:
+    if target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
+        published += ((TARGET, publication.mark.encode()),) * config.has_copies
     return Explanation(
         message,
         ending,
         failures[0].reason if failures else "",
         steps,
-        route,
+        publication,
         name,
         key,
         failures,
         topics.get(ending),
-        destination if route.target.sink and ending is Ending.PUBLISHED else None,
+        destination if target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
     )
 
@@ -166,7 +207,7 @@ def _steps(message: Message, routes: Iterable[Route]) -> tuple[Step, ...]:
     for route in routes:
         exclude = None if route.exclude is None else trace(route.exclude, message.lookup, body)
         steps.append(Step(route, trace(route.include, message.lookup, body), exclude, _body_fault(message, route)))
-        if steps[-1].wanted:
+        if steps[-1].wanted and not route.goes_on:
             break
     return tuple(steps)
 
@@ -178,33 +219,34 @@ def _body_fault(message: Message, route: Route) -> str:
 
 
 def _failures(
-    record: Record, message: Message, route: Route, key_pattern: str, destination: str | None
+    record: Record, message: Message, publication: Publication, key_pattern: str, destination: str | None
 ) -> tuple[Failure, ...]:
     failures = []
+    route, target = publication.route, publication.target
     body = record.header(BODY) or BodyType.TEXT
-    if not _convertible(body, message.body, route.conversion):
+    if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
     if fault := _body_fault(message, route):
         failures.append(Failure("body-unreadable", fault))
-    name, key = _key(record, message, route)
+    name, key = _key(record, message, publication)
     found = message.lookup(name)
-    if key is None and (route.key or not route.target.sink):
+    if key is None and (route.key or not target.sink):
         failures.append(Failure("key-not-found", f"there is no value under '{name}' to take the key from"))
     elif route.key and found and not _key_is_valid(found.text, found.type, key_pattern):
         detail = f"the key '{found.text[:100]}' from '{name}' is neither a number nor text that matches"
         failures.append(Failure("key-invalid", f"{detail} routing.key-pattern"))
     if destination is None:
-        detail = f"the destination {route.target} cannot be made: a value is missing, empty, or none that fits there"
+        detail = f"the destination {target} cannot be made: a value is missing, empty, or none that fits there"
         failures.append(Failure("destination-unresolved", detail))
     return tuple(failures)
 
 
-def _key(record: Record, message: Message, route: Route) -> tuple[str, str | None]:
+def _key(record: Record, message: Message, publication: Publication) -> tuple[str, str | None]:
     """The name of the key's source, and the key; None if there is no key, or an empty one."""
-    if route.target.sink and not route.key:
+    if publication.target.sink and not publication.route.key:
         return "the journal", (record.key or b"").decode("utf-8", "replace") or None
-    name = route.key or "JMSMessageID"
+    name = publication.route.key or "JMSMessageID"
     return name, message.text_of(name) or None
 
 
@@ -250,8 +292,8 @@ def result(explanation: Explanation) -> str:
     match explanation.ending:
         case Ending.PUBLISHED:
             place = f"kafka:{explanation.topic}"
-            if explanation.route and explanation.route.target.sink:
-                place = f"{explanation.route.target.sink}:{explanation.destination} (by way of {place})"
+            if explanation.publication and (sink := explanation.publication.target.sink):
+                place = f"{sink}:{explanation.destination} (by way of {place})"
             return f"published to {place} by {route}, key {explanation.key}, with headers"
         case Ending.COUNTED:
             return {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
     from routes.kafka_access import KafkaAccess
-    from routes.model import Config, JournalConfig, Route, SourceConfig
+    from routes.model import Config, JournalConfig, Route, SourceConfig, Target
 
 __all__ = [
     "BridgeTopics",
@@ -189,14 +189,17 @@ class BridgeTopics:
         A message for any other topic fails softly, because a send to a missing topic would end the query. The bridge's
         own topics and Kafka's internal ones are never destinations of a template.
         """
-        if all(route.target.topic for route in self._routes):
+        if all(target.topic for route in self._routes for target in route.targets):
             return self._routes
         there = {
             topic
             for topic in Cluster(self._access, timeout_seconds).names()
             if topic not in self._own and not topic.startswith(KAFKAS_OWN)
         }
-        return tuple(_resolved(route, there) for route in self._routes)
+        return tuple(
+            replace(route, targets=tuple(_resolved(target, there) for target in route.targets))
+            for route in self._routes
+        )
 
     def survey(self, cluster: Cluster) -> Survey:
         """Looks up all topics that the configuration names."""
@@ -403,14 +406,13 @@ def _written(routes: Iterable[Route]) -> dict[str, str]:
     """Every topic to which routes send, those of sinks included, with the routes that need it."""
     users: dict[str, list[str]] = {}
     for route in routes:
-        for topic in route.target.topics:
+        for topic in dict.fromkeys(topic for target in route.targets for topic in target.topics):
             users.setdefault(topic, []).append(f"'{route.name}'")
     return {topic: f"route{'s' if len(names) > 1 else ''} {', '.join(names)}" for topic, names in users.items()}
 
 
-def _resolved(route: Route, there: Collection[str]) -> Route:
-    if route.target.topic:
-        return route
-    pattern = re.compile(route.target.address.pattern)
-    found = tuple(sorted(topic for topic in there if pattern.fullmatch(topic)))
-    return replace(route, target=replace(route.target, topics=found))
+def _resolved(target: Target, there: Collection[str]) -> Target:
+    if target.topic:
+        return target
+    pattern = re.compile(target.address.pattern)
+    return replace(target, topics=tuple(sorted(topic for topic in there if pattern.fullmatch(topic))))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from engine.page.view import ShownPart, View
     from engine.telemetry.report import Traffic
-    from routes.model import Route, SinkConfig, SourceConfig
+    from routes.model import Route, SinkConfig, SourceConfig, Target
 
 __all__ = ["FlowGraph", "flow", "route_tone"]
 
@@ -78,7 +78,8 @@ def flow(view: View) -> FlowGraph:
     failed = traffic.rates(FAILED, "route")
     for route, node in zip(shown, routes, strict=True):
         edges.append(Edge(JOURNAL, node.key, node.line_tone, node.rate))
-        edges.append(Edge(node.key, _destination(route), node.line_tone, node.rate))
+        places = dict.fromkeys(map(_destination, route.targets))
+        edges += [Edge(node.key, place, node.line_tone, node.rate) for place in places]
         if rate := failed.get(route.name):
             edges.append(Edge(node.key, DEAD_LETTERS, Tone.WARN, rate))
     return FlowGraph(sources, journal, routes, destinations, users.columns(topics), (*edges, *users.edges()))
@@ -159,14 +160,14 @@ def _destinations(
     delivered = traffic.rates(DELIVERED, "sink")
     waiting = traffic.by(SINK_LAG, "component")
     nodes: dict[str, FlowNode] = {}
-    for route in shown:
-        key = _destination(route)
-        if route.target.sink is None and key not in nodes:
-            sums = [rates.get(f"route:{each.name}") for each in shown if _destination(each) == key]
+    for target in (target for route in shown for target in route.targets):
+        key = _destination(target)
+        if target.sink is None and key not in nodes:
+            sums = [rates.get(f"route:{each.name}") for each in shown if key in map(_destination, each.targets)]
             known = [rate for rate in sums if rate is not None]
             rate = sum(known) if known else None
             tone, state = (Tone.GOOD, "flowing") if rate else (Tone.IDLE, "idle")
-            nodes[key] = FlowNode(key, str(route.target.address), tone, state, "Kafka topic", rate)
+            nodes[key] = FlowNode(key, str(target.address), tone, state, "Kafka topic", rate)
     for sink in sinks:
         key = f"sink:{sink.name}"
         tone, state, detail = state_of(key, parts)
@@ -178,8 +179,8 @@ def _destinations(
     return tuple(nodes.values())
 
 
-def _destination(route: Route) -> str:
-    return f"sink:{route.target.sink}" if route.target.sink else f"topic:{route.target.address}"
+def _destination(target: Target) -> str:
+    return f"sink:{target.sink}" if target.sink else f"topic:{target.address}"
 
 
 def _dead_letters(topic: str, view: View) -> FlowNode:

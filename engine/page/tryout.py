@@ -117,8 +117,6 @@ def _message(form: Form) -> Message:
 
 def _result(explanation: Explanation) -> dict[str, Any]:
     return {
-        "tone": _TONES[explanation.ending],
-        "result": result(explanation).removesuffix(", with headers"),
         "steps": [
             {
                 "name": step.route.name,
@@ -129,8 +127,17 @@ def _result(explanation: Explanation) -> dict[str, Any]:
             # Routes that take back replies are not the user's, so they appear only if the message is such a reply.
             if step.wanted or not step.route.added
         ],
+        "publications": [_publication(each) for each in explanation.publications],
+    }
+
+
+def _publication(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "tone": _TONES[explanation.ending],
+        "result": result(explanation).removesuffix(", with headers"),
         "key": explanation.key,
         "key_name": explanation.key_name,
+        "place": str(explanation.publication.target) if explanation.publication else "",
         "failures": explanation.failures,
         "headers": explanation.headers,
     }

@@ -71,11 +71,19 @@ def _result(explanation: Explanation) -> str:
 
 
 def _goes_nowhere(explanation: Explanation) -> bool:
-    return explanation.ending in (Ending.COUNTED, Ending.SKIP)
+    return all(each.ending in (Ending.COUNTED, Ending.SKIP) for each in explanation.publications)
 
 
 def _found(what: str, explanation: Explanation) -> str | bytes | None:
-    route = explanation.route
+    """Values that were found for all publications of the message, different ones separated by commas."""
+    values = list(dict.fromkeys(_of_publication(what, each) for each in explanation.publications))
+    if len(values) == 1:
+        return values[0]
+    return ", ".join(each if isinstance(each, str) else str(each) for each in values)
+
+
+def _of_publication(what: str, explanation: Explanation) -> str | bytes | None:
+    route, target = explanation.route, explanation.publication and explanation.publication.target
     match what:
         case "result":
             return _result(explanation)
@@ -84,7 +92,7 @@ def _found(what: str, explanation: Explanation) -> str | bytes | None:
         case "topic":
             return explanation.topic
         case "destination":
-            sink = route.target.sink if route else None
+            sink = target.sink if target else None
             return f"{sink}:{explanation.destination}" if sink else f"{_KAFKA}:{explanation.topic}"
         case "key":
             return explanation.key
@@ -99,13 +107,17 @@ def _wanted(expected: Expected, sinks: Sequence[SinkConfig]) -> str | bytes | No
     """The expected value in the spelling of the found one."""
     if expected.what != "destination" or not isinstance(expected.value, str):
         return _as_text(expected.value)
-    scheme, given, address = expected.value.partition(":")
+    return ", ".join(_destination(part.strip(), sinks) for part in expected.value.split(","))
+
+
+def _destination(text: str, sinks: Sequence[SinkConfig]) -> str:
+    scheme, given, address = text.partition(":")
     if not given:
         return f"{_KAFKA}:{scheme}"
     if any(sink.name == scheme for sink in sinks):
-        return expected.value
+        return text
     of_type = [sink.name for sink in sinks if sink.type.name == scheme]
-    return f"{of_type[0]}:{address}" if len(of_type) == 1 else expected.value
+    return f"{of_type[0]}:{address}" if len(of_type) == 1 else text
 
 
 def _as_text(value: str | bytes | None) -> str | bytes | None:

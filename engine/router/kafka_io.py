@@ -205,7 +205,7 @@ class KafkaIO:
 def _counted() -> tuple[Column | str, ...]:
     """The columns of a routed row that the sink counts."""
     time = F.unix_micros("journal_timestamp")
-    return "outcome", "route", "journal_partition", "journal_offset", time
+    return "outcome", "publication", "journal_partition", "journal_offset", time, "copy"
 
 
 def batch_bytes(buffer_bytes: int, partitions: int) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.router.plan.route import RoutingOutcome
     from engine.router.row_counters import Example, Note, RowCounts
     from engine.telemetry.meters import RouterMetrics
-    from routes.model import Route
+    from routes.model import Publication
 
 __all__ = ["Meter"]
 
@@ -42,7 +42,7 @@ class Meter:
     def __init__(self, metrics: RouterMetrics, clock: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._routes: Sequence[Route] = ()
+        self._publications: Sequence[Publication] = ()
         self._journal = ""
         self._outcomes: tuple[RoutingOutcome, ...] = ()
         self._before: Counter[_Series] = Counter()
@@ -54,12 +54,12 @@ class Meter:
         self._lines_since = clock()
         self._unnoted = 0
 
-    def begin(self, routes: Sequence[Route], journal: str, outcomes: tuple[RoutingOutcome, ...]) -> None:
-        """Prepares for the readings of a new query, which count from 0, with its routes, topic and outcomes."""
+    def begin(self, publications: Sequence[Publication], journal: str, outcomes: tuple[RoutingOutcome, ...]) -> None:
+        """Prepares for the readings of a new query, which count from 0, with its publications, topic and outcomes."""
         self._before += self._now
         self._latency_before = _added(self._latency_before, self._latency)
         self._now, self._latency = Counter(), ((), 0.0)
-        self._routes, self._journal, self._outcomes, self._unnoted = routes, journal, outcomes, 0
+        self._publications, self._journal, self._outcomes, self._unnoted = publications, journal, outcomes, 0
 
     def update(self, reading: RowCounts) -> None:
         """Publishes a reading's figures and logs its failures."""
@@ -97,16 +97,17 @@ class Meter:
     def _series(self, reading: RowCounts) -> Counter[_Series]:
         series: Counter[_Series] = Counter()
         for outcome, row in zip(self._outcomes, reading.counts, strict=True):
-            for route, count in zip((None, *self._routes), row, strict=True):
+            for publication, count in zip((None, *self._publications), row, strict=True):
                 if not count:
                     continue
                 if outcome.kind == "unrouted":
                     series["unrouted", outcome.reason] += count
-                elif outcome.kind == "routed" and route is not None:
-                    topic = route.target.topic or str(route.target.address)
-                    series["routed", route.name, topic] += count
+                elif outcome.kind == "routed" and publication is not None:
+                    topic = publication.target.topic or str(publication.target.address)
+                    series["routed", publication.route.name, topic] += count
                 else:
-                    series["failed", route.name if route else NO_ROUTE, outcome.reason, outcome.kind] += count
+                    name = publication.route.name if publication else NO_ROUTE
+                    series["failed", name, outcome.reason, outcome.kind] += count
         return series
 
     def _log_failures(self, reading: RowCounts) -> None:
@@ -126,11 +127,12 @@ class Meter:
 
     def _log_failure(self, note: Note) -> None:
         outcome = self._outcomes[note.outcome]
-        route = None if note.route is None else self._routes[note.route].name
+        publication = None if note.publication is None else self._publications[note.publication]
         _log.warning(
             "message skipped" if outcome.kind == Policy.SKIP else "message dead-lettered",
             message=note.message or "without id",
-            route=route,
+            route=publication and publication.route.name,
+            destination=publication and str(publication.target),
             reason=outcome.reason,
             position=f"{self._journal}:{note.partition}:{note.offset}",
         )

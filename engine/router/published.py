@@ -1,5 +1,7 @@
 """Journal positions found in the outputs, as bitmaps: millions of positions in a few hundred kilobytes.
 
+A message with several publications is in the outputs with a copy for each; each copy has bitmaps of its own.
+
 Outputs are read in slices, one after the other, so that memory and the time between two reports of progress stay
 bounded. Others may write to these topics too: `Proof` tells the router's own records from theirs, which are counted
 and change nothing.
@@ -31,7 +33,7 @@ _NEVER = 2**63 - 1
 """Greater than any offset that Kafka gives."""
 _STAGE, _SINK = "__connect.errors.stage", "sink "
 """Header of dead letters, and how it begins in those that a sink wrote: they have the position of the routed record."""
-_SCHEMA = "known_partition int, bucket bigint, bitmap binary, highest bigint"
+_SCHEMA = "known_partition int, bucket bigint, bitmap binary, highest bigint, known_copy int"
 
 
 class Bucket(NamedTuple):
@@ -42,6 +44,8 @@ class Bucket(NamedTuple):
     bitmap: bytes
     highest: int
     """The highest position in the bitmap."""
+    known_copy: int = 0
+    """Number of the copies of messages that were found at these positions."""
 
 
 class ForeignRecords(NamedTuple):
@@ -81,9 +85,9 @@ class Published:
 
     def __or__(self, other: Published) -> Published:
         """The positions found in either or both."""
-        found = {(row.known_partition, row.bucket): row for row in self.rows}
+        found = {(row.known_partition, row.bucket, row.known_copy): row for row in self.rows}
         for row in other.rows:
-            at = row.known_partition, row.bucket
+            at = row.known_partition, row.bucket, row.known_copy
             found[at] = _merged(found[at], row) if at in found else row
         foreign = {each.topic: each for each in self.foreign}
         for each in other.foreign:
@@ -92,7 +96,7 @@ class Published:
 
     @property
     def count(self) -> int:
-        """Number of positions."""
+        """Number of positions, once for each copy."""
         return sum(int.from_bytes(row.bitmap).bit_count() for row in self.rows)
 
     @property
@@ -105,10 +109,18 @@ class Published:
 
     def missing_in(self, frame: DataFrame) -> DataFrame:
         """Rows of a journal frame whose positions were not found, in unchanged order within each partition."""
+        return self._missing(frame, "partition", "offset", F.lit(0))
+
+    def missing_copies_in(self, frame: DataFrame) -> DataFrame:
+        """Rows of copies that were not found, of a frame with `source_partition`, `source_offset` and `copy`."""
+        return self._missing(frame, "source_partition", "source_offset", F.col("copy"))
+
+    def _missing(self, frame: DataFrame, partition: str, offset: str, copy: Column) -> DataFrame:
         known = F.broadcast(frame.sparkSession.createDataFrame(list(self.rows), _SCHEMA))
-        same = (F.col("partition") == F.col("known_partition")) & (F.expr(f"offset div {_BITS}") == F.col("bucket"))
-        byte = F.conv(F.hex(F.substring("bitmap", _byte() + 1, F.lit(1))), 16, 10).cast("int")
-        is_set = F.getbit(byte, (F.col("offset") % 8).cast("int")) == 1
+        same = (F.col(partition) == F.col("known_partition")) & (F.expr(f"{offset} div {_BITS}") == F.col("bucket"))
+        same &= F.col("known_copy") == copy
+        byte = F.conv(F.hex(F.substring("bitmap", _byte(offset) + 1, F.lit(1))), 16, 10).cast("int")
+        is_set = F.getbit(byte, (F.col(offset) % 8).cast("int")) == 1
         joined = frame.join(known, same, "left").where(~F.coalesce(is_set, F.lit(False)))
         return joined.select(*frame.columns)
 
@@ -118,7 +130,7 @@ def find(outputs: DataFrame, proof: Proof) -> Published:
     offset = F.col("at")
     rows = (
         _with_positions(outputs, proof)
-        .groupBy("foreign", F.col("in").alias("known_partition"), F.expr(f"at div {_BITS}").alias("bucket"))
+        .groupBy("foreign", F.col("in").alias("known_partition"), F.expr(f"at div {_BITS}").alias("bucket"), "copy")
         .agg(
             F.bitmap_construct_agg(offset % _BITS).alias("bitmap"),
             F.max(offset).alias("highest"),
@@ -128,7 +140,9 @@ def find(outputs: DataFrame, proof: Proof) -> Published:
         .collect()
     )
     found = [
-        Bucket(each.known_partition, each.bucket, bytes(each.bitmap), each.highest) for each in rows if not each.foreign
+        Bucket(each.known_partition, each.bucket, bytes(each.bitmap), each.highest, each["copy"])
+        for each in rows
+        if not each.foreign
     ]
     foreign = [ForeignRecords(each.foreign, each["count"], *each.first) for each in rows if each.foreign is not None]
     return Published(tuple(found), tuple(foreign))
@@ -163,7 +177,8 @@ def _with_positions(frame: DataFrame, proof: Proof) -> DataFrame:
     # `get` gives NULL for a missing part: Spark may move these conditions before the check of the size.
     parts = F.split(F.substring("position", len(begin) + 1, 1 << 30), ":")
     partition, offset = F.get(parts, 0).try_cast("int"), F.get(parts, 1).try_cast("bigint")
-    is_position = (F.size(parts) == 2) & partition.isNotNull() & offset.isNotNull()
+    copy = F.when(F.size(parts) == 3, F.get(parts, 2).try_cast("int")).otherwise(0)
+    is_position = F.size(parts).between(2, 3) & partition.isNotNull() & offset.isNotNull() & (copy >= 0)
     is_own = is_position & proof.is_own(F.col("seal"), cast(F.col("position"), BINARY), F.col("topic"))
     size = max(proof.since, default=0) + 1
     is_there = offset < F.get(_by_partition(proof.until, size, 0), partition)
@@ -186,6 +201,7 @@ def _with_positions(frame: DataFrame, proof: Proof) -> DataFrame:
             F.when(~F.col("is_own"), F.col("topic")).alias("foreign"),
             F.when(F.col("is_own"), partition).alias("in"),
             F.when(F.col("is_own"), offset).alias("at"),
+            F.when(F.col("is_own"), copy).alias("copy"),
             "partition",
             "offset",
         )
@@ -228,5 +244,5 @@ def _joined(one: ForeignRecords, other: ForeignRecords) -> ForeignRecords:
     return ForeignRecords(one.topic, one.records + other.records, partition, offset)
 
 
-def _byte() -> Column:
-    return F.expr(f"cast(offset % {_BITS} div 8 as int)")
+def _byte(offset: str) -> Column:
+    return F.expr(f"cast({offset} % {_BITS} div 8 as int)")

@@ -25,7 +25,7 @@ class MessagesRefusedError(Exception):
     """
 
     def __init__(self, refused: Sequence[RefusedMessage]) -> None:
-        self.messages = {(each.partition, each.offset): _refusal(each.failure) for each in refused}
+        self.messages = {(each.partition, each.offset, each.copy): _refusal(each.failure) for each in refused}
         super().__init__(next(iter(self.messages.values())))
 
 

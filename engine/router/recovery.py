@@ -95,7 +95,7 @@ class Recovery:
     """Time of `time.monotonic` from which on no other driver works with the checkpoint."""
     report: Callable[[str], None]
     """Called with a line for users about the progress of the recovery."""
-    refused: Mapping[tuple[int, int], str]
+    refused: Mapping[tuple[int, int, int], str]
     """Messages that Kafka has refused, see `Refusals.messages`."""
     resolved: Callable[[Config], Config]
     """Resolves templates of topics, see `engine.kafka.topics.BridgeTopics.routes`."""
@@ -163,9 +163,9 @@ class Recovery:
         published = self._published(self._proof(start, positions, ends, routes.letter_topic), before, after)
         highest = published.highest
         behind = {partition: highest.get(partition, at - 1) + 1 for partition, at in positions.items()}
-        if sum(behind.values()) - sum(positions.values()) > published.count:
+        if routes.has_copies or sum(behind.values()) - sum(positions.values()) > published.count:
             journal = self.kafka_io.range({start.journal: positions}, {start.journal: behind}, committed=True)
-            self._publish(routes, published.missing_in(journal), after, seal_of(start, self.keys))
+            self._publish(routes, journal, published, after, seal_of(start, self.keys))
         return behind
 
     def _proof(self, start: Start, positions: Offsets, ends: Offsets, letters: str) -> Proof:
@@ -272,12 +272,20 @@ class Recovery:
                 raise KafkaUnavailableError(msg)
             time.sleep(_STILL_SECONDS)
 
-    def _publish(self, routes: Config, frame: DataFrame, topics: Topics, seal: Seal | None) -> None:
+    def _publish(
+        self, routes: Config, journal: DataFrame, published: Published, topics: Topics, seal: Seal | None
+    ) -> None:
+        """Publishes what is missing of a part of the journal."""
         of_run = BridgeTopics(routes)
         refusals = Refusals(of_run.unwritable(ANSWER_SECONDS), self.refused)
-        routed = route(frame, routes, of_run.limits(ANSWER_SECONDS), self.counters.now(), refusals)
-        self.counters.begin(routed.outcomes, len(routes.routes))
-        self.meter.begin(routes.routes, routes.journal.topic, routed.outcomes)
+        limits, now = of_run.limits(ANSWER_SECONDS), self.counters.now()
+        if routes.has_copies:
+            # Which copies a message has is known once it is routed.
+            routed = route(journal, routes, limits, now, refusals, published.missing_copies_in)
+        else:
+            routed = route(published.missing_in(journal), routes, limits, now, refusals)
+        self.counters.begin(routed.outcomes, len(routes.publications))
+        self.meter.begin(routes.publications, routes.journal.topic, routed.outcomes)
         self.kafka_io.write(routed, sorted(topics), sum(map(len, topics.values())), seal)
         reading = self.counters.read()
         self.meter.update(reading)
@@ -313,7 +321,7 @@ def in_both(starts: Topics, ends: Topics) -> tuple[Topics, Topics]:
 
 def outputs(routes: Iterable[Route], letters: str) -> list[str]:
     """The topics to which a router publishes; `letters` is that of dead letters."""
-    return sorted({topic for route in routes for topic in route.target.topics} | {letters})
+    return sorted({topic for route in routes for target in route.targets for topic in target.topics} | {letters})
 
 
 def routes_text(text: str) -> str:

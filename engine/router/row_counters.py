@@ -45,8 +45,8 @@ class Note:
 
     outcome: int
     """Index into the outcomes that `begin` was called with."""
-    route: int | None
-    """Index of the route in the configuration; None if no route took the message."""
+    publication: int | None
+    """Index of the publication in the configuration; None if no route took the message."""
     partition: int
     """Journal partition of the message, with `offset` its position."""
     offset: int
@@ -85,13 +85,15 @@ class RefusedMessage:
     partition: int
     """Journal partition of the message, with `offset` its position."""
     offset: int
+    copy: int
+    """Number of the copy of the message, from 0."""
     failure: SendFailure
 
     @classmethod
     def of(cls, encoded: str) -> RefusedMessage:
         """Reads what `jmsbridge.figures.Sends` tells."""
-        partition, offset, *failure = base64.b64decode(encoded).decode().split("\n", 4)
-        return cls(int(partition), int(offset), SendFailure(*failure))
+        partition, offset, copy, *failure = base64.b64decode(encoded).decode().split("\n", 5)
+        return cls(int(partition), int(offset), int(copy), SendFailure(*failure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class RowCounts:
     """Reading of the JVM's figures since `begin`."""
 
     counts: tuple[tuple[int, ...], ...]
-    """Rows by outcome; for each outcome, rows without a route, then rows of each route."""
+    """Rows by outcome; for each outcome, rows without a publication, then rows of each publication."""
     emitted: int
     """Rows that become a record, including rows that are routed again and not counted again."""
     sent: int
@@ -185,12 +187,12 @@ class RowCounters:
         """The time at each row in milliseconds since 1970; `current_timestamp` stands still within an interval."""
         return F.call_function(_CLOCK)
 
-    def begin(self, outcomes: tuple[RoutingOutcome, ...], routes: int) -> None:
+    def begin(self, outcomes: tuple[RoutingOutcome, ...], publications: int) -> None:
         """Starts new figures; a row that was counted before is not counted again if it is routed again.
 
         To be called while no query runs and no record is under way.
         """
-        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), routes, _BOUNDS_MS)
+        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), publications, _BOUNDS_MS)
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""
@@ -235,8 +237,9 @@ def _tuples(values: Sequence[int], length: int) -> Iterator[tuple[int, ...]]:
 
 
 def _note(fields: Sequence[Any]) -> Note:
-    outcome, route, partition, offset, time_ms, message = fields
-    return Note(outcome, None if route < 0 else route, partition, offset, time_ms, base64.b64decode(message).decode())
+    outcome, publication, partition, offset, time_ms, message = fields
+    taken = None if publication < 0 else publication
+    return Note(outcome, taken, partition, offset, time_ms, base64.b64decode(message).decode())
 
 
 def _failure(encoded: str) -> SendFailure | None:

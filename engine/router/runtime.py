@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from engine.router.kafka_io import Seal
     from engine.router.plan.route import Routed
     from engine.telemetry.status import Reporter
-    from routes.model import Config, Route
+    from routes.model import Config, Target
 
 __all__ = ["Revisions", "run_router"]
 
@@ -180,7 +180,7 @@ class _Router:
         self._alone_since = time.monotonic()
         self._has_checked = False
         """True once all topics could be written: what is missing later was deleted while the router runs."""
-        self._refused: dict[tuple[int, int], str] = {}
+        self._refused: dict[tuple[int, int, int], str] = {}
         self._resolved_topics: dict[str, set[str]] = {}
         """Topics that each template of topics has stood for so far."""
         self._seal: Seal | None = None
@@ -253,15 +253,16 @@ class _Router:
 
     def _resolved(self, config: Config) -> Config:
         """The configuration with its templates of topics resolved, also to topics that were deleted meanwhile."""
-        return replace(config, routes=tuple(map(self._known, BridgeTopics(config).routes(ANSWER_SECONDS))))
+        found = BridgeTopics(config).routes(ANSWER_SECONDS)
+        routes = tuple(replace(route, targets=tuple(map(self._known, route.targets))) for route in found)
+        return replace(config, routes=routes)
 
-    def _known(self, resolved_route: Route) -> Route:
-        target = resolved_route.target
-        if target.topic is not None:
-            return resolved_route
-        known = self._resolved_topics.setdefault(str(target), set())
-        known.update(target.topics)
-        return replace(resolved_route, target=replace(target, topics=tuple(sorted(known))))
+    def _known(self, resolved: Target) -> Target:
+        if resolved.topic is not None:
+            return resolved
+        known = self._resolved_topics.setdefault(str(resolved), set())
+        known.update(resolved.topics)
+        return replace(resolved, topics=tuple(sorted(known)))
 
     def _report_progress(self, what: str) -> None:
         self._status.state(State.STARTING, what)
@@ -296,8 +297,8 @@ class _Router:
             return route(frame, config, known, self._counters.now(), refusals)
 
         routed = routed_by(self._kafka_io.follow(start.positions))
-        self._counters.begin(routed.outcomes, len(config.routes))
-        self._meter.begin(config.routes, config.journal.topic, routed.outcomes)
+        self._counters.begin(routed.outcomes, len(config.publications))
+        self._meter.begin(config.publications, config.journal.topic, routed.outcomes)
         if config.router.mode is RouterMode.BATCH and not self._has_records(start.positions):
             compile_routing(self._kafka_io, routed_by, start.positions)
         readiness = Readiness(self._spark_metrics, start.positions, self._began)

@@ -39,23 +39,24 @@ def try_out(config: Config) -> list[str]:
 
 
 def _wanted(route: Route) -> dict[str, str]:
-    """Returns values for the properties that the route's destination is made of."""
-    references = route.target.address.references
-    names = (reference.name for reference in references)
+    """Returns values for the properties that the route's destinations are made of."""
+    names = (reference.name for target in route.targets for reference in target.address.references)
     return {name: "any" for name in names if name != ADDRESS and name not in HEADER_FIELDS}
 
 
 def _place(route: Route, message: Message | None) -> str | None:
-    """Returns a route's destination as `receive` takes it; None if it differs between messages or has no value."""
-    address = route.target.address.fill(lambda name: None if message is None else message.text_of(name))
-    return None if address is None else f"{route.target.sink or KAFKA}:{address}"
+    """Returns a route's first destination as `receive` takes it; None if messages differ in it or have no value."""
+    target = route.targets[0]
+    address = target.address.fill(lambda name: None if message is None else message.text_of(name))
+    return None if address is None else f"{target.sink or KAFKA}:{address}"
 
 
 def _keeps(sinks: Sequence[SinkConfig], route: Route, place: str) -> bool:
     """True if the destination keeps a message until a consumer comes."""
-    if route.target.sink is None:
+    target = route.targets[0]
+    if target.sink is None:
         return True
-    sink = next(sink for sink in sinks if sink.name == route.target.sink)
+    sink = next(sink for sink in sinks if sink.name == target.sink)
     return connector(sink.type).keeps(place.partition(":")[2].lstrip("/"))
 
 

@@ -157,7 +157,9 @@ def _view(part: Part, revision: Revision) -> object:
         topics = tuple(sink.topic for sink in config.sinks) if own and own.type.own_cluster else ()
         return own, failures, topics
     policies = [
-        (r.name, r.on_soft_failure) for r in config.routes if r.target.sink and part.only == f"sink:{r.target.sink}"
+        (route.name, route.on_soft_failure)
+        for route in config.routes
+        if any(target.sink and part.only == f"sink:{target.sink}" for target in route.targets)
     ]
     # A sink finds the asker of a request, and a sink that can take its reply, by the addresses of all sources and
     # sinks.

@@ -208,7 +208,8 @@ class RouterMetrics:
     def prepare(self, config: Config) -> None:
         """Adds the series of these routes, new ones at 0: otherwise rate() misses their first increase."""
         for route in config.routes:
-            self._figures.add(metrics.ROUTED, 0, route.name, route.target.topic or str(route.target.address))
+            for target in route.targets:
+                self._figures.add(metrics.ROUTED, 0, route.name, target.topic or str(target.address))
             for reason in metrics.FAILURE_REASONS:
                 self._figures.add(metrics.FAILED, 0, route.name, reason, route.on_soft_failure)
             for reason in metrics.PUBLISH_REASONS:

@@ -118,34 +118,33 @@ def targets(settings: Settings) -> None:
     """Checks that every destination is a Kafka topic, or a valid address of exactly one sink."""
     types = {name: settings.get("sink.NAME.type", name) for name in settings.names("sink")}
     for route in settings.names("routes"):
-        target = settings.get("routes.NAME.out.topic", route)
-        if target is None:
-            continue
-        if target.scheme == KAFKA:
-            if str(target.address).startswith(KAFKAS_OWN):
-                message = f"'{target.address}' is a topic of Kafka itself"
-                settings.fault("routes.NAME.out.topic", route, message, "name another topic")
-            elif target.address.references and not TOPIC.fullmatch(_sample(target)):
-                message, hint = (
-                    f"'{target.address}' is not a valid Kafka topic name",
-                    "letters, digits, '.', '_' and '-' beside headers",
-                )
-                settings.fault("routes.NAME.out.topic", route, message, hint)
-            continue
-        found = (
-            [target.scheme]
-            if target.scheme in types
-            else [n for n, t in types.items() if t and t.name == target.scheme]
-        )
-        if len(found) != 1:
-            message, hint = _which_sink(target, found, types)
-        elif (system := types[found[0]]) is None or system.may_be_sent_to(_sample(target)):
-            continue
-        elif re.fullmatch(system.addresses.pattern, _sample(target)):
-            message, hint = _internal(str(target.address), system)
-        else:
-            message, hint = f"'{target.address}' is not a destination of type {system}", system.addresses.expected
-        settings.fault("routes.NAME.out.topic", route, message, hint)
+        for target in settings.get("routes.NAME.out.topic", route) or ():
+            if (found := _target_fault(target, types)) is not None:
+                settings.fault("routes.NAME.out.topic", route, *found, offset=target.offset)
+
+
+def _target_fault(target: Destination, types: dict[str, System | None]) -> tuple[str, str] | None:
+    """Returns message and hint for a destination that cannot be one; None for all others."""
+    if target.scheme == KAFKA:
+        if str(target.address).startswith(KAFKAS_OWN):
+            return f"'{target.address}' is a topic of Kafka itself", "name another topic"
+        if target.address.references and not TOPIC.fullmatch(_sample(target)):
+            return (
+                f"'{target.address}' is not a valid Kafka topic name",
+                "letters, digits, '.', '_' and '-' beside headers",
+            )
+        return None
+    found = (
+        [target.scheme] if target.scheme in types else [n for n, t in types.items() if t and t.name == target.scheme]
+    )
+    if len(found) != 1:
+        return _which_sink(target, found, types)
+    system = types[found[0]]
+    if system is None or system.may_be_sent_to(_sample(target)):
+        return None
+    if re.fullmatch(system.addresses.pattern, _sample(target)):
+        return _internal(str(target.address), system)
+    return f"'{target.address}' is not a destination of type {system}", system.addresses.expected
 
 
 def _internal(address: str, system: System) -> tuple[str, str]:

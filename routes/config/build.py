@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from routes.keys.addresses import KAFKA
 from routes.keys.secrets import is_secret_key, variables
 from routes.model import (
-    BodyConversion,
     Config,
     Policy,
     RepliesConfig,
@@ -58,10 +57,7 @@ def _secret_variables(settings: Settings) -> Iterator[str]:
 
 def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
     values = settings.made(Route, "routes.NAME.", name)
-    target = _target(values["target"], sinks)
-    wanted = values["conversion"]
-    conversion = next((_conversion(sink, wanted) for sink in sinks if sink.name == target.sink), wanted)
-    return Route(**values | {"target": target, "conversion": conversion})
+    return Route(**values | {"targets": tuple(_target(each, sinks) for each in values["targets"])})
 
 
 def _reply_route(replies: RepliesConfig, sink: SinkConfig) -> Route:
@@ -69,15 +65,11 @@ def _reply_route(replies: RepliesConfig, sink: SinkConfig) -> Route:
     return Route(
         name=reply_route(sink.name),
         include=parse(f"{REPLY_SINK} = '{sink.name}'"),
-        target=Target(Template((Reference(REPLY_TO),)), (sink.topic,), sink.name),
+        targets=(_sink_target(Template((Reference(REPLY_TO),)), sink),),
         on_soft_failure=Policy(replies.on_soft_failure),
-        conversion=_conversion(sink, replies.conversion),
+        conversion=replies.conversion,
         added=True,
     )
-
-
-def _conversion(sink: SinkConfig, wanted: BodyConversion) -> BodyConversion:
-    return BodyConversion.ANY if sink.type.any_body else wanted
 
 
 def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
@@ -86,7 +78,11 @@ def _target(destination: Destination, sinks: Sequence[SinkConfig]) -> Target:
         return Target(destination.address, constant)
     by_name = [sink for sink in sinks if sink.name == destination.scheme]
     sink = (by_name or [sink for sink in sinks if sink.type.name == destination.scheme])[0]
-    return Target(destination.address, (sink.topic,), sink.name)
+    return _sink_target(destination.address, sink)
+
+
+def _sink_target(address: Template, sink: SinkConfig) -> Target:
+    return Target(address, (sink.topic,), sink.name, sink.type.any_body)
 
 
 def _source(settings: Settings, name: str) -> SourceConfig:

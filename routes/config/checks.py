@@ -21,7 +21,7 @@ from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from routes.keys.settings import Settings
 
@@ -115,7 +115,7 @@ def reachable_routes(settings: Settings) -> None:
                 message = f"route '{name}' never gets a message: '{earlier}' takes {which} before it"
                 hint = "the first route that matches wins"
                 settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
-        elif not settings.is_set("routes.NAME.in.exclude", name):
+        elif not settings.is_set("routes.NAME.in.exclude", name) and not settings.get("routes.NAME.in.continue", name):
             seen[include.root] = name
 
 
@@ -160,11 +160,15 @@ def separate_topics(settings: Settings) -> None:
         if topic in taken:
             settings.fault("sink.NAME.topic", name, f"'{topic}' is {taken[topic]}", "name another topic")
         taken.setdefault(topic, f"the topic of sink '{name}'")
+    _destinations_apart(settings, taken)
+
+
+def _destinations_apart(settings: Settings, taken: Mapping[Any, str]) -> None:
     for name in settings.names("routes"):
-        target = settings.get("routes.NAME.out.topic", name)
-        if target is not None and target.scheme == KAFKA and str(target.address) in taken:
-            message = f"'{target.address}' is {taken[str(target.address)]}"
-            settings.fault("routes.NAME.out.topic", name, message, "name another topic")
+        for target in settings.get("routes.NAME.out.topic", name) or ():
+            if target.scheme == KAFKA and str(target.address) in taken:
+                message = f"'{target.address}' is {taken[str(target.address)]}"
+                settings.fault("routes.NAME.out.topic", name, message, "name another topic", offset=target.offset)
 
 
 def sources_configured(settings: Settings) -> None:
@@ -298,7 +302,7 @@ def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
     """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
     if found := settings.get("routes.NAME.conv.key", name):
         yield "routes.NAME.conv.key", found
-    if target := settings.get("routes.NAME.out.topic", name):
+    for target in settings.get("routes.NAME.out.topic", name) or ():
         for reference in target.address.references:
             yield "routes.NAME.out.topic", reference.name
 

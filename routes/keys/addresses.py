@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +26,7 @@ __all__ = [
     "KAFKA",
     "PEERS",
     "REPLY_TO",
-    "TARGET",
+    "TARGETS",
     "TOPIC",
     "Destination",
     "Peer",
@@ -47,6 +47,8 @@ _CLIENT_URL = re.compile(r"(?:tcp|ssl|nio|nio\+ssl|auto|auto\+ssl|failover|disco
 """Beginning of a URL as JMS clients of ActiveMQ and Artemis take it."""
 _HOST = re.compile(r"\[([0-9A-Fa-f:.%]+)\]|[A-Za-z0-9._-]+")
 _REFERENCE = re.compile(r"\$\{([^}]*)(\}?)")
+_PARTS = re.compile(r"(?:^|(?<=,))(?:\$\{[^}]*\}?|[^,])*")
+"""Texts between commas, each of which may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class Destination:
     scheme: str
     """`kafka`, or the name or type of a sink."""
     address: Template
+    offset: int = field(default=0, compare=False)
+    """Place of the destination in the value of its key."""
 
 
 class Peer(NamedTuple):
@@ -189,6 +193,26 @@ def _parse_topic(text: str) -> str:
         offset = len(re.match(r"[A-Za-z0-9._-]*", text)[0])  # type: ignore[index]
         raise BadValueError(f"'{text}' is not a valid Kafka topic name", hint, min(offset, len(text) - 1))
     return text
+
+
+def _parse_targets(text: str) -> tuple[Destination, ...]:
+    """Parses destinations between commas; a comma in a reference to the message separates none."""
+    parse_text(text)
+    destinations: list[Destination] = []
+    offset = 0
+    for part in _PARTS.findall(text):
+        start = offset + len(part) - len(part.lstrip())
+        offset += len(part) + 1
+        if not part.strip():
+            raise BadValueError("a destination is missing between commas", "as in orders, nats:orders.eu", start)
+        try:
+            destination = _parse_target(part.strip())
+        except BadValueError as error:
+            raise BadValueError(str(error), error.hint, error.offset + start) from None
+        if destination in destinations:
+            raise BadValueError(f"'{part.strip()}' is listed twice", "name each destination once", start)
+        destinations.append(replace(destination, offset=start))
+    return tuple(destinations)
 
 
 def _parse_target(text: str) -> Destination:
@@ -342,7 +366,7 @@ HOST_PORTS = ValueKind("list of host:port", "one host:port or several, separated
 PEERS = ValueKind("list of host:port", "one host:port or several, separated by commas", _parse_peers)
 REGISTRY_URLS = ValueKind("list of URLs", "one http://host:port or several, separated by commas", _parse_registry_urls)
 REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a subject", _parse_reply_to)
-TARGET = ValueKind(
-    "destination", "a destination, as in kafka:orders, nats:orders.eu or stomp:queue/orders", _parse_target
+TARGETS = ValueKind(
+    "list of destinations", "destinations such as kafka:orders, nats:orders.eu, stomp:queue/orders", _parse_targets
 )
 TOPIC = ValueKind("topic", "a Kafka topic name", _parse_topic)

@@ -132,10 +132,10 @@ class Settings:
         secrets = [(s.entry.key, s.text) for s in self.by_key.values() if s.entry.secret and s.text]
         return [_masked(fault, secrets) for fault in self.faults]
 
-    def fault(self, key: str, name: str, message: str, hint: str = "") -> None:
-        """Adds a fault at the value of a key that is set, or without a place if it is not set."""
+    def fault(self, key: str, name: str, message: str, hint: str = "", offset: int = 0) -> None:
+        """Adds a fault at a place in the value of a key that is set, or without a place if it is not set."""
         entry = self.entry(key, name)
-        self.faults.append(entry.fault(message, hint) if entry else Fault(message, hint, self.file, key=key))
+        self.faults.append(entry.fault(message, hint, offset) if entry else Fault(message, hint, self.file, key=key))
 
 
 def _masked(fault: Fault, secrets: list[tuple[str, str]]) -> Fault:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.java_gateway import JavaPackage
 from pyspark.sql import Column, SparkSession
@@ -48,10 +48,21 @@ from routes.predicate.path_json import path_json
 from routes.predicate.values import constant
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["Rule", "compile_predicate", "first_match"]
+__all__ = ["CopyRule", "Rule", "compile_predicate", "copies", "first_match"]
 
 Rule = tuple[Predicate, Predicate | None]
 """A rule: messages to include, and exceptions among them."""
+
+
+class CopyRule(NamedTuple):
+    """A rule of which each record has as many publications as the rule has labels."""
+
+    rule: Rule
+    labels: tuple[str, ...]
+    """Texts of the header `jmsbridge.only`, by which a record gets the publication of that label alone."""
+    goes_on: bool
+    """True if later rules are tried for the record as well."""
+
 
 _ALWAYS = Predicate("TRUE", Literal(True))
 _CATALOG = "jmsbridge"
@@ -74,21 +85,32 @@ def first_match(rules: Sequence[Rule], headers: Column, body: Column | None = No
     if rules[0] == (_ALWAYS, None):
         return F.lit(0)
     table = _Table()
-    return _first([table.rule(*rule) for rule in rules], table, headers, body)
+    return _called([table.rule(*rule) for rule in rules], table, headers, body)
+
+
+def copies(rules: Sequence[CopyRule], headers: Column, body: Column | None = None) -> Column:
+    """Returns the numbers of a record's publications (array of int), counted through all rules; -1 alone for none.
+
+    The record has those of the first rule that takes it and, after each rule that goes on, of the next one. The
+    arguments are those of `first_match`.
+    """
+    table = _Table()
+    made = [{**table.rule(*each.rule), "labels": each.labels, "goesOn": each.goes_on} for each in rules]
+    return _called(made, table, headers, body)
 
 
 def compile_predicate(predicate: Predicate, headers: Column, body: Column | None = None) -> Column:
     """Returns a nullable boolean: true, false, or NULL for unknown; `headers` and `body` as for `first_match`."""
     table = _Table()
     condition = table.condition(predicate.root)
-    first = _first([{"include": condition}, {"include": ["NOT", condition]}], table, headers, body)
+    first = _called([{"include": condition}, {"include": ["NOT", condition]}], table, headers, body)
     return F.get(F.array(F.lit(True), F.lit(False)), first)
 
 
-def _first(rules: list[Any], table: _Table, headers: Column, body: Column | None) -> Column:
+def _called(rules: list[Any], table: _Table, headers: Column, body: Column | None) -> Column:
     made = {"fields": table.fields, "paths": table.paths, "body": table.asks_for_body, "rules": rules}
     text = json.dumps(made, separators=(",", ":"))
-    name = f"first_match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    name = f"routes_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     spark = SparkSession.active()
     jvm: Any = spark._jvm
     tables = jvm.jmsbridge.predicate.RouteTable

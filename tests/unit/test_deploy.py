@@ -167,7 +167,7 @@ def test_the_topology_of_the_manifests_reads_what_their_routes_publish(
     with_topologies: configuration.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(TOPOLOGIES))
-    targets = {str(route.target.address) for route in with_topologies.routes}
+    targets = {str(route.targets[0].address) for route in with_topologies.routes}
     for topology in with_topologies.topologies:
         module, _, function = topology.build.partition(":")
         built = getattr(import_module(module), function)()

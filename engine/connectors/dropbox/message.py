@@ -45,7 +45,8 @@ _PRIORITY = 4
 _PRIORITIES = range(-(1 << 31), 1 << 31)
 _TIMES = range(1, 1 << 63)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
-_POSITION = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,18})$")
+_POSITION = re.compile(r"(?::([0-9]{1,9}):([0-9]{1,18})(?::[0-9]{1,9})?|([0-9]{1,18}))$")
+"""Partition, offset and perhaps the copy at the end of a message's id, or a number alone."""
 
 
 class Filename(NamedTuple):
@@ -142,7 +143,7 @@ def _message_id(outgoing: Outgoing) -> str:
     the order of their ids, so messages of one key, which come from one partition, keep their order.
     """
     found = _POSITION.search(outgoing.id)
-    partition, offset = (found[1] or 0, found[2]) if found else (0, 0)
+    partition, offset = (found[1] or 0, found[2] or found[3]) if found else (0, 0)
     distinct = int.from_bytes(hashlib.sha256(outgoing.id.encode()).digest()[:8]) % 1_000_000
     return f"{outgoing.timestamp_ms:013}000-{int(partition):03}{int(offset):012}{distinct:06}"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.router.plan.nodes import Fail, Map
+from engine.router.plan.nodes import CopySplit, Fail, Map
 from engine.router.plan.route_settings import ByBranch
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.branches import Branches
@@ -90,9 +90,12 @@ class PlanStream:
         """The records with another key."""
         return self._builder.add(SelectKey(name, (self.name,), key=_function(key)))
 
-    def split(self, name: str) -> Branches[PlanStream, PlanFunction]:
-        """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
-        self._builder.add(Split(name, (self.name,)))
+    def split(self, name: str, *, copies: bool = False) -> Branches[PlanStream, PlanFunction]:
+        """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`.
+
+        With `copies`, a record goes to every branch that takes it, and to the default branch if none does.
+        """
+        self._builder.add((CopySplit if copies else Split)(name, (self.name,)))
         return Branches(
             lambda branch, condition: self._builder.add(Branch(branch, (name,), condition=_function(condition)))
         )

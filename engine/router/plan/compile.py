@@ -4,12 +4,13 @@ Every record carries a number, its place, which tells the node that it has reach
 place: each branch has a place of its own, and so have the records that a filter drops; all other nodes take the places
 of their parents. A map gives its stream new columns beside the old ones; at the end the place decides which of them
 are published. A topology therefore becomes a few projections, whatever the number of its nodes: generated code, no
-shuffle, no state, allowed in real-time mode. Only a stream with several consumers needs copies of a record (explode).
+shuffle, no state, allowed in real-time mode. Only a stream with several consumers, and a split into copies, need copies
+of a record (explode).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 
 from engine.record import ORIGIN, POSITION
 from engine.router.plan.builder import Plan
-from engine.router.plan.nodes import Fail, Map, RecordCondition
+from engine.router.plan.nodes import CopyCondition, CopySplit, Fail, Map, RecordCondition
 from engine.router.plan.row import PlanRow, TakenBranch, interpreted
 from engine.topologies.library.casts import BINARY, HEADERS, INT, STRING, cast
 from engine.topologies.library.nodes import (
@@ -51,8 +52,9 @@ class Compiled:
     """Frame of a compiled topology, with Columns that tell the way of each of its records."""
 
     frame: DataFrame
-    """`key`, `value`, `headers`, `topic` (NULL: not published), and `source_topic`, `source_partition`,
-    `source_offset`, `source_timestamp` of the source record; further columns that the methods of this class use.
+    """`key`, `value`, `headers`, `topic` (NULL: not published), `copy` (number of the copy of the record, from 0), and
+    `source_topic`, `source_partition`, `source_offset`, `source_timestamp` of the source record; further columns that
+    the methods of this class use.
 
     For a sink that has the source record itself: `kept`, which parts of it are published (sum of 1, the value; 2, the
     headers; 4, origin and position added), `new_value` and `new_headers` (NULL if kept), and `trail`, headers to come
@@ -80,17 +82,25 @@ class Compiled:
         return self._taken[split].index if split in self._taken else cast(F.lit(None), INT)
 
 
-def compile_topology(topology: Plan, frame: DataFrame) -> Compiled:
-    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included; runs no query."""
-    compiler = _Compiler(topology, frame)
+def compile_topology(
+    topology: Plan, frame: DataFrame, left_out: Callable[[DataFrame], DataFrame] | None = None
+) -> Compiled:
+    """Compiles a topology over a frame with the columns of Spark's Kafka source, headers included; runs no query.
+
+    `left_out` removes copies of records from a frame with the columns `source_partition`, `source_offset` and `copy`.
+    """
+    compiler = _Compiler(topology, frame, left_out)
     for node in topology.nodes:
         compiler.add(node)
     return compiler.finish()
 
 
 class _Compiler:
-    def __init__(self, topology: Plan, frame: DataFrame) -> None:
+    def __init__(
+        self, topology: Plan, frame: DataFrame, left_out: Callable[[DataFrame], DataFrame] | None = None
+    ) -> None:
         self._topology = topology
+        self._left_out = left_out
         self._children = children(topology.nodes)
         self._next_place = 0
         self._places: dict[str, tuple[int, ...]] = {}
@@ -103,6 +113,7 @@ class _Compiler:
         self._frame = frame.select(
             *(F.col(name).alias(f"source_{name}") for name in ("key", "value", "headers", *_ORIGIN)),
             F.lit(0).alias("place_0"),
+            F.lit(0).alias("copy"),
         )
         self._version = 0
         self._functions = JvmFunctions(frame.sparkSession)
@@ -155,6 +166,7 @@ class _Compiler:
             *(f"source_{name}" for name in (*_ORIGIN, "headers")),
             *(f"place_{version}" for version in range(self._version + 1)),
             F.col(self._place).alias("place"),
+            "copy",
         )
         return Compiled(self._frame, self._places, self._dropped, self._taken, self._functions)
 
@@ -229,6 +241,7 @@ class _Compiler:
             **{name: column(f"source_{name}") for name in _ORIGIN},
             source_key=column(source_key),
             source_header_view=HeaderView(column(source_headers), self._functions),
+            copy=column("copy"),
             branches=self._taken,
         )
 
@@ -253,18 +266,45 @@ class _Compiler:
         self._content[node.name] = tuple(content)
 
     def _split(self, split: Split) -> None:
+        if isinstance(split, CopySplit):
+            self._split_copies(split)
+            return
         branches = self._topology.branches(split.name)
         asked = [branch for branch in branches if branch.condition is not None]
         # Consecutive places: a branch's place is its index plus the first place.
         self._pass(split)
         places = [self._new_place() for _ in branches]
         taken = self._first(asked, split) + places[0]
-        if len(asked) < len(branches):
-            otherwise = places[-1]
-        else:
-            otherwise = self._dropped[split.name] = self._new_place()
+        otherwise = places[-1] if len(asked) < len(branches) else self._drop(split)
         self._moves.append((self._here(split), F.coalesce(taken, F.lit(otherwise))))
         self._settle()
+        self._take(split, branches, places)
+
+    def _split_copies(self, split: CopySplit) -> None:
+        branches = self._topology.branches(split.name)
+        asked = [branch.condition for branch in branches if isinstance(branch.condition, CopyCondition)]
+        self._settle()
+        self._pass(split)
+        here = self._here(split)
+        places = [self._new_place() for _ in branches]
+        otherwise = places[-1] if len(asked) < len(branches) else self._drop(split)
+        wanted = F.when(here, type(asked[0]).every(asked, self._record(split))).otherwise(F.array(F.lit(-1)))
+        others = [name for name in self._frame.columns if name != "copy"]
+        spread = self._frame.select(*others, F.posexplode(wanted).alias("copy", "branch"))
+        if self._left_out is not None:
+            spread = self._left_out(spread)
+        number = F.col("branch")
+        place = F.when(number >= 0, number + places[0]).when(here, otherwise).otherwise(F.col(self._place))
+        self._version += 1
+        self._frame = spread.withColumn(self._place, place).drop("branch")
+        self._take(split, branches, places)
+
+    def _drop(self, split: Split) -> int:
+        """The place of the records that no branch of the split takes."""
+        place = self._dropped[split.name] = self._new_place()
+        return place
+
+    def _take(self, split: Split, branches: Sequence[Branch], places: Sequence[int]) -> None:
         for branch, place in zip(branches, places, strict=True):
             self._places[branch.name] = (place,)
             self._content[branch.name] = self._content[split.name]
@@ -347,7 +387,9 @@ def _whole(headers: str, trail: str, origin: str | None) -> Column:
         return F.col(headers)
     parts = [F.coalesce(F.col(name), cast(F.array(), HEADERS)) for name in (headers, trail) if name]
     if origin is not None:
-        position = F.concat_ws(":", *(cast(F.col(f"source_{name}"), STRING) for name in _ORIGIN[:3]))
+        copy = F.when(F.col("copy") > 0, F.col("copy"))
+        place = (*(F.col(f"source_{name}") for name in _ORIGIN[:3]), copy)
+        position = F.concat_ws(":", *(cast(each, STRING) for each in place))
         texts = {ORIGIN: F.lit(origin), POSITION: position}
         own = (F.struct(F.lit(k).alias("key"), cast(text, BINARY).alias("value")) for k, text in texts.items())
         parts.insert(1, F.array(*own))

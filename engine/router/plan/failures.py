@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.errors import SoftFailureError
-from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
+from engine.message import BODY, LARGE_BYTES, SIZE, TARGET, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
@@ -25,7 +25,7 @@ from engine.telemetry.metrics import UNMATCHED
 from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_json, try_cast
 from engine.topologies.library.row import JvmFunctions
 from routes.keys.pattern import plain_characters
-from routes.model import Route
+from routes.model import Publication
 
 __all__ = [
     "CHECKS",
@@ -83,8 +83,8 @@ class FailureCheck:
     """True for a row that fails the check. The function gets the row with the key already chosen."""
     says: PlanFunction
     """Sentence for the dead letter about a row that fails the check."""
-    stops: Callable[[Route], str]
-    """The sentence for the error that stops the query: made from the route alone, without details of the message."""
+    stops: Callable[[Publication], str]
+    """The sentence for the error that stops the query: without details of the message."""
 
 
 def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[FailureCheck, ...]:
@@ -134,8 +134,8 @@ def _body_format(settings: RouteSettings) -> FailureCheck:
             fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
         return fault
 
-    def stops(route: Route) -> str:
-        return f"the body is not {route.body_format}, which in.body names"
+    def stops(publication: Publication) -> str:
+        return f"the body is not {publication.route.body_format}, which in.body names"
 
     return FailureCheck("body-unreadable", "convert", lambda row: says(row).isNotNull(), says, stops)
 
@@ -148,8 +148,8 @@ def _destination(settings: RouteSettings) -> FailureCheck:
         )
         return F.concat(F.lit("the destination "), settings.targets(row), F.lit(" cannot be made"), found)
 
-    def stops(route: Route) -> str:
-        return f"the destination {route.target} cannot be made of the message, or is not there"
+    def stops(publication: Publication) -> str:
+        return f"the destination {publication.target} cannot be made of the message, or is not there"
 
     return FailureCheck("destination-unresolved", "publish", settings.is_unresolved, says, stops)
 
@@ -164,8 +164,8 @@ def _key_found(settings: RouteSettings) -> FailureCheck:
     def says(row: PlanRow) -> Column:
         return F.concat(F.lit("there is no value under '"), names(row), F.lit("' to take the key from"))
 
-    def stops(route: Route) -> str:
-        return f"there is no value under '{names.values[route.name]}' to take the key from"
+    def stops(publication: Publication) -> str:
+        return f"there is no value under '{names.values[publication.name]}' to take the key from"
 
     return FailureCheck("key-not-found", "key", fails, says, stops)
 
@@ -183,7 +183,7 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
 
     def fails(row: PlanRow) -> Column:
         fails = ~key_check(row.header_view.functions, settings.key_pattern, kind(row), row.key)
-        return fails if len(names.values) == len(settings.routes) else names(row).isNotNull() & fails
+        return fails if len(names.values) == len(settings.publications) else names(row).isNotNull() & fails
 
     neither = "is neither a number nor text that matches routing.key-pattern"
 
@@ -191,8 +191,8 @@ def _key_valid(settings: RouteSettings) -> FailureCheck:
         shown = F.substring(F.make_valid_utf8(cast(row.key, STRING)), 1, 100)
         return F.concat(F.lit("the key '"), shown, F.lit("' from '"), names(row), F.lit(f"' {neither}"))
 
-    def stops(route: Route) -> str:
-        return f"the key from '{settings.keys.values[route.name]}' {neither}"
+    def stops(publication: Publication) -> str:
+        return f"the key from '{settings.keys.values[publication.name]}' {neither}"
 
     return FailureCheck("key-invalid", "key", fails, says, stops)
 
@@ -215,7 +215,9 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
         found = constant(row)
         for template in settings.topic_templates:
             texts = {topic: str(limits[topic]) for topic in template.topics if topic in limits}
-            found = F.when(row.branch(ROUTES) == template.route, _looked_up(texts, template.fill(row))).otherwise(found)
+            found = F.when(row.branch(ROUTES) == template.publication, _looked_up(texts, template.fill(row))).otherwise(
+                found
+            )
         return found
 
     def fails(row: PlanRow) -> Column:
@@ -225,19 +227,19 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
         parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
-    def stops(route: Route) -> str:
-        limit = limits.get(route.target.topic or "")
+    def stops(publication: Publication) -> str:
+        limit = limits.get(publication.target.topic or "")
         return "the record is larger than its topic takes" + ("" if limit is None else f" ({limit} bytes)")
 
     return FailureCheck("too-large", "publish", fails, says, stops)
 
 
 def _not_published(settings: RouteSettings, refusals: Refusals) -> FailureCheck:
-    places = {f"{partition}:{offset}": why for (partition, offset), why in refusals.messages.items()}
+    places = {":".join(map(str, place)): why for place, why in refusals.messages.items()}
 
     def why(row: PlanRow) -> Column:
         """The reason; NULL for a message that Kafka takes, as far as is known."""
-        place = F.concat(cast(row.partition, STRING), F.lit(":"), cast(row.offset, STRING))
+        place = F.concat_ws(":", *(cast(each, STRING) for each in (row.partition, row.offset, row.copy)))
         return F.coalesce(_looked_up(refusals.topics, settings.topics(row)), _looked_up(places, place))
 
     def fails(row: PlanRow) -> Column:
@@ -313,6 +315,8 @@ def error_headers(row: PlanRow, settings: RouteSettings, made: tuple[FailureChec
         "__connect.errors.exception.class.name": F.concat(F.lit("jmsbridge."), why),
         "__connect.errors.exception.message": _sentence(row, made),
     }
+    if settings.numbered.values:
+        texts[TARGET] = F.coalesce(settings.numbered(row), F.lit(""))
     return F.array(*(header(name, text) for name, text in texts.items()))
 
 
@@ -320,12 +324,12 @@ def stop_message(row: PlanRow, settings: RouteSettings, made: tuple[FailureCheck
     """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
-        json.dumps({"route": route.name, "reason": check.reason, "detail": check.stops(route)})[:-1]
+        json.dumps({"route": publication.route.name, "reason": check.reason, "detail": check.stops(publication)})[:-1]
         for check in made
-        for route in settings.routes
+        for publication in settings.publications
     ]
     texts = from_json(F.lit(json.dumps(known)), STRINGS)
-    index = row.branch(CHECKS) * len(settings.routes) + row.branch(ROUTES)
+    index = row.branch(CHECKS) * len(settings.publications) + row.branch(ROUTES)
     return F.concat(F.lit(_STOP), F.get(texts, index), F.lit(', "position": "'), position(row), F.lit('"}'))
 
 

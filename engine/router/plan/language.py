@@ -5,21 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.router.plan.nodes import RecordCondition
+from engine.router.plan.nodes import CopyCondition, RecordCondition
 from engine.router.plan.row import PlanRow
 from engine.topologies.library.row import HeaderView
+from routes.model import Publication
 from routes.predicate import Predicate
 from routes.predicate.bodies import body_path
-from routes.predicate.columns import compile_predicate, first_match
+from routes.predicate.columns import CopyRule, Rule, compile_predicate, copies, first_match
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.path_json import path_json
 from routes.properties import HEADER_FIELDS, encode_type_name
 
-__all__ = ["JMS_PREFIX", "MessageCondition", "MessageField", "declared_type", "field_text", "text_of"]
+__all__ = [
+    "JMS_PREFIX",
+    "MessageCondition",
+    "MessageField",
+    "PublicationCondition",
+    "declared_type",
+    "field_text",
+    "text_of",
+]
 
 JMS_PREFIX = "jms."
 """Prefix of the Kafka headers that hold a JMS field or property; its name follows."""
@@ -46,6 +56,36 @@ class MessageCondition(RecordCondition):
         """Index of the first condition that is true, found by one call into the JVM for all of them."""
         rules = [(condition.include, condition.exclude) for condition in conditions]
         return first_match(rules, row.headers, row.value)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationCondition(CopyCondition):
+    """Condition of one of the publications of a route; those of a route come one after the other."""
+
+    publication: Publication
+
+    def __call__(self, row: PlanRow) -> Column:
+        """Boolean Column; NULL if the route's predicate is unknown."""
+        return MessageCondition(*self._rule)(row)
+
+    @property
+    def _rule(self) -> Rule:
+        return self.publication.route.taken, self.publication.route.exclude
+
+    @classmethod
+    def first(cls, conditions: Sequence[PublicationCondition], row: PlanRow) -> Column:
+        """Index of the first condition that is true."""
+        return first_match([condition._rule for condition in conditions], row.headers, row.value)
+
+    @classmethod
+    def every(cls, conditions: Sequence[PublicationCondition], row: PlanRow) -> Column:
+        """Indexes of the publications of a message, found by one call into the JVM for all of them."""
+        rules = []
+        for _, each in groupby(conditions, lambda condition: condition.publication.route.name):
+            of_route = list(each)
+            labels = tuple(condition.publication.label for condition in of_route)
+            rules.append(CopyRule(of_route[0]._rule, labels, of_route[0].publication.route.goes_on))
+        return copies(rules, row.headers, row.value)
 
 
 @dataclass(frozen=True, slots=True)

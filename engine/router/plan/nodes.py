@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 from pyspark.sql import Column
 
 from engine.router.plan.row import PlanFunction, PlanRow
-from engine.topologies.library.nodes import Node
+from engine.topologies.library.nodes import Node, Split
 
-__all__ = ["Fail", "Map", "RecordCondition"]
+__all__ = ["CopyCondition", "CopySplit", "Fail", "Map", "RecordCondition"]
 
 
 class RecordCondition(ABC):
@@ -29,6 +29,20 @@ class RecordCondition(ABC):
     @abstractmethod
     def first(cls, conditions: Sequence[Self], row: PlanRow) -> Column:
         """Index (int) of the first condition that is true; NULL if none is."""
+
+
+class CopyCondition(RecordCondition):
+    """Condition of a branch that gets a copy of a record, whichever other branches get one."""
+
+    @classmethod
+    @abstractmethod
+    def every(cls, conditions: Sequence[Self], row: PlanRow) -> Column:
+        """Indexes (array of int) of the conditions whose branches get a copy; -1 alone if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopySplit(Split):
+    """Passes copies of each record to its branches, to any number of them; their conditions are `CopyCondition`s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ class Refusals:
 
     topics: Mapping[str, str] = field(default_factory=dict)
     """Reason by topic, for topics that take no records."""
-    messages: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    """Reason by journal partition and offset, for messages that Kafka has refused."""
+    messages: Mapping[tuple[int, int, int], str] = field(default_factory=dict)
+    """Reason by journal partition, offset and copy, for messages that Kafka has refused."""
 
     def __bool__(self) -> bool:
         """True if there is one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -37,8 +37,9 @@ class Routed:
     """Result of `route`: a frame of messages, each with its topic and outcome."""
 
     frame: DataFrame
-    """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`), `route`
-    (index into the configuration's routes, or NULL), `journal_partition`, `journal_offset`, `journal_timestamp`,
+    """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`),
+    `publication` (index into the configuration's publications, or NULL), `journal_partition`, `journal_offset`,
+    `journal_timestamp`, `copy` (number of the copy of the message, from 0),
     `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
     which tell what is published as it was read (`engine.router.plan.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
@@ -52,6 +53,7 @@ def route(
     limits: Mapping[str, int] | None = None,
     now: Column | None = None,
     refusals: Refusals = NO_REFUSALS,
+    left_out: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Routed:
     """Routes every message of a frame; needs a Spark session, which may be local, and no broker.
 
@@ -63,13 +65,14 @@ def route(
         limits: `max.message.bytes` by topic; record sizes are not checked for topics that are left out.
         now: milliseconds since 1970; see `engine.router.plan.topology.topology`.
         refusals: what Kafka does not take.
+        left_out: removes copies of messages, see `compile_topology`; for configurations with copies.
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
     settings = RouteSettings.of(config, limits or {})
     made = checks(settings, refusals)
     reasons = tuple(check.reason for check in made)
-    compiled = compile_topology(build(config, settings, made, now), frame)
+    compiled = compile_topology(build(config, settings, made, now), frame, left_out)
     outcomes = (
         RoutingOutcome("routed"),
         *(RoutingOutcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
@@ -88,10 +91,11 @@ def route(
         "new_headers",
         "trail",
         _outcome(compiled, outcomes).alias("outcome"),
-        F.when(wanted < len(config.routes), wanted).alias("route"),
+        F.when(wanted < len(settings.publications), wanted).alias("publication"),
         F.col("source_partition").alias("journal_partition"),
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),
+        "copy",
         F.when(failed, field_text(compiled.source_header_view, "JMSMessageID")).alias("failed_message"),
     )
     return Routed(result, outcomes, min((limits or {}).values(), default=None))

@@ -1,6 +1,7 @@
-"""Settings of a configuration's routes, computed once, as constants and addresses over a row.
+"""Settings of a configuration's publications, computed once, as constants and addresses over a row.
 
-The topology, the checks and the headers take each fact about a route from here; none of them reads the configuration.
+The topology, the checks and the headers take each fact about a route and its destinations from here; none of them reads
+the configuration.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from pyspark.sql import functions as F
 
 from engine.router.plan.language import text_of
 from engine.router.plan.row import PlanFunction, PlanRow
-from routes.model import BodyConversion, Config, HeaderStyle, Route
+from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route
 from routes.targets import Reference, Template
 
 __all__ = ["JOURNAL_KEY", "ROUTES", "AddressTemplate", "ByBranch", "RouteSettings"]
 
 ROUTES = "routes"
-"""Name of the split that gives each message to a route."""
+"""Name of the split that gives each message to the publications of a route, of which each is a branch."""
 
 JOURNAL_KEY = ""
 """Stands for a header's name in `RouteSettings.keys`: the key is that of the journal record, and may be missing."""
@@ -54,10 +55,10 @@ class ByBranch:
 
 @dataclass(frozen=True, slots=True)
 class AddressTemplate:
-    """Address of a route that depends on the message."""
+    """Address of a publication that depends on the message."""
 
-    route: int
-    """Index of the route."""
+    publication: int
+    """Index of the publication."""
     template: Template
     sink: bool
     """True if the address is one of a sink's system; else it is a Kafka topic."""
@@ -85,9 +86,9 @@ class AddressTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """Settings of all routes; a `ByBranch` gives the constant of the route that took a message."""
+    """Settings of all publications; a `ByBranch` gives the constant of the publication of a message."""
 
-    routes: tuple[Route, ...]
+    publications: tuple[Publication, ...]
     bridge_id: str
     header_style: HeaderStyle
     """Style of the headers of records that are not for sinks."""
@@ -100,8 +101,11 @@ class RouteSettings:
     limits: Mapping[str, int]
     """`max.message.bytes` of topics that messages are published to, as far as it is known."""
     names: ByBranch
+    """Names of the routes."""
     targets: ByBranch
     """Destinations as the configuration spells them."""
+    numbered: ByBranch
+    """Number of the destination in its route, and the destination; empty if no message has several publications."""
     constant_topics: ByBranch
     constant_addresses: ByBranch
     """Addresses in the systems of sinks that do not depend on the message."""
@@ -113,26 +117,30 @@ class RouteSettings:
     policies: ByBranch
     """Treatment of a message that fails softly (`routes.model.Policy`)."""
     any_body: ByBranch
-    """Empty text for routes that take every kind of body."""
+    """Empty text for publications that take every kind of body."""
     json_body: ByBranch
-    """Empty text for routes that also take bodies of JSON."""
+    """Empty text for publications that also take bodies of JSON."""
     body_formats: ByBranch
     """Format of bodies, for routes that name one."""
     templates: tuple[AddressTemplate, ...]
-    """Addresses that depend on the message, in the order of their routes."""
+    """Addresses that depend on the message, in the order of their publications."""
 
     @staticmethod
     def of(config: Config, limits: Mapping[str, int]) -> RouteSettings:
         """Computes the settings of a configuration; `limits` is `max.message.bytes` by topic, as far as it is known."""
-        topics = {topic for route in config.routes for topic in route.target.topics}
+        publications = config.publications
+        topics = {topic for publication in publications for topic in publication.target.topics}
         systems = {sink.name: sink.type for sink in config.sinks}
 
-        def constant(value: Callable[[Route], str | None]) -> ByBranch:
-            values = ((route.name, value(route)) for route in config.routes)
+        def of_target(value: Callable[[Publication], str | None]) -> ByBranch:
+            values = ((publication.name, value(publication)) for publication in publications)
             return ByBranch(ROUTES, {name: text for name, text in values if text is not None})
 
+        def constant(value: Callable[[Route], str | None]) -> ByBranch:
+            return of_target(lambda publication: value(publication.route))
+
         return RouteSettings(
-            config.routes,
+            publications,
             config.bridge_id,
             config.routing.headers,
             config.routing.key_pattern,
@@ -140,32 +148,33 @@ class RouteSettings:
             limits.get(config.letter_topic),
             {topic: limit for topic, limit in limits.items() if topic in topics},
             names=constant(lambda route: route.name),
-            targets=constant(lambda route: str(route.target)),
-            constant_topics=constant(lambda route: route.target.topic),
-            constant_addresses=constant(lambda route: str(route.target.address) if route.target.sink else None),
-            sinks=constant(lambda route: route.target.sink),
-            keys=constant(lambda route: route.key or (JOURNAL_KEY if route.target.sink else "JMSMessageID")),
+            targets=of_target(lambda publication: str(publication.target)),
+            numbered=of_target(lambda publication: publication.mark if config.has_copies else None),
+            constant_topics=of_target(lambda publication: publication.target.topic),
+            constant_addresses=of_target(lambda each: str(each.target.address) if each.target.sink else None),
+            sinks=of_target(lambda publication: publication.target.sink),
+            keys=of_target(lambda each: each.route.key or (JOURNAL_KEY if each.target.sink else "JMSMessageID")),
             configured_keys=constant(lambda route: route.key),
             policies=constant(lambda route: route.on_soft_failure),
-            any_body=constant(lambda route: "" if route.conversion is BodyConversion.ANY else None),
-            json_body=constant(lambda route: "" if route.conversion is BodyConversion.JSON else None),
+            any_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.ANY else None),
+            json_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.JSON else None),
             body_formats=constant(lambda route: route.body_format),
             templates=tuple(
                 AddressTemplate(
                     index,
-                    route.target.address,
-                    route.target.sink is not None,
-                    route.target.topics,
-                    systems[route.target.sink].addresses.allowed if route.target.sink else "",
+                    target.address,
+                    target.sink is not None,
+                    target.topics,
+                    systems[target.sink].addresses.allowed if target.sink else "",
                 )
-                for index, route in enumerate(config.routes)
-                if route.target.address.references
+                for index, target in enumerate(publication.target for publication in publications)
+                if target.address.references
             ),
         )
 
     @property
     def topics(self) -> PlanFunction:
-        """The Kafka topic that each message is published to: a constant of each route, or a function of the row."""
+        """The Kafka topic that a message is published to: a constant of the publication, or a function of the row."""
         chosen = self.topic_templates
         return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
 
@@ -183,11 +192,11 @@ class RouteSettings:
         unresolved = F.lit(False)
         for template in self.templates:
             invalid = ~F.coalesce(template.is_valid(row), F.lit(False))
-            unresolved = F.when(row.branch(ROUTES) == template.route, invalid).otherwise(unresolved)
+            unresolved = F.when(row.branch(ROUTES) == template.publication, invalid).otherwise(unresolved)
         return unresolved
 
 
 def _chosen(row: PlanRow, templates: Sequence[AddressTemplate], constant: Column) -> Column:
     for template in templates:
-        constant = F.when(row.branch(ROUTES) == template.route, template.fill(row)).otherwise(constant)
+        constant = F.when(row.branch(ROUTES) == template.publication, template.fill(row)).otherwise(constant)
     return constant

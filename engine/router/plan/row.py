@@ -66,6 +66,8 @@ class PlanRow(Row):
     """View of the headers as they were read."""
     branches: Mapping[str, TakenBranch]
     """Branch taken at each earlier split, by the split's name."""
+    copy: Column
+    """Number of the copy of the message, from 0."""
     trail: Column | None = None
     """Headers that are published behind `headers`, and behind those of the plan's origin; of the same type."""
 

@@ -1,7 +1,8 @@
 """Routes of a configuration as a topology; made without Spark jobs and without a server.
 
 Order of the rules: messages that this bridge routed before, that are not durable (if so configured) or that have
-expired are not routed. The first route in the order of the configuration whose predicates accept the message takes it.
+expired are not routed. The first route in the order of the configuration whose predicates accept the message takes it,
+and further ones if that route goes on; each of their destinations is a publication, with a copy of the message.
 Then its key is chosen and the checks are made. A message that passes them is published; for one that fails, its route's
 policy decides.
 """
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.message import DESTINATION, ORIGIN, ROUTE
+from engine.message import DESTINATION, ORIGIN, ROUTE, TARGET
 from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
 from engine.router.plan.failures import (
     CHECKS,
@@ -25,7 +26,7 @@ from engine.router.plan.failures import (
     stop_message,
 )
 from engine.router.plan.headers import header, styled
-from engine.router.plan.language import MessageCondition, field_text, text_of
+from engine.router.plan.language import MessageCondition, PublicationCondition, field_text, text_of
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
@@ -63,9 +64,12 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
     builder = PlanBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
-    split = _guarded(journal, config.bridge_id, config.routing.non_durable, now).split(ROUTES)
-    for route in config.routes:
-        split.branch(MessageCondition(route.taken, route.exclude), name=route.name)
+    guarded = _guarded(journal, config.bridge_id, config.routing.non_durable, now)
+    split = guarded.split(ROUTES, copies=config.has_copies)
+    for publication in config.publications:
+        route = publication.route
+        alone = MessageCondition(route.taken, route.exclude)
+        split.branch(PublicationCondition(publication) if config.has_copies else alone, name=publication.name)
     *wanted, unmatched = split.default_branch(UNMATCHED)
     dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
     if wanted:
@@ -130,7 +134,7 @@ def _key(row: PlanRow, name: str) -> Column:
 def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
     """The row with the journal's headers in the configured style.
 
-    Records for sinks keep the journal's style and also carry destination and route.
+    Records for sinks keep the journal's style and also carry destination and route, and which publication they are.
     """
     style = styled(row.headers, settings.header_style)
     if not settings.sinks.values:
@@ -138,8 +142,11 @@ def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
     given = settings.sinks(row).isNotNull()
     if style is not row.headers:
         style = F.when(given, row.headers).otherwise(style)
-    more = F.array(header(DESTINATION, settings.address(row)), header(ROUTE, settings.names(row)))
-    return row.replace(headers=style, trail=F.when(given, more))
+    more = {DESTINATION: settings.address(row), ROUTE: settings.names(row)}
+    if settings.numbered.values:
+        more[TARGET] = settings.numbered(row)
+    trail = F.array(*(header(name, text) for name, text in more.items()))
+    return row.replace(headers=style, trail=F.when(given, trail))
 
 
 def _after_policy(

@@ -106,7 +106,7 @@ def topology(status: Reporter, orders: ControlMessages) -> None:
 def take(state: str, found: tuple[int, Snapshot] | None, status: Reporter) -> None:
     assert found is not None
     number, snapshot = found
-    status.state(state, f"{os.getpid()} {snapshot.load().routes[0].target.address}")
+    status.state(state, f"{os.getpid()} {snapshot.load().routes[0].targets[0].address}")
     status.works_by(number)
 
 

@@ -35,9 +35,9 @@ def known(config: Config) -> Config:
     """With the topics that routes may choose: `chosen.emea` is one that is there."""
 
     def resolved(route: Route) -> Route:
-        return (
-            route if route.target.topic else replace(route, target=replace(route.target, topics=("chosen.emea", "x")))
-        )
+        there = ("chosen.emea", "x")
+        targets = (target if target.topic else replace(target, topics=there) for target in route.targets)
+        return replace(route, targets=tuple(targets))
 
     return replace(config, routes=tuple(map(resolved, config.routes)))
 
@@ -63,7 +63,7 @@ def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rou
         journaled = F.timestamp_millis(F.lit(NOW_MS))
         frame = records_frame(spark, {"journal": records}).withColumn("timestamp", journaled)
         routed = route(frame, config, limits, F.lit(now_ms), refusals)
-        rows = sorted(routed.frame.collect(), key=lambda row: int(row.journal_offset))
+        rows = sorted(routed.frame.collect(), key=lambda row: (int(row.journal_offset), int(row.copy)))
         return [
             Result(
                 row.topic,
@@ -73,8 +73,9 @@ def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rou
                     tuple((item.key, None if item.value is None else bytes(item.value)) for item in row.headers or ()),
                 ),
                 str(routed.outcomes[row.outcome]),
-                row.route,
+                row.publication,
                 row.failed_message,
+                row.journal_offset,
             )
             for row in rows
         ]

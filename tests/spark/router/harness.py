@@ -12,13 +12,15 @@ __all__ = ["Result", "Router"]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one message."""
+    """What became of one message, or of a copy of it."""
 
     topic: str | None
     record: Record
     outcome: str
-    route: int | None
+    publication: int | None
     failed_message: str | None
+    offset: int
+    """Offset of the message in the journal."""
 
     def header(self, name: str) -> str | None:
         return self.record.header(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from engine.explain import Ending, Explanation, explain
 from engine.message import BodyType, Message, Record
 from routes.config import loads
+from routes.model import Publication
 from routes.properties import JmsType, Property
 from tests.spark.router.conftest import HEAD, known
 from tests.spark.router.harness import Result, Router
@@ -97,36 +99,64 @@ def messages(count: int) -> Iterator[Message | Record]:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "copies"),
     [
-        {"unmatched": "skip", "non_durable": "propagate", "headers": "text"},
-        {"unmatched": "dead-letter", "non_durable": "drop", "headers": "short"},
-        {"unmatched": "skip", "non_durable": "drop", "headers": "typed"},
+        ({"unmatched": "skip", "non_durable": "propagate", "headers": "text"}, False),
+        ({"unmatched": "dead-letter", "non_durable": "drop", "headers": "short"}, False),
+        ({"unmatched": "skip", "non_durable": "drop", "headers": "typed"}, False),
+        ({"unmatched": "dead-letter", "non_durable": "propagate", "headers": "text"}, True),
     ],
-    ids=lambda settings: settings["headers"],
+    ids=["text", "short", "typed", "copies"],
 )
-def test_what_is_explained_is_what_is_done(router: Router, tmp_path: Path, settings: Mapping[str, str]) -> None:
-    text = ROUTES.format(**settings)
+def test_what_is_explained_is_what_is_done(
+    router: Router, tmp_path: Path, settings: Mapping[str, str], *, copies: bool
+) -> None:
+    text = with_copies(ROUTES.format(**settings)) if copies else ROUTES.format(**settings)
     config = known(loads(HEAD + text, base=tmp_path))
-    given = list(messages(400))
-    endings, different = set(), []
-    for number, (message, result) in enumerate(zip(given, router(text, given, now_ms=NOW_MS), strict=True)):
+    given = list(replayed(messages(400)) if copies else messages(400))
+    endings, numbers, different = set(), set(), []
+    results: dict[int, list[Result]] = {}
+    for result in router(text, given, now_ms=NOW_MS):
+        results.setdefault(result.offset, []).append(result)
+    for number, message in enumerate(given):
         record = message.to_record() if isinstance(message, Message) else message
         said = explain(record, config, position=f"journal:0:{number}", now_ms=NOW_MS)
-        endings.add((said.ending, said.reason))
-        if (explained := as_result(said, [route.name for route in config.routes])) != done(result):
-            different.append((record, explained, done(result)))
+        endings |= {(each.ending, each.reason) for each in said.publications}
+        explained = [as_result(each, config.publications) for each in said.publications]
+        numbers.add(len(explained))
+        if explained != [done(result) for result in results[number]]:
+            different.append((record, explained, results[number]))
     assert different == []
     assert len(endings) >= 10
+    assert numbers == {1} if not copies else {1, 2, 3, 4} < numbers
 
 
-def as_result(said: Explanation, routes: list[str]) -> tuple[object, ...]:
+def with_copies(text: str) -> str:
+    """The routes with several destinations, and some that let a message go on."""
+    more = {"out.topic=number": "out.topic=number, jms:queue/n.${msg.header.region}, chosen.${msg.header.region}"}
+    more |= {"out.topic=id": "out.topic=id,nats:ids", "out.topic=skipping": "out.topic=nats:s, skipping"}
+    for before, after in more.items():
+        text = text.replace(before, after)
+    return text + "".join(f"routes.{name}.in.continue=true\n" for name in ("excluded", "number", "skipping", "mirror"))
+
+
+def replayed(given: Iterator[Message | Record]) -> Iterator[Record]:
+    """The messages, some of them for one publication alone, which a route may have or not."""
+    dice = random.Random(5)  # noqa: S311 - not for secrets
+    labels = [b"1 id", b"2 id", b"3 id", b"2 number", b"1 skipping", b"1 gone", b"", None]
+    for message in given:
+        record = message.to_record() if isinstance(message, Message) else message
+        only = (("jmsbridge.only", dice.choice(labels)),) if dice.random() < 0.3 else ()
+        yield replace(record, headers=(*record.headers, *only))
+
+
+def as_result(said: Explanation, publications: Sequence[Publication]) -> tuple[object, ...]:
     kind = {Ending.PUBLISHED: "routed", Ending.COUNTED: "unrouted"}.get(said.ending, str(said.ending))
     published = said.ending is Ending.PUBLISHED
     return (
         f"{kind}.{said.reason}" if said.reason else kind,
         said.topic,
-        None if said.route is None else routes.index(said.route.name),
+        None if said.publication is None else publications.index(said.publication),
         said.key.encode("utf-8", "replace") if published and said.key is not None else None,
         said.headers if published else None,
     )
@@ -137,7 +167,7 @@ def done(result: Result) -> tuple[object, ...]:
     return (
         result.outcome,
         result.topic,
-        result.route,
+        result.publication,
         result.record.key if published else None,
         result.record.headers if published else None,
     )

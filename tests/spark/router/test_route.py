@@ -28,7 +28,7 @@ ORDERS = "routes.a.in.include=msg.address==orders\nroutes.a.out.topic=out\n"
 def test_a_routed_record_keeps_all_headers_and_gains_origin_and_position(router: Router) -> None:
     sent = message(region="emea")
     (result,) = router(ORDERS, [sent])
-    assert (result.topic, result.outcome, result.route) == ("out", "routed", 0)
+    assert (result.topic, result.outcome, result.publication) == ("out", "routed", 0)
     assert result.record.key == b"ID:1"
     assert result.record.value == b"hello"
     assert result.record.headers == (
@@ -45,7 +45,7 @@ def test_the_first_route_in_the_order_of_the_file_wins(router: Router) -> None:
         "routes.m.in.include=TRUE\nroutes.m.out.topic=m\n"
     )
     results = router(text, [message(region="emea"), message(), message(vip="yes"), message(to="topic:x")])
-    assert [(result.topic, result.route) for result in results] == [("z", 0), ("a", 1), ("m", 2), ("m", 2)]
+    assert [(result.topic, result.publication) for result in results] == [("z", 0), ("a", 1), ("m", 2), ("m", 2)]
 
 
 def test_routes_see_what_is_in_a_body(router: Router) -> None:
@@ -323,7 +323,7 @@ def test_a_dead_letter_is_the_message_as_it_was_and_what_happened(router: Router
     sent = message(JMSCorrelationID="c-1")
     (result,) = router(text, [sent], now_ms=1_700_000_000_123)
     record = sent.to_record()
-    assert (result.topic, result.outcome, result.route) == ("dlt", "dead-letter.key-not-found", 0)
+    assert (result.topic, result.outcome, result.publication) == ("dlt", "dead-letter.key-not-found", 0)
     assert (result.record.key, result.record.value) == (b"c-1", b"hello")
     assert result.record.headers[: len(record.headers)] == record.headers
     assert dict(result.record.headers[len(record.headers) :]) == {
@@ -372,7 +372,7 @@ def test_what_kafka_does_not_take_stops_no_router_whatever_the_policy(router: Ro
 
 def test_unmatched_messages_become_dead_letters_if_configured(router: Router) -> None:
     (result,) = router(ORDERS + "routing.on-unmatched=dead-letter\n", [message(to="topic:other")])
-    assert (result.topic, result.outcome, result.route) == ("dlt", "dead-letter.unmatched", None)
+    assert (result.topic, result.outcome, result.publication) == ("dlt", "dead-letter.unmatched", None)
     assert result.header("jmsbridge.reason") == "unmatched"
     assert result.header("jmsbridge.route") == ""
     assert result.header("__connect.errors.stage") == "match"

@@ -115,7 +115,7 @@ def test_what_is_in_order_is_read() -> None:
         "amqp://127.0.0.1:5672",
         "queue:replies",
     )
-    assert [str(route.target) for route in config.own_routes] == ["kafka:t", "n:topic/${msg.header.region}"]
+    assert [str(route.targets[0]) for route in config.own_routes] == ["kafka:t", "n:topic/${msg.header.region}"]
 
 
 def test_a_source_without_a_url_brings_the_embedded_artemis_with_it() -> None:

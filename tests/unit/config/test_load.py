@@ -39,7 +39,7 @@ def test_the_example_of_the_specification_is_read_as_it_stands() -> None:
     assert config.routing.dead_letter_topic == "jms-bridge-to-kafka-dead-letter-topic"
     target = Target(Template(("foobar-topic",)), ("foobar-topic",))
     assert config.routes == tuple(
-        Route(name=name, include=parse(f"msg.address=={address}"), target=target, key="JMSCorrelationID")
+        Route(name=name, include=parse(f"msg.address=={address}"), targets=(target,), key="JMSCorrelationID")
         for name, address in (("fooRoute", "foo-topic"), ("barRoute", "bar-topic"))
     )
 
@@ -123,7 +123,7 @@ def test_routes_keep_the_order_of_their_first_lines() -> None:
         "bridge.id=b\nroutes.z.out.topic=t\nroutes.a.out.topic=t\nroutes.a.in.include=x=1\nroutes.m.out.topic=t\n"
         "routes.m.in.include=x=2\nroutes.z.in.include=x=3\nroutes.a.out.topic=other\n"
     )
-    assert [(route.name, route.target.topic) for route in config.routes] == [("z", "t"), ("a", "other"), ("m", "t")]
+    assert [(route.name, route.targets[0].topic) for route in config.routes] == [("z", "t"), ("a", "other"), ("m", "t")]
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_the_shipped_routes_do_what_their_comments_say(
         properties={name: Property(text) for name, text in properties.items()},
     )
     matching = [
-        route.target.topic
+        route.targets[0].topic
         for route in shipped.routes
         if evaluate(route.include, message.lookup) and not (route.exclude and evaluate(route.exclude, message.lookup))
     ]

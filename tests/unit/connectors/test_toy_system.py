@@ -90,7 +90,7 @@ def test_its_faults_are_found_at_their_place(text: str, fault: str) -> None:
 def test_routes_know_its_addresses() -> None:
     (fault,) = told((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:shelf"))
     assert fault == "4:20: 'shelf' is not a destination of type toy; box-NUMBER, as in toy:box-1"
-    assert str(loads((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:box-3")).routes[0].target) == "t:box-3"
+    assert str(loads((PLAIN + SOURCE + SINK).replace("t:box-2", "toy:box-3")).routes[0].targets[0]) == "t:box-3"
 
 
 def test_a_key_ends_in_a_star_beside_others_that_begin_alike() -> None:

@@ -50,7 +50,7 @@ READING = RowCounts(
 def test_a_recent_message_of_each_bucket_is_an_exemplar() -> None:
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, CONFIG))
-    meter.begin(CONFIG.routes, CONFIG.journal.topic, OUTCOMES)
+    meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
     now_ms = round(time.time() * 1000)
     old, recent = Example(0, 17, 1, now_ms - 700_000), Example(1, 5, 70_000, now_ms)
     meter.update(replace(READING, examples=(old, *[None] * (BUCKETS - 2), recent)))
@@ -62,7 +62,7 @@ def test_totals_go_on_when_a_query_starts_again() -> None:
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, CONFIG))
     for _ in range(2):
-        meter.begin(CONFIG.routes, CONFIG.journal.topic, OUTCOMES)
+        meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
         meter.update(READING)
         meter.update(READING)
     value = registry.get_sample_value
@@ -83,7 +83,7 @@ def test_what_the_jvm_does_not_count_is_added() -> None:
     meter = Meter(RouterMetrics(registry, CONFIG))
     meter.lost(3)
     meter.stopped(StoppedByPolicyError("a", "key-not-found", "j:0:1", "none"))
-    meter.begin(CONFIG.routes, CONFIG.journal.topic, OUTCOMES)
+    meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
     meter.update(READING)
     labels = {"route": "a", "reason": "key-not-found", "policy": "stop"}
     assert registry.get_sample_value("jmsbridge_unrouted_messages_total", {"reason": "retention"}) == 3
@@ -93,7 +93,7 @@ def test_what_the_jvm_does_not_count_is_added() -> None:
 def test_failures_are_logged_one_by_one_up_to_a_limit(capsys) -> None:  # type: ignore[no-untyped-def]
     now = 0.0
     meter = Meter(RouterMetrics(CollectorRegistry(), CONFIG), lambda: now)
-    meter.begin(CONFIG.routes, CONFIG.journal.topic, OUTCOMES)
+    meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
     notes = tuple(Note(2, 1, 0, offset, 0, f"ID:{offset}") for offset in range(25))
     meter.update(replace(READING, notes=notes, unnoted=100))
     now = 20.0

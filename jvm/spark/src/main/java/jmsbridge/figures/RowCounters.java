@@ -48,11 +48,11 @@ public final class RowCounters {
    *
    * @param number increases with each query of a session
    * @param kinds kinds of its outcomes by index
-   * @param routes number of its routes
+   * @param publications number of its publications
    * @param boundsMs upper bounds of the buckets of its latencies
    * @param counted highest offset counted before it, by journal partition, -1 for none
    */
-  public record Query(long number, byte[] kinds, int routes, List<Integer> boundsMs, long[] counted)
+  public record Query(long number, byte[] kinds, int publications, List<Integer> boundsMs, long[] counted)
       implements Serializable {}
 
   /**
@@ -65,7 +65,7 @@ public final class RowCounters {
    */
   public record Report(long query, String figures, List<Note> notes, long[] counted) implements Serializable {}
 
-  /** Counts of one query, by outcome and route; the numbers of routes may differ in the next query. */
+  /** Counts of one query, by outcome and publication; the numbers of publications may differ in the next query. */
   private static final class Counts {
     final byte[] kinds;
     final int width;
@@ -77,19 +77,19 @@ public final class RowCounters {
 
     Counts(Query query) {
       kinds = query.kinds;
-      width = query.routes + 1;
+      width = query.publications + 1;
       cells = Stream.generate(LongAdder::new).limit((long) kinds.length * width).toArray(LongAdder[]::new);
       latencies = new LatencyHistogram(query.boundsMs);
     }
 
-    void add(int outcome, int route, int partition, long offset, long time, Supplier<String> message) {
+    void add(int outcome, int publication, int partition, long offset, long time, Supplier<String> message) {
       int kind = kinds[outcome];
-      cells[outcome * width + route + 1].increment();
+      cells[outcome * width + publication + 1].increment();
       if ((kind & TIMED) != 0) {
         latencies.add(partition, offset, time / 1000);
       }
       if ((kind & NOTED) != 0) {
-        add(new Note(outcome, route, partition, offset, time / 1000, message.get()));
+        add(new Note(outcome, publication, partition, offset, time / 1000, message.get()));
       }
     }
 
@@ -100,14 +100,14 @@ public final class RowCounters {
     }
   }
 
-  /** Note about a failed message; the route is -1 if there is none. */
-  public record Note(int outcome, int route, int partition, long offset, long time, String message)
+  /** Note about a failed message; the publication is -1 if there is none. */
+  public record Note(int outcome, int publication, int partition, long offset, long time, String message)
       implements Serializable {
     @Override
     public String toString() {
       String known = message == null ? "" : message.substring(0, Math.min(message.length(), LONGEST_ID));
       byte[] id = known.getBytes(StandardCharsets.UTF_8);
-      String place = outcome + "," + route + "," + partition + "," + offset + "," + time;
+      String place = outcome + "," + publication + "," + partition + "," + offset + "," + time;
       return "[" + place + ",\"" + Base64.getEncoder().encodeToString(id) + "\"]";
     }
   }
@@ -115,20 +115,22 @@ public final class RowCounters {
   /** Progress of one journal partition. One thread writes it; the reading thread may be a moment behind. */
   private static final class Mark {
     final AtomicLong counted = new AtomicLong(-1);
+    /** The last counted copy of the message at the counted offset; only the writing thread uses it. */
+    int copy;
     final AtomicLong processed = new AtomicLong(-1);
     final AtomicLong time = new AtomicLong(-1);
-    /** Offsets of counted rows that Kafka has not taken, and that are routed again. */
-    final Set<Long> failed = ConcurrentHashMap.newKeySet();
+    /** Places of counted rows that Kafka has not taken, and that are routed again. */
+    final Set<RowPlace> failed = ConcurrentHashMap.newKeySet();
   }
 
   /**
-   * Starts the counts of a query, with the kinds of its outcomes by index, the number of its routes, and the upper bounds
-   * of the buckets of its latencies in milliseconds. The highest counted offsets stay, so that a journal record that is
-   * routed a second time in this JVM is not counted twice.
+   * Starts the counts of a query, with the kinds of its outcomes by index, the number of its publications, and the upper
+   * bounds of the buckets of its latencies in milliseconds. The highest counted offsets stay, so that a journal record
+   * that is routed a second time in this JVM is not counted twice.
    */
-  public static synchronized void begin(byte[] kinds, int routes, List<Integer> boundsMs) {
+  public static synchronized void begin(byte[] kinds, int publications, List<Integer> boundsMs) {
     // A list of Python's side lives as long as Python wants.
-    start(new Query(query.number + 1, kinds.clone(), routes, new ArrayList<>(boundsMs), counted()));
+    start(new Query(query.number + 1, kinds.clone(), publications, new ArrayList<>(boundsMs), counted()));
   }
 
   /** The query that began last. */
@@ -190,34 +192,36 @@ public final class RowCounters {
    * Counts a row that is about to be published, or that is not published.
    *
    * @param outcome index of its outcome
-   * @param route index of its route, -1 for none
-   * @param partition journal partition, with the offset its position
+   * @param publication index of its publication, -1 for none
    * @param time journal time in microseconds
    * @param message gives the id of the message, which may be null; asked for notes only
    */
-  public static void count(
-      int outcome, int route, int partition, long offset, long time, Supplier<String> message) {
+  public static void count(int outcome, int publication, RowPlace place, long time, Supplier<String> message) {
     Counts now = counts;
+    int partition = place.partition();
+    long offset = place.offset();
     if ((now.kinds[outcome] & EMITS) != 0) {
       now.emitted.increment();
     }
     Mark mark = partition < marks.length ? marks[partition] : grow(partition);
-    if (offset > mark.counted.getPlain()) {
-      now.add(outcome, route, partition, offset, time, message);
+    long counted = mark.counted.getPlain();
+    if (offset > counted || offset == counted && place.copy() > mark.copy) {
+      now.add(outcome, publication, partition, offset, time, message);
+      mark.copy = place.copy();
       mark.counted.setRelease(offset);
-    } else if (!mark.failed.isEmpty() && mark.failed.remove(offset) && (now.kinds[outcome] & TIMED) == 0) {
+    } else if (!mark.failed.isEmpty() && mark.failed.remove(place) && (now.kinds[outcome] & TIMED) == 0) {
       // Routed, not taken by Kafka, and now a failure of its own.
-      now.add(outcome, route, partition, offset, time, message);
+      now.add(outcome, publication, partition, offset, time, message);
     }
     mark.time.setRelease(time / 1000);
     mark.processed.setRelease(offset);
   }
 
   /** Notes that Kafka has not taken the record of a counted row: if it fails when it is routed again, that counts. */
-  public static void failed(int partition, long offset) {
+  public static void failed(RowPlace place) {
     Mark[] at = marks;
-    if (partition < at.length && at[partition].failed.size() < MOST_FAILED) {
-      at[partition].failed.add(offset);
+    if (place.partition() < at.length && at[place.partition()].failed.size() < MOST_FAILED) {
+      at[place.partition()].failed.add(place);
     }
   }
 
@@ -243,8 +247,8 @@ public final class RowCounters {
 
   /**
    * The figures of this process since {@link #begin} as JSON. `counts` has the cells that are not 0, each with its count;
-   * cells are by outcome, then for no route and for each route, which are `width`. `marks` has each journal partition of
-   * which a row was counted, with the last offset and its epoch milliseconds.
+   * cells are by outcome, then for no publication and for each one, which are `width`. `marks` has each journal
+   * partition of which a row was counted, with the last offset and its epoch milliseconds.
    */
   private static String figures(List<Note> notes) {
     // Against the flow, `acknowledged` is read before `emitted`: a record under way is never missed, though one that

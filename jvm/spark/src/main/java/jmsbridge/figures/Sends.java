@@ -87,8 +87,9 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
   }
 
   /** Notes a record that Kafka has refused for its own sake, by the journal position of its message. */
-  public static void refused(String topic, int partition, long offset, Exception why) {
-    REFUSED.offer(partition + "\n" + offset + "\n" + topic + "\n" + why.getClass().getName() + "\n" + why.getMessage());
+  public static void refused(String topic, RowPlace place, Exception why) {
+    String where = place.partition() + "\n" + place.offset() + "\n" + place.copy();
+    REFUSED.offer(where + "\n" + topic + "\n" + why.getClass().getName() + "\n" + why.getMessage());
   }
 
   /** True in the network thread of a producer. A record that a producer never accepted fails in its sender's thread. */
@@ -127,7 +128,8 @@ public final class Sends implements ProducerInterceptor<byte[], byte[]> {
 
   /**
    * The figures since {@link #begin} as JSON members; `failure` is the first failure: topic, class, message; `refused`
-   * has the records that Kafka refused for their own sake: journal partition and offset, topic, class, message.
+   * has the records that Kafka refused for their own sake: journal partition, offset and copy, topic, class,
+   * message.
    */
   static String read() {
     long[] from = base;

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import jmsbridge.figures.RowCounters;
+import jmsbridge.figures.RowPlace;
 import jmsbridge.figures.Sends;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -28,11 +29,12 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Writer of one task: counts each row, and publishes those with a topic.
  *
  * <p>Columns by position: topic (null: not published), key, kept (int, a sum of {@code KEEPS_*}), value, headers,
- * trail, outcome, route (may be null), journal partition, offset and time in microseconds; in rows of other records
- * than the task's own also message (id of a message to be noted, may be null). What a row keeps is taken from the
- * record that the task has just read, uncopied; the columns value and headers count otherwise. The headers of a
- * published record are: the record's or the column's; if kept, origin, position and seal; those of the trail. Where
- * the column has origin and position already, the seal follows the position.
+ * trail, outcome, publication (may be null), journal partition, offset and time in microseconds, copy (int, 0 for the
+ * first row of a message); in rows of other records than the task's own also message (id of a message to be noted, may
+ * be null). What a row keeps is taken from the record that the task has just read, uncopied; the columns value and
+ * headers count otherwise. The headers of a published record are: the record's or the column's; if kept, origin,
+ * position and seal; those of the trail. Where the column has origin and position already, the seal follows the
+ * position. The position of a copy other than the first ends with a colon and its number.
  *
  * <p>A failed send ends the task at its next row or at its end, with Kafka's exception. A record that Kafka refuses for
  * its own sake is noted with its journal position ({@link Sends#refused}).
@@ -52,11 +54,12 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private static final int HEADERS = 4;
   private static final int TRAIL = 5;
   private static final int OUTCOME = 6;
-  private static final int ROUTE = 7;
+  private static final int PUBLICATION = 7;
   private static final int PARTITION = 8;
   private static final int OFFSET = 9;
   private static final int TIME = 10;
-  private static final int MESSAGE = 11;
+  private static final int COPY = 11;
+  private static final int MESSAGE = 12;
 
   private static final Header[] NO_HEADERS = {};
   private static final String ORIGIN_HEADER = "jmsbridge.origin";
@@ -107,9 +110,11 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     rethrow();
     int partition = row.getInt(PARTITION);
     long offset = row.getLong(OFFSET);
-    int route = row.isNullAt(ROUTE) ? -1 : row.getInt(ROUTE);
+    int publication = row.isNullAt(PUBLICATION) ? -1 : row.getInt(PUBLICATION);
+    int copy = row.getInt(COPY);
     RecordRow read = messageName == null ? null : CurrentRecord.at(partition, offset);
-    RowCounters.count(row.getInt(OUTCOME), route, partition, offset, row.getLong(TIME), () -> message(row, read));
+    RowPlace place = new RowPlace(partition, offset, copy);
+    RowCounters.count(row.getInt(OUTCOME), publication, place, row.getLong(TIME), () -> message(row, read));
     if (row.isNullAt(TOPIC)) {
       return;
     }
@@ -121,25 +126,25 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     String name = topic(row, read);
     ProducerRecord<byte[], byte[]> record =
-        new ProducerRecord<>(name, null, null, key, value, headers(row, kept, read));
+        new ProducerRecord<>(name, null, null, key, value, headers(row, kept, read, copy));
     try {
-      producer.send(record, new Ending(failure, name, partition, offset));
+      producer.send(record, new Ending(failure, name, place));
     } catch (KafkaException thrown) {
       // Interrupted while it waited for the topic, for example.
-      RowCounters.failed(partition, offset);
+      RowCounters.failed(place);
       throw thrown;
     }
   }
 
   /** Takes note of a send that has failed, in the producer's thread. */
-  private record Ending(AtomicReference<Exception> failure, String topic, int partition, long offset)
+  private record Ending(AtomicReference<Exception> failure, String topic, RowPlace place)
       implements Callback {
     @Override
     public void onCompletion(RecordMetadata metadata, Exception thrown) {
       if (thrown != null) {
-        RowCounters.failed(partition, offset);
+        RowCounters.failed(place);
         if (RefusedRecordException.is(thrown)) {
-          Sends.refused(topic, partition, offset, thrown);
+          Sends.refused(topic, place, thrown);
         }
         failure.compareAndSet(null, thrown);
       }
@@ -174,7 +179,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     return row.isNullAt(MESSAGE) ? null : row.getUTF8String(MESSAGE).toString();
   }
 
-  private Iterable<Header> headers(InternalRow row, int kept, RecordRow read) {
+  private Iterable<Header> headers(InternalRow row, int kept, RecordRow read, int copy) {
     List<Header> headers = new ArrayList<>();
     if ((kept & KEEPS_HEADERS) != 0) {
       Collections.addAll(headers, read.headers());
@@ -184,10 +189,11 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     if ((kept & KEEPS_ORIGIN) == 0) {
       sealLast(headers);
     } else {
+      byte[] position = position(read, copy);
       headers.add(originHeader);
-      headers.add(new RecordHeader(POSITION_HEADER, position(read)));
+      headers.add(new RecordHeader(POSITION_HEADER, position));
       if (press != null) {
-        headers.add(press.header(read.record().offset()));
+        headers.add(copy == 0 ? press.header(read.record().offset()) : sealed(position));
       }
     }
     if (!row.isNullAt(TRAIL)) {
@@ -202,14 +208,18 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     for (int at = headers.size() - 1; press != null && at >= 0; at--) {
       Header header = headers.get(at);
       if (header.key().equals(POSITION_HEADER)) {
-        headers.add(at + 1, new RecordHeader(Seal.HEADER, seal.value(header.value(), bytes(target.name()))));
+        headers.add(at + 1, sealed(header.value()));
         return;
       }
     }
   }
 
-  /** The position of a record. */
-  private byte[] position(RecordRow read) {
+  private Header sealed(byte[] position) {
+    return new RecordHeader(Seal.HEADER, seal.value(position, bytes(target.name())));
+  }
+
+  /** The position of a record, with the number of the copy unless it is the first. */
+  private byte[] position(RecordRow read, int copy) {
     byte[] before = place(read);
     int digits = 1;
     for (long left = read.record().offset(); left > 9; left /= 10) {
@@ -221,7 +231,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
       position[at] = (byte) ('0' + left % 10);
       left /= 10;
     }
-    return position;
+    return copy == 0 ? position : bytes(new String(position, StandardCharsets.UTF_8) + ":" + copy);
   }
 
   /** What positions begin with, topic and partition: the same for all records of a task. */

@@ -77,8 +77,8 @@ public final class Seal implements Serializable {
   /**
    * The value of a single header; {@link Press} makes many.
    *
-   * @param position {@code TOPIC:PARTITION:OFFSET} in the journal
-   * @throws IllegalArgumentException the offset is not written as the router writes it
+   * @param position {@code TOPIC:PARTITION:OFFSET} in the journal, perhaps with {@code :COPY} behind it
+   * @throws IllegalArgumentException the last number is not written as the router writes it
    */
   public byte[] value(byte[] position, byte[] topic) {
     int at = offsetAt(position);
@@ -117,7 +117,7 @@ public final class Seal implements Serializable {
     return hash.of(text, text.length);
   }
 
-  /** Index of a position's offset; -1 if its digits are not those that the router writes. */
+  /** Index of a position's last number; -1 if its digits are not those that the router writes. */
   private static int offsetAt(byte[] position) {
     int at = position.length;
     while (at > 0 && position[at - 1] >= '0' && position[at - 1] <= '9') {

@@ -95,6 +95,7 @@ final class Fields {
   private final Body body;
   private Declared[] types;
   private Value element;
+  private int after = -1;
 
   /**
    * Searches the headers, which may be null; of several headers with one name the first counts. The body is null where
@@ -145,6 +146,30 @@ final class Fields {
   /** The record's body. */
   Body body() {
     return body;
+  }
+
+  /** The number of the rule behind which rules are looked for; -1 for all of them. */
+  int after() {
+    return after;
+  }
+
+  /** Has rules with this number and lower ones be left out. */
+  void goOn(int rule) {
+    after = rule;
+  }
+
+  /** Text of the record's first header of that name, which need not be one of a field; null without one. */
+  UTF8String header(UTF8String name) {
+    if (record != null) {
+      return record.text(record.find(name).at());
+    }
+    for (int at = 0; headers != null && at < headers.numElements(); at++) {
+      InternalRow header = headers.getStruct(at, 2);
+      if (header.getUTF8String(0).equals(name)) {
+        return header.isNullAt(1) ? null : text(header);
+      }
+    }
+    return null;
   }
 
   /** Has conditions look at an element of the body. */

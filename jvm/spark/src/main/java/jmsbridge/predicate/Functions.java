@@ -70,7 +70,7 @@ public final class Functions implements FunctionCatalog {
     if (end >= 0 && BY_PREFIX.containsKey(name.substring(0, end))) {
       return BY_PREFIX.get(name.substring(0, end)).apply(name.substring(end + 1));
     }
-    RouteTable table = RouteTable.get(name);
+    RouteTable<?> table = RouteTable.get(name);
     if (table == null) {
       throw new IllegalArgumentException("no route table " + name);
     }

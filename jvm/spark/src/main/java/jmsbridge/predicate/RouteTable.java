@@ -3,26 +3,27 @@ package jmsbridge.predicate;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * Ordered table of rules, as a function from a record's headers to the first rule that accepts the record.
+ * Ordered table of rules, as a function from a record's headers to the rules that accept the record.
  *
  * <p>No code is generated for the rules, so a thousand of them start as quickly as one, and no method outgrows what the
  * JVM compiles. Each task of Spark has a table of its own over the same {@link Rules}.
  */
-public final class RouteTable implements ScalarFunction<Integer> {
+public abstract class RouteTable<T> implements ScalarFunction<T> {
   private static final long serialVersionUID = 1L;
   private static final int KEPT = 256;
   /** Recently used tables by name: each task that Spark starts looks up its rules again. */
-  private static final Map<String, RouteTable> TABLES = new LinkedHashMap<>(16, 0.75f, true) {
+  private static final Map<String, RouteTable<?>> TABLES = new LinkedHashMap<>(16, 0.75f, true) {
     private static final long serialVersionUID = 1L;
 
     @Override
-    protected boolean removeEldestEntry(Map.Entry<String, RouteTable> eldest) {
+    protected boolean removeEldestEntry(Map.Entry<String, RouteTable<?>> eldest) {
       return size() > KEPT;
     }
   };
@@ -40,27 +41,87 @@ public final class RouteTable implements ScalarFunction<Integer> {
   }
 
   /** The table of that name, made from the JSON of {@code routes/predicate/columns.py} if it does not exist yet. */
-  public static RouteTable put(String name, String json) {
+  public static RouteTable<?> put(String name, String json) {
     synchronized (TABLES) {
-      return TABLES.computeIfAbsent(name, unused -> new RouteTable(name, json, new Rules(json)));
+      return TABLES.computeIfAbsent(name, unused -> make(name, json, new Rules(json)));
     }
   }
 
+  private static RouteTable<?> make(String name, String json, Rules rules) {
+    return rules.havePublications() ? new All(name, json, rules) : new First(name, json, rules);
+  }
+
   /** The table of that name; null if there is none. */
-  static RouteTable get(String name) {
+  static RouteTable<?> get(String name) {
     synchronized (TABLES) {
       return TABLES.get(name);
     }
   }
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
-  public Integer invoke(ArrayData headers) {
-    return rules.first(new Fields(rules.names, recent, headers, null));
+  public static final class First extends RouteTable<Integer> {
+    private static final long serialVersionUID = 1L;
+
+    First(String name, String json, Rules rules) {
+      super(name, json, rules);
+    }
+
+    /** The index for a record with these headers, which may be null. */
+    public Integer invoke(ArrayData headers) {
+      return rules().first(fields(headers));
+    }
+
+    /** As {@link #invoke(ArrayData)}, for rules that ask for the body. */
+    public Integer invoke(ArrayData headers, byte[] body) {
+      return rules().first(fields(headers, body));
+    }
+
+    @Override
+    public DataType resultType() {
+      return DataTypes.IntegerType;
+    }
   }
 
-  /** As {@link #invoke(ArrayData)}, for rules that ask for the body. */
-  public Integer invoke(ArrayData headers, byte[] body) {
-    return rules.first(new Fields(rules.names, recent, headers, new Body(rules.paths, body)));
+  /** Numbers of the publications of all rules that take the record; -1 alone if there is none. */
+  public static final class All extends RouteTable<ArrayData> {
+    private static final long serialVersionUID = 1L;
+    private static final int[] NONE = {-1};
+
+    All(String name, String json, Rules rules) {
+      super(name, json, rules);
+    }
+
+    /** The numbers for a record with these headers, which may be null. */
+    public ArrayData invoke(ArrayData headers) {
+      return numbers(fields(headers));
+    }
+
+    /** As {@link #invoke(ArrayData)}, for rules that ask for the body. */
+    public ArrayData invoke(ArrayData headers, byte[] body) {
+      return numbers(fields(headers, body));
+    }
+
+    private ArrayData numbers(Fields fields) {
+      int[] found = rules().publications(fields);
+      return UnsafeArrayData.fromPrimitiveArray(found.length == 0 ? NONE : found);
+    }
+
+    @Override
+    public DataType resultType() {
+      return DataTypes.createArrayType(DataTypes.IntegerType, false);
+    }
+  }
+
+  final Rules rules() {
+    return rules;
+  }
+
+  final Fields fields(ArrayData headers) {
+    return new Fields(rules.names, recent, headers, null);
+  }
+
+  final Fields fields(ArrayData headers, byte[] body) {
+    return new Fields(rules.names, recent, headers, new Body(rules.paths, body));
   }
 
   @Override
@@ -70,11 +131,6 @@ public final class RouteTable implements ScalarFunction<Integer> {
         DataTypes.createStructField("value", DataTypes.BinaryType, true)));
     DataType headers = DataTypes.createArrayType(header);
     return rules.asksForBody ? new DataType[] {headers, DataTypes.BinaryType} : new DataType[] {headers};
-  }
-
-  @Override
-  public DataType resultType() {
-    return DataTypes.IntegerType;
   }
 
   @Override
@@ -92,7 +148,8 @@ public final class RouteTable implements ScalarFunction<Integer> {
     return name;
   }
 
-  private Object readResolve() {
-    return new RouteTable(name, json, put(name, json).rules);
+  /** The table of that name in this process. */
+  protected final Object readResolve() {
+    return make(name, json, put(name, json).rules);
   }
 }

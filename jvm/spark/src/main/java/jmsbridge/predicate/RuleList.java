@@ -23,13 +23,16 @@ final class RuleList {
     return rules.size();
   }
 
-  /** The first of these rules, which are in order, that is before `before` and accepts the record; else `before`. */
+  /**
+   * The first of these rules, which are in order, that is before `before`, is not left out and accepts the record; else
+   * `before`.
+   */
   int first(int[] numbers, int before, Fields fields) {
     for (int number : numbers) {
       if (number >= before) {
         break;
       }
-      if (rules.get(number).wants(fields)) {
+      if (number > fields.after() && rules.get(number).wants(fields)) {
         return number;
       }
     }

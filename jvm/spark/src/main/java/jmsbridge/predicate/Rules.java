@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,6 +18,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * are. The others, and the remaining conditions of those that were found, are tried one by one.
  */
 final class Rules {
+  private static final UTF8String ONLY = UTF8String.fromString("jmsbridge.only");
+
   final Fields.Names names;
   final BodyPaths paths;
   /** Whether a rule asks for the body. */
@@ -27,6 +30,12 @@ final class Rules {
   private final List<Index> bodyIndexes = new ArrayList<>();
   /** Numbers of the rules that are in no index, in order. */
   private final int[] others;
+  /** Publications of each rule, and whether rules after it are asked as well; empty where only the first rule counts. */
+  private final List<Publications> publications = new ArrayList<>();
+  private int publicationCount;
+
+  /** Publications of a rule: the number of the first of them, and the label of each. */
+  private record Publications(int first, List<UTF8String> labels, boolean goesOn) {}
 
   Rules(String json) {
     JsonNode table;
@@ -45,6 +54,9 @@ final class Rules {
     for (JsonNode rule : table.get("rules")) {
       int number = rules.size();
       rules.add(condition(rule.get("include")), condition(rule.get("exclude")));
+      if (rule.hasNonNull("labels")) {
+        addPublications(rule);
+      }
       if (!rule.hasNonNull("requires")) {
         unfound.add(number);
         continue;
@@ -69,6 +81,18 @@ final class Rules {
     prefixes.values().forEach(this::add);
     ranges.forEach((part, found) -> add(new RangeIndex(part, found)));
     others = RuleList.ints(unfound);
+  }
+
+  /** Whether records have publications; else only the first rule that accepts one counts. */
+  boolean havePublications() {
+    return !publications.isEmpty();
+  }
+
+  private void addPublications(JsonNode rule) {
+    List<UTF8String> labels = new ArrayList<>();
+    rule.get("labels").forEach(label -> labels.add(text(label)));
+    publications.add(new Publications(publicationCount, labels, rule.get("goesOn").booleanValue()));
+    publicationCount += labels.size();
   }
 
   private void add(Index index) {
@@ -108,5 +132,28 @@ final class Rules {
       first = each.lowest() < first ? each.first(fields, first, rules) : first;
     }
     return first == rules.size() ? null : Integer.valueOf(first);
+  }
+
+  /**
+   * Numbers of the publications of all rules that take the record: the first rule that accepts it, and, after each that
+   * goes on, the next one. A record with the header {@link #ONLY} has at most the publication of that label.
+   */
+  int[] publications(Fields fields) {
+    int[] found = new int[publicationCount];
+    int count = 0;
+    UTF8String only = fields.header(ONLY);
+    for (Integer rule = first(fields); rule != null; rule = first(fields)) {
+      Publications taken = publications.get(rule);
+      for (int number = 0; number < taken.labels.size(); number++) {
+        if (only == null || only.equals(taken.labels.get(number))) {
+          found[count++] = taken.first + number;
+        }
+      }
+      if (!taken.goesOn) {
+        break;
+      }
+      fields.goOn(rule);
+    }
+    return Arrays.copyOf(found, count);
   }
 }
