@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +46,11 @@ def routed(spark: SparkSession, start: int, end: int) -> Routed:
         "cast(array() AS array<struct<key:string,value:binary>>) AS headers",
         "CASE WHEN id % 3 = 0 THEN 'out' END AS topic",
         "cast(id % 3 AS int) AS outcome",
-        "CASE id % 3 WHEN 0 THEN 0 WHEN 1 THEN 1 END AS route",
+        "CASE id % 3 WHEN 0 THEN 0 WHEN 1 THEN 1 END AS publication",
         "0 AS journal_partition",
         "id AS journal_offset",
         "timestamp_millis(1000) AS journal_timestamp",
+        "0 AS copy",
         "CASE WHEN id < 7 THEN 'ID:\"ü' || id || repeat('x', (id - 1) * 100) END AS failed_message",
     )
     return Routed(frame, OUTCOMES)
@@ -159,6 +161,15 @@ def test_a_row_that_is_routed_again_in_the_same_process_is_not_counted_again(
     assert (reading.emitted, reading.processed) == (2, {0: 8})
 
 
+def test_each_copy_of_a_message_is_counted_once(spark: SparkSession, counters: RowCounters) -> None:
+    rows = routed(spark, 0, 6)
+    copies = replace(rows, frame=rows.frame.drop("copy").withColumn("copy", F.explode(F.array(*map(F.lit, range(3))))))
+    count(spark, copies)
+    assert counters.read().counts == ((0, 6, 0), (0, 0, 6), (6, 0, 0))
+    count(spark, copies)
+    assert counters.read().counts == ((0, 6, 0), (0, 0, 6), (6, 0, 0))
+
+
 def test_what_is_emitted_and_not_sent_is_not_settled(spark: SparkSession, counters: RowCounters) -> None:
     assert counters.read().settled
     count(spark, routed(spark, 0, 3))
@@ -222,6 +233,20 @@ def test_published_positions_are_those_of_this_bridge_and_journal(spark: SparkSe
     missing = [row.offset for row in found.missing_in(journal(spark, 0, 11)).collect()]
     assert missing == [0, 1, 2, 3, 4, 6, 8, 10]
     assert found.missing_in(journal(spark, 1, 40002)).count() == 40001
+
+
+def test_copies_are_found_one_by_one(spark: SparkSession) -> None:
+    places = ("j:0:7", "j:0:7:2", "j:0:8:1", "j:0:9:x", "j:0:9:1:1", "j:0:9:-1")
+    found = find(outputs(spark, *([(ORIGIN, "me"), (POSITION, each)] for each in places)), of_older_version({0: 5}))
+    frame = spark.range(7, 10, 1, 1).select(
+        F.lit(0).alias("source_partition"),
+        F.col("id").alias("source_offset"),
+        F.explode(F.array(*map(F.lit, range(3)))),
+    )
+    rows = found.missing_copies_in(frame.withColumnRenamed("col", "copy")).collect()
+    missing = {(row.source_offset, row.copy) for row in rows}
+    assert missing == {(7, 1), (8, 0), (8, 2), (9, 0), (9, 1), (9, 2)}
+    assert found.highest == {0: 8}
 
 
 def test_bitmaps_find_every_position_across_their_borders(spark: SparkSession) -> None:

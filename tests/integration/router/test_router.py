@@ -24,6 +24,20 @@ routes.red.out.topic={red}
 """
 
 
+COPIES = """\
+routes.red.in.include=color='red'
+routes.red.in.continue=true
+routes.red.out.topic={red}, {blue}
+routes.all.in.include=color IS NOT NULL
+routes.all.out.topic={blue}, {red}
+"""
+"""Odd numbers are red, and have four copies; even ones have two."""
+
+
+def copies(count: int) -> dict[int, int]:
+    return {number: 4 if number % 2 else 2 for number in range(count)}
+
+
 @pytest.mark.kills
 def test_routes_each_record_once_across_stops_kills_and_changes_of_mode(bench: Bench) -> None:
     bench.send(500)
@@ -69,6 +83,50 @@ def test_after_a_crash_what_was_left_out_is_routed_as_the_routes_were_then(bench
     assert router.stop() == 0
     then = {int(record.value or b"") for at, record in journal.items() if at[1] == partition and at[2] <= offset}
     assert set(bench.numbers(bench.blue)) == {n for n in range(20) if n % 2 == 0 and (n < 10 or n in then)}
+
+
+@pytest.mark.kills
+def test_each_copy_is_published_once_across_kills_and_changes_of_mode(bench: Bench) -> None:
+    bench.send(100)
+    router = bench.start("realtime", COPIES).wait_ready()
+    assert bench.wait_numbers(300) == copies(100)
+    assert router.stop() == 0
+    for mode in ("batch", "realtime"):
+        published = 3 * bench.count
+        bench.send(500)
+        router = bench.start(mode, COPIES).wait_ready()
+        bench.wait_numbers(published + 1)
+        bench.send(2000)
+        router.kill()
+    router = bench.start("batch", COPIES).wait_ready()
+    assert bench.wait_numbers(15_300) == copies(5100)
+    assert bench.numbers(bench.red) == bench.numbers(bench.blue)
+    assert router.stop() == 0
+
+
+@pytest.mark.kills
+def test_a_crash_between_two_copies_leaves_neither_out(bench: Bench) -> None:
+    bench.send(10)
+    router = bench.start("realtime", COPIES).wait_ready()
+    bench.wait_numbers(30)
+    assert router.stop() == 0
+    # As a crash leaves it: of number 16 the second copy alone is published, of number 17 all but the third.
+    next(bench.checkpoint.glob("*/stop.json")).unlink()
+    file = next(bench.checkpoint.glob("*/start.json"))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seal": ""}))
+    bench.send(10)
+    for (_, partition, offset), record in bench.records(bench.journal).items():
+        wanted = {b"16": {1: bench.red}, b"17": {0: bench.red, 1: bench.blue, 3: bench.red}}
+        for copy, topic in wanted.get(record.value or b"", {}).items():
+            position = f"{bench.journal}:{partition}:{offset}" + (f":{copy}" if copy else "")
+            bench.put(
+                topic, replace(record, headers=(*record.headers, (ORIGIN, b"bench"), (POSITION, position.encode())))
+            )
+
+    router = bench.start("batch", COPIES).wait_ready(240)
+    assert bench.wait_numbers(60) == copies(20)
+    assert bench.numbers(bench.red) == bench.numbers(bench.blue)
+    assert router.stop() == 0
 
 
 @pytest.mark.kills

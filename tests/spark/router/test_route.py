@@ -358,7 +358,7 @@ def test_what_kafka_does_not_take_stops_no_router_whatever_the_policy(router: Ro
     )
     sent = [message(), message(to="queue:prices"), message(to="queue:x", where="chosen.emea"), message()]
     gone = {name: f"topic '{name}' does not exist" for name in ("gone", "chosen.emea")}
-    refusals = Refusals(gone, {(0, 3): "topic 'out' does not take the record: no"})
+    refusals = Refusals(gone, {(0, 3, 0): "topic 'out' does not take the record: no"})
     results = router(text, sent, refusals=refusals)
     applied = "skip" if policy == "skip" else "dead-letter"
     assert [result.outcome for result in results] == ["routed", *[f"{applied}.not-published"] * 3]
