@@ -75,8 +75,13 @@ def _goes_nowhere(explanation: Explanation) -> bool:
 
 
 def _found(what: str, explanation: Explanation) -> str | bytes | None:
-    """Values that were found for all publications of the message, different ones separated by commas."""
+    """Values that were found for all publications of the message, different ones separated by commas.
+
+    A header that only some of them have counts as theirs.
+    """
     values = list(dict.fromkeys(_of_publication(what, each) for each in explanation.publications))
+    if what.startswith(HEADER) and len(values) > 1:
+        values = [value for value in values if value is not None]
     if len(values) == 1:
         return values[0]
     return ", ".join(each if isinstance(each, str) else str(each) for each in values)

@@ -119,6 +119,14 @@ def reachable_routes(settings: Settings) -> None:
             seen[include.root] = name
 
 
+def routes_that_go_on(settings: Settings) -> None:
+    """Warns of a last route that lets its messages go on, since there is no route for them."""
+    for name in settings.names("routes")[-1:]:
+        if settings.get("routes.NAME.in.continue", name) and (entry := settings.entry("routes.NAME.in.continue", name)):
+            message, hint = "no route comes after this one", "move the route up, or remove the key"
+            settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
+
+
 def dead_letter_topic_for_policy(settings: Settings) -> None:
     """Checks that there is a dead-letter topic if a policy sets messages aside."""
     if settings.is_set("routing.dead-letter-topic"):
@@ -313,6 +321,7 @@ _CHECKS = (
     names_of_topics,
     unique_route_names,
     reachable_routes,
+    routes_that_go_on,
     dead_letter_topic_for_policy,
     separate_topics,
     sources_configured,

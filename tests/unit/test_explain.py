@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,35 @@ result   published to kafka:orders by route 'orders', key ID:example, with heade
   jmsbridge.position   jms-bridge.journal:?:?
 """
     )
+
+
+def test_a_message_with_several_destinations_is_explained_for_each() -> None:
+    config = loads(
+        CONFIGURATION.replace(
+            "routes.orders.out.topic=orders\n", "routes.orders.out.topic=orders, n:o.${msg.header.x}\n"
+        )
+        + "sink.n.type=nats\n"
+    )
+    said = explain(message().to_record(), config, position="j:0:7")
+    assert [(each.ending, each.reason) for each in said.publications] == [
+        (Ending.PUBLISHED, ""),
+        (Ending(config.routes[-1].on_soft_failure.value), "destination-unresolved"),
+    ]
+    said = explain(message(x=1).to_record(), config, position="j:0:7")
+    positions = [dict(each.headers)["jmsbridge.position"] for each in said.publications]
+    assert positions == [b"j:0:7", b"j:0:7:1"]
+    assert dict(said.copies[0].headers)["jmsbridge.target"] == b"2 n:o.${msg.header.x}"
+
+
+@pytest.mark.parametrize(("label", "topics"), [(b"2 orders", ["jms-bridge.sink.n"]), (b"3 orders", [None])])
+def test_a_replayed_message_goes_to_the_destination_alone_that_failed(label: bytes, topics: list[str | None]) -> None:
+    config = loads(
+        CONFIGURATION.replace("routes.orders.out.topic=orders\n", "routes.orders.out.topic=orders, n:o\n")
+        + "sink.n.type=nats\n"
+    )
+    record = message().to_record()
+    record = replace(record, headers=(*record.headers, ("jmsbridge.only", label)))
+    assert [each.topic for each in explain(record, config).publications] == topics
 
 
 def test_the_command_says_what_a_failure_leads_to(command: Callable[..., tuple[int, str, str]]) -> None:

@@ -90,10 +90,41 @@ def test_a_route_behind_one_that_takes_everything_gets_nothing() -> None:
         (*route("a", "x=1"), *route("all", "TRUE")),
         (*route("all", "TRUE", "routes.all.in.exclude=x=1"), *route("b", "x=1")),
         (*route("none", "FALSE"), *route("b", "x=1")),
+        (*route("all", "TRUE", "routes.all.in.continue=true"), *route("b", "x=1")),
+        (*route("a", "x=1", "routes.a.in.continue=true"), *route("b", "x=1")),
     ],
 )
 def test_a_route_that_may_get_something_is_not_warned_of(lines: tuple[str, ...]) -> None:
     assert told(*lines) == []
+
+
+def test_the_last_route_has_no_route_for_its_messages_to_go_on_to() -> None:
+    lines = (*route("a", "x=1", "routes.a.in.continue=true"), *route("b", "x=2", "routes.b.in.continue=true"))
+    assert told(*lines) == [
+        "9:22: warning: no route comes after this one (move the route up, or remove the key)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("t,", "5:22: error: a destination is missing between commas (as in orders, nats:orders.eu)"),
+        ("t, , u", "5:23: error: a destination is missing between commas (as in orders, nats:orders.eu)"),
+        ("t, u, t", "5:26: error: 't' is listed twice (name each destination once)"),
+        ("t, kafka:t", "5:23: error: 'kafka:t' is listed twice (name each destination once)"),
+        ("t, nope:u", "5:23: error: 'nope' is neither kafka nor a sink (as in kafka:orders, or SINK:ADDRESS)"),
+        ("t, __offsets", "5:23: error: '__offsets' is a topic of Kafka itself (name another topic)"),
+        ("t, jms-bridge.journal", "5:23: error: 'jms-bridge.journal' is the journal (name another topic)"),
+        ("t, u.${msg.header.x", "5:25: error: '${' without its '}' (as in orders.${msg.header.region})"),
+        (
+            "t, a b",
+            "5:24: error: 'a b' is not a valid Kafka topic name (letters, digits, '.', '_' and '-', 249 at most)",
+        ),
+    ],
+)
+def test_a_fault_in_one_of_several_destinations_is_told_where_it_stands(value: str, said: str) -> None:
+    faults = lint_text(START + f"routes.r.in.include=TRUE\nroutes.r.out.topic={value}\n").faults
+    assert [str(fault).splitlines()[0] for fault in faults] == [said]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)

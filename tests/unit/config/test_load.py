@@ -126,6 +126,23 @@ def test_routes_keep_the_order_of_their_first_lines() -> None:
     assert [(route.name, route.targets[0].topic) for route in config.routes] == [("z", "t"), ("a", "other"), ("m", "t")]
 
 
+def test_a_route_has_a_publication_for_each_of_its_destinations() -> None:
+    config = loads(
+        "bridge.id=b\nsink.n.type=nats\nsink.q.type=amqp\nroutes.r.in.include=x=1\n"
+        'routes.r.out.topic=orders, nats:o.${msg.body."a,b"},q:queue/all\n'
+        "routes.s.in.include=TRUE\nroutes.s.out.topic=t\n"
+    )
+    assert config.has_copies
+    assert [(each.name, each.mark, each.label) for each in config.publications] == [
+        ("r > kafka:orders", "1 kafka:orders", "1 r"),
+        ('r > n:o.${msg.body."a,b"}', '2 n:o.${msg.body."a,b"}', "2 r"),
+        ("r > q:queue/all", "3 q:queue/all", "3 r"),
+        ("s", "1 kafka:t", "1 s"),
+    ]
+    assert [str(each.conversion) for each in config.publications] == ["as-is", "as-is", "any", "as-is"]
+    assert not loads(LEAST).has_copies
+
+
 @pytest.fixture(scope="module")
 def shipped() -> Config:
     return load(ROOT / "engine/cli/templates/jms-bridge.properties")

@@ -157,6 +157,13 @@ def test_names_of_one_partition_sort_as_its_offsets() -> None:
     assert names == sorted(names)
 
 
+def test_copies_of_a_message_have_names_of_their_own_in_its_place() -> None:
+    journal = "b1/journal7:3:42"
+    names = [to_filename(replace(outgoing(), id=journal + copy)).text for copy in ("", ":1", ":12")]
+    assert len(set(names)) == 3
+    assert all(re.match(r"4\.1700000000123000-003000000000042", name) for name in names)
+
+
 def test_what_the_amqp_source_says_of_a_message_is_left_out() -> None:
     properties = {
         "JMS_AMQP_MA_x_opt_jms_msg_type": Property("5", JmsType.BYTE),

@@ -10,9 +10,11 @@ from rich.console import Console
 
 from engine.cli.dlt_output import letter_json, letter_table
 from engine.dead_letters.letter import DeadLetter, original
+from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Message
 from engine.printable import LONGEST_REASON
+from routes.config import loads
 from tests.unit.dead_letters.letters import letter
 
 
@@ -62,6 +64,31 @@ def test_a_dead_letter_without_a_time_is_as_old_as_its_record() -> None:
 def test_a_record_that_is_no_dead_letter_says_nothing() -> None:
     empty = DeadLetter(LocatedRecord(Position("dead", 0, 0), -1, original(letter(), "b1")))
     assert (empty.reason, empty.route, empty.detail, empty.time, empty.truncated) == ("", "", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [
+        ("1 kafka:orders", 1),
+        ("2 kafka:copies", 2),
+        # The route has them in another order now, or another destination in this place.
+        ("2 kafka:orders", 1),
+        ("2 kafka:misspelt", 2),
+        ("3 kafka:gone", None),
+    ],
+)
+def test_a_replay_finds_the_destination_that_failed(target: str, number: int | None) -> None:
+    text = "bridge.id=b1\nroutes.x.in.include=TRUE\nroutes.x.name=orders\nroutes.x.out.topic=orders, copies\n"
+    store = DeadLetterStore.of(loads(text))
+    dead = letter(("jmsbridge.target", target.encode()), ("jmsbridge.only", b"9 before"))
+    found = store.publication(dead)
+    assert (found and found.number) == number
+    headers = original(dead, "b1", found).headers
+    assert [value for name, value in headers if name == "jmsbridge.only"] == (
+        [f"{number} orders".encode()] * bool(number)
+    )
+    assert "jmsbridge.target" not in dict(headers)
+    assert store.publication(letter(("jmsbridge.target", target.encode()), route="other")) is None
 
 
 def test_the_seal_is_of_the_letter_and_not_of_the_message() -> None:

@@ -120,6 +120,36 @@ def test_a_test_that_fails_says_what_was_expected_where_and_what_was_found(call:
     assert "route    orders: takes it" in call("--explain")[1]
 
 
+def test_all_destinations_and_routes_of_a_message_are_compared(call: Call, tmp_path: Path) -> None:
+    config = CONFIG.replace("out.topic=orders\n", "out.topic=orders, events:all\n")
+    (tmp_path / "b.properties").write_text(config + "routes.eu.in.continue=true\n")
+    message = "message: {address: queue:orders, headers: {JMSCorrelationID: 7}, properties: {region: eu, city: rome}}"
+    (tmp_path / "routes.test.yaml").write_text(
+        f"tests:\n- {message}\n"
+        '  expect: {route: "eu, orders", destination: "nats:orders.rome, orders, nats:all", headers: {jms.city: rome}}'
+        "\n"
+        f"- {message}\n  expect: {{route: orders, destination: orders}}\n"
+        f"- {message.replace(', city: rome', '')}\n  expect: {{dead-letter: destination-unresolved}}\n"
+    )
+    code, out, _ = call()
+    assert code == 1
+    assert out.splitlines() == [
+        "ok    test 1",
+        "FAIL  test 2",
+        "      routes.test.yaml:5:19: route",
+        "        expected  orders",
+        "        found     eu, orders",
+        "      routes.test.yaml:5:40: destination",
+        "        expected  kafka:orders",
+        "        found     events:orders.rome, kafka:orders, events:all",
+        "FAIL  test 3",
+        "      routes.test.yaml:7:25: result",
+        "        expected  dead-letter: destination-unresolved",
+        "        found     dead-letter: destination-unresolved, published",
+        "3 tests, 2 failed; routes without a test: rest",
+    ]
+
+
 def test_programs_get_json_and_junit_xml(call: Call, tmp_path: Path) -> None:
     (tmp_path / "more.yaml").write_text("tests:\n- {message: {address: queue:rest}, expect: {key: x}}\n")
     report = tmp_path / "report.xml"
