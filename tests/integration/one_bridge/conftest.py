@@ -55,6 +55,12 @@ routes.copies.out.topic=stomp:queue/copies
 routes.seen.in.include=msg.address==seen
 routes.seen.out.topic=seen
 
+routes.fan.in.include=msg.address==fan
+routes.fan.in.continue=true
+routes.fan.out.topic=fan-1, jms:queue/fan.a, stomp:queue/fan.b, amqp:queue/fan.c, files:queue/fan-${msg.header.place}
+routes.fan-again.in.include=msg.address==fan
+routes.fan-again.out.topic=fan-2
+
 routes.to-jms.in.include=msg.address==to.jms
 routes.to-jms.out.topic=stomp:queue/from.jms
 routes.to-kafka.in.include=msg.address==to.kafka
@@ -107,7 +113,7 @@ routes.ask-files.out.topic=files:queue/service
 routes.files-ask.in.include=msg.address==files.ask
 routes.files-ask.out.topic=jms:queue/files.service
 """
-QUEUES = ("orders", "seen", "to.jms", "to.kafka", "mirror", "ask.amqp", "managed", "to.files", "ask.files")
+QUEUES = ("fan", "orders", "seen", "to.jms", "to.kafka", "mirror", "ask.amqp", "managed", "to.files", "ask.files")
 
 NATS = """\
 embedded.nats.port={nats}
