@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.router.plan.failures import stopped_by_policy
-from engine.spark.failures import causes_of, failure_of, refusal_reason
+from engine.spark.failures import causes_of, error_causes, failure_of, refusal_reason, spark_failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.router.row_counters import RefusedMessage, SendFailure
     from engine.spark.failures import Cause
 
-__all__ = ["MessagesRefusedError", "query_failure", "router_failure", "send_failure"]
+__all__ = ["MessagesRefusedError", "error_failure", "query_failure", "router_failure", "send_failure"]
 
 
 class MessagesRefusedError(Exception):
@@ -37,6 +37,12 @@ def query_failure(query: StreamingQuery) -> Exception | None:
     """The error that ended the router's query; None if the query runs or was stopped."""
     causes = causes_of(query)
     return router_failure(causes) if causes else None
+
+
+def error_failure(error: Exception) -> Exception:
+    """The error for users that an exception of PySpark stands for."""
+    causes = error_causes(error)
+    return router_failure(causes) if causes else spark_failure(error)
 
 
 def router_failure(causes: Sequence[Cause]) -> Exception:

@@ -42,6 +42,7 @@ from engine.spark.session import running_tasks
 from routes.config.load import loads_routes
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
+from routes.model import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -215,14 +216,24 @@ class Recovery:
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        routes = replace(
-            self.config, bridge_id=then.bridge_id, routing=then.routing, routes=then.routes, sinks=then.sinks
-        )
+        of_then = tuple(self._with_policy(each) for each in then.routes)
+        routes = replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=of_then, sinks=then.sinks)
         if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic
             routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
         return self.resolved(routes)
+
+    def _with_policy(self, of_then: Route) -> Route:
+        """A route of the last run that stops the router, with its present policy.
+
+        One copy of a message may be published and the next one fail. Then the operator chooses another policy: the
+        routes of the last run are those of the message in any case.
+        """
+        if of_then.on_soft_failure is not Policy.STOP:
+            return of_then
+        present = {route.name: route.on_soft_failure for route in self.config.routes}
+        return replace(of_then, on_soft_failure=present.get(of_then.name, Policy.DEAD_LETTER))
 
     def _written(self, topics: list[str], start: Start, since_ms: int | None) -> tuple[Topics, Topics]:
         """Starts and ends of the parts of existing outputs that the last run may have written."""

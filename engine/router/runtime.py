@@ -33,7 +33,7 @@ from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route import route
 from engine.router.position_store import PositionStore
 from engine.router.publish_deadline import limited
-from engine.router.query_failures import MessagesRefusedError
+from engine.router.query_failures import MessagesRefusedError, error_failure
 from engine.router.recovery import Recovery, outputs, seal_of
 from engine.router.row_counters import RowCounters
 from engine.router.run import Run
@@ -43,7 +43,6 @@ from engine.router.warm_up import compile_routing
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots, wait_for_slots
-from engine.spark.failures import spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.master import is_cluster
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
@@ -198,7 +197,7 @@ class _Router:
                 self._refused |= error.messages
                 _log.warning("query starts again without messages", messages=len(error.messages), reason=str(error))
             except (PySparkException, Py4JJavaError) as error:
-                self._retry(spark_failure(error), stop)
+                self._retry(error_failure(error), stop)
             except (KafkaUnavailableError, StorageUnavailableError, StoppedByPolicyError, UnusableTopicError) as error:
                 self._retry(error, stop)
             self._began = time.monotonic()

@@ -25,6 +25,7 @@ __all__ = [
     "Cause",
     "RecordRefusedError",
     "causes_of",
+    "error_causes",
     "failure_of",
     "query_failure",
     "refusal_reason",
@@ -122,11 +123,17 @@ def spark_failure(error: Exception) -> Exception:
 
     PySpark's exceptions fetch their text from the JVM when it is shown, and the JVM may be gone by then.
     """
+    causes = error_causes(error)
+    return failure_of(causes) if causes else RuntimeError(f"Spark refuses: {error}")
+
+
+def error_causes(error: Exception) -> list[Cause]:
+    """The chain of Java exceptions of an exception of PySpark, outermost first; empty if it has none."""
     if isinstance(error, Py4JJavaError):
-        return failure_of(list(_chain(error.java_exception)))
+        return list(_chain(error.java_exception))
     if isinstance(error, CapturedException) and error._origin is not None:
-        return failure_of(list(_chain(error._origin)))
-    return RuntimeError(f"Spark refuses: {error}")
+        return list(_chain(error._origin))
+    return []
 
 
 def refusal_reason(kind: str) -> str:

@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from tests.integration.bridge_process import Bridge
 
 
-def command(bridge: Bridge, *arguments: str) -> str:
+def command(bridge: Bridge, *arguments: str, may_fail: bool = False) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
-        check=True,
+        check=not may_fail,
     )
     return done.stdout
 
 
 def received(bridge: Bridge, queue: str, count: int, seconds: str = "30s") -> list[str]:
     """Bodies of the messages in a queue, which are taken from it."""
-    lines = command(bridge, "receive", queue, "--count", str(count), "--timeout", seconds, "--json").splitlines()
+    options = ("--count", str(count), "--timeout", seconds, "--json")
+    # With fewer messages than that, the exit status is another.
+    lines = command(bridge, "receive", queue, *options, may_fail=True).splitlines()
     return sorted(json.loads(line)["body"] for line in lines)
 
 
@@ -38,7 +40,7 @@ def test_each_destination_gets_the_message_once_and_a_replay_goes_to_the_one_tha
     # It has no place, of which the name of the folder is made.
     bridge.send([2], "fan")
     wait(lambda: len(bridge.records("fan-2")) == 2 and len(files(folder / "target")) == 1)
-    assert [body for _, body in bridge.records("fan-1")] == ["order 1", "order 2"]
+    assert sorted(body for _, body in bridge.records("fan-1")) == ["order 1", "order 2"]
     for queue in ("jms:queue/fan.a", "jms:queue/fan.b", "amqp:queue/fan.c"):
         assert received(bridge, queue, 2) == ["order 1", "order 2"]
 

@@ -130,6 +130,20 @@ def test_a_crash_between_two_copies_leaves_neither_out(bench: Bench) -> None:
 
 
 @pytest.mark.kills
+def test_a_copy_that_stops_the_router_waits_for_another_policy_of_its_route(bench: Bench) -> None:
+    routes = "routes.all.in.include=color IS NOT NULL\nroutes.all.out.topic={red}, {blue}, {red}.${{msg.header.x}}\n"
+    bench.send(1)
+    for _ in range(2):
+        router = bench.start("batch", routes)
+        assert router.wait_end() == 5
+        assert "destination-unresolved" in router.error
+    router = bench.start("batch", routes + "routes.all.on-soft-failure=dead-letter\n").wait_ready()
+    bench.wait_numbers(3)
+    assert [bench.numbers(topic) for topic in (bench.red, bench.blue, bench.dead)] == [{0: 1}] * 3
+    assert router.stop() == 0
+
+
+@pytest.mark.kills
 def test_records_that_retention_removed_are_told_and_nobody_else_may_route_meanwhile(
     bench: Bench,
 ) -> None:
