@@ -11,10 +11,11 @@ import json
 import re
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.explain.edited_headers import edited
 from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
@@ -124,7 +125,8 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     place = position or f"{config.journal.topic}:?:?"
     style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
-    published = published_headers(record, style, config.bridge_id, place)
+    leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
+    published = published_headers(leaving, style, config.bridge_id, place)
     if route.target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
     return Explanation(
