@@ -160,8 +160,10 @@ class Message:
         return Body(None if self.has_null_value else self.body)
 
     def _spelled(self, spelling: str) -> Property | None:
-        """Returns the property that is not there under its spelling, but under its name."""
-        return None if spelling in self.properties else self.properties.get(self.spellings.get(spelling, ""))
+        """Returns the property that is not there under its spelling, not even without a value, but under its name."""
+        is_there = spelling in self.properties or any(name == spelling for name, _ in self.extra)
+        own = None if is_there else self.spellings.get(spelling)
+        return None if own is None else self.properties.get(own)
 
     def named(self) -> Mapping[str, Property]:
         """Returns the properties by the names that they have at the system they come from."""

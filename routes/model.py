@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from routes.header_edits import HeaderEdits
 from routes.kafka_access import KafkaAccess
 from routes.keys import table
 from routes.keys.addresses import TARGETS
@@ -190,6 +191,7 @@ class Route:
         inherited=lambda settings, _: settings.get("routing.on-soft-failure"),
         value=Policy.STOP,
     )
+    edits: HeaderEdits = part(HeaderEdits, HeaderEdits())
     added: bool = False
     """True if the bridge added the route, for replies to requests."""
 

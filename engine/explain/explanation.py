@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.explain.edited_headers import edited
 from engine.message import (
     BODY,
     DESTINATION,
@@ -164,7 +165,8 @@ def _published(
     topic = target.topic or destination
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     style = HeaderStyle.TEXT if target.sink else config.routing.headers
-    published = published_headers(record, style, config.bridge_id, place)
+    leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
+    published = published_headers(leaving, style, config.bridge_id, place)
     if target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
         published += ((TARGET, publication.mark.encode()),) * config.has_copies

@@ -51,7 +51,8 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
 
 def _secret_variables(settings: Settings) -> Iterator[str]:
     for setting in settings.by_key.values():
-        if setting.row.masked or is_secret_key(setting.entry.key):
+        # A header may have any name; the router reads the routes of its last run again, with their variables.
+        if setting.row.section != "routes" and (setting.row.masked or is_secret_key(setting.entry.key)):
             yield from variables(setting.entry.value)
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
+from routes.config.header_checks import HEADER_CHECKS
 from routes.errors import Fault, Level
 from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
@@ -313,6 +314,9 @@ def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
     for target in settings.get("routes.NAME.out.topic", name) or ():
         for reference in target.address.references:
             yield "routes.NAME.out.topic", reference.name
+    for setting in settings.open("routes.NAME.out.header.*", name):
+        for reference in setting.value.references if setting.value else ():
+            yield f"routes.NAME.out.header.{setting.rest}", reference.name
 
 
 _CHECKS = (
@@ -330,5 +334,6 @@ _CHECKS = (
     distinct_ports,
     doubtful_predicates,
     unknown_fields,
+    *HEADER_CHECKS,
     *BROKER_CHECKS,
 )

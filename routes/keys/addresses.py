@@ -33,6 +33,7 @@ __all__ = [
     "host_of",
     "is_loopback",
     "is_unspecified",
+    "parse_template",
     "plainly",
     "url",
 ]
@@ -228,7 +229,7 @@ def _parse_target(text: str) -> Destination:
     if not rest:
         raise BadValueError(f"'{text}' names no destination", "as in kafka:orders, nats:orders.eu, stomp:queue/orders")
     try:
-        target = _parse_template(rest)
+        target = parse_template(rest)
         if scheme == KAFKA and not target.references:
             _parse_topic(rest)
     except BadValueError as error:
@@ -246,7 +247,7 @@ def _parse_from(text: str) -> Template:
         raise BadValueError(f"'{text}' has no name", "as in topic:kafka.${topic}")
     offset = 0 if kind else len("topic:")
     try:
-        return _parse_template(text if kind else f"topic:{text}", {"topic": KAFKA_TOPIC}, "msg.header.")
+        return parse_template(text if kind else f"topic:{text}", {"topic": KAFKA_TOPIC}, "msg.header.")
     except BadValueError as error:
         raise BadValueError(str(error), "as in kafka.${topic}", max(error.offset - offset, 0)) from None
 
@@ -254,7 +255,7 @@ def _parse_from(text: str) -> Template:
 _ADDRESS_ALONE = {ADDRESS: ADDRESS}
 
 
-def _parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header: str = "") -> Template:
+def parse_template(text: str, names: Mapping[str, str] = _ADDRESS_ALONE, header: str = "") -> Template:
     """Parses a text with references to one of `names`, or to `msg.header.NAME` spelt with the prefix `header`."""
     parts: list[str | Reference] = []
     end = 0

@@ -141,9 +141,12 @@ def made_of(name: str, made: Callable[[Any, Any, str], Any], value: Any = MISSIN
     return dataclasses.field(default=value, metadata={"key": Key(name, None, "", {}, made)})
 
 
-def part(kind: type) -> Any:
-    """Declares a field that holds another dataclass, whose fields declare their keys behind the same prefix."""
-    return dataclasses.field(metadata={"part": kind})
+def part(kind: type, value: Any = MISSING) -> Any:
+    """Declares a field that holds another dataclass, whose fields declare their keys behind the same prefix.
+
+    The field of an object that no file made has `value`, or has to be given.
+    """
+    return dataclasses.field(default=value, metadata={"part": kind})
 
 
 def named(section: str, kind: type) -> Any:

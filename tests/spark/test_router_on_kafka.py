@@ -95,6 +95,42 @@ def test_headers_and_null_values_of_kafka_reach_kafka_as_they_were(bench: Bench)
         ) == (sorted((f"jms.{name}", value) for name, value in (*headers, *more)))
 
 
+def test_headers_are_edited_and_those_of_other_routes_are_not(bench: Bench) -> None:
+    for number in range(40):
+        color = "red" if number % 2 else "blue"
+        types = b"color=string,n=int"
+        headers = (
+            ("jms.color", color.encode()),
+            ("jms.n", b"%d" % number),
+            ("jms.x-a", None),
+            ("jmsbridge.types", types),
+        )
+        own = (("jms.JMSMessageID", b"ID:%d" % number), (f"jms.own-{number}", b"o"))
+        bench.put(bench.journal, Record(b"k", b'{"a": %d}' % number, (*headers, *own)))
+    routes = BLUE_BY_REGION.replace("routes.blue.conv.key=region\n", "")
+    edits = (
+        "out.remove-headers=x-*, color",
+        "out.rename-header.n=number",
+        "out.header.b=${{msg.body.a}}/${{msg.header.n}}",
+    )
+    bench.start(routes=routes + "".join(f"routes.red.{edit}\n" for edit in edits)).wait_ready()
+    wait_for(lambda: len(bench.records(bench.red)) == len(bench.records(bench.blue)) == 20, 60)
+
+    for topic, first in ((bench.red, 1), (bench.blue, 0)):
+        found = {record.header("jms.JMSMessageID"): record for record in bench.records(topic).values()}
+        for number in range(first, 40, 2):
+            record = found[f"ID:{number}"]
+            own = {
+                name: value for name, value in record.headers if name.startswith("jms.") or name == "jmsbridge.types"
+            }
+            text = b"%d" % number
+            kept = {"jms.JMSMessageID": b"ID:" + text, f"jms.own-{number}": b"o"}
+            edited = {"jms.number": text, "jms.b": text + b"/" + text, "jmsbridge.types": b"number=int"}
+            came = {"jms.color": b"blue", "jms.n": text, "jms.x-a": None, "jmsbridge.types": b"color=string,n=int"}
+            assert own == kept | (edited if first else came)
+            assert record.value == b'{"a": %d}' % number
+
+
 def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: Bench) -> None:
     bench.send(20, region="emea")
     bench.send(1, region="?")

@@ -132,6 +132,40 @@ def test_a_key_is_a_number_or_text_that_matches_the_pattern(key: Property, valid
     assert said.key == key.text
 
 
+def test_the_headers_are_those_that_leave_and_all_else_sees_the_message_as_it_came(
+    command: Callable[..., tuple[int, str, str]], file: Path
+) -> None:
+    file.write_text(
+        CONFIGURATION
+        + """\
+routes.edited.in.include=n = 1
+routes.edited.out.topic=nats:all.${msg.header.region}
+routes.edited.conv.key=region
+routes.edited.out.remove-headers=JMSType, reg*
+routes.edited.out.rename-header.n=m
+routes.edited.out.header.from=${msg.address}/${msg.header.region}
+sink.n.type=nats
+"""
+    )
+    code, out, _ = command("--address", "queue:q", "-p", "region=emea", "--typed-property", "n:int=1")
+    assert code == 0
+    result, *headers = out[out.index("result") :].splitlines()
+    assert result.startswith("result   published to n:all.emea (by way of kafka:jms-bridge.sink.n)")
+    assert headers == [
+        "  jms.JMSMessageID       ID:example",
+        "  jms.JMSDeliveryMode    PERSISTENT",
+        "  jms.JMSDestination     queue:q",
+        "  jms.m                  1",
+        "  jmsbridge.body         text",
+        "  jms.from               q/emea",
+        "  jmsbridge.types        m=int",
+        "  jmsbridge.origin       b1",
+        "  jmsbridge.position     jms-bridge.journal:?:?",
+        "  jmsbridge.destination  all.emea",
+        "  jmsbridge.route        edited",
+    ]
+
+
 def test_the_command_shows_each_route_tried_with_the_values_in_its_predicate(
     command: Callable[..., tuple[int, str, str]],
 ) -> None:

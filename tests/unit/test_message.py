@@ -64,3 +64,11 @@ def test_a_header_without_a_value_is_none() -> None:
 def test_types_of_a_body_come_back(types: str, kind: BodyType, body: bytes) -> None:
     message = Message(body, kind, body_types=types)
     assert Message.from_record(message.to_record()) == message
+
+
+def test_a_header_without_a_value_is_not_found_under_another_name() -> None:
+    own = {"trace-id": Property("1"), "": Property("2")}
+    there = Message(properties=own, spellings={"trace_id": "trace-id"}, extra=(("trace_id", None),))
+    assert there.lookup("trace_id") is None
+    other = Message(properties=own, spellings={"trace_id": "trace-id"})
+    assert [other.lookup(name) for name in ("trace_id", "trace.id")] == [Property("1"), None]

@@ -100,7 +100,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
         made.append(_key_valid(settings))
     if settings.templates:
         made.append(_destination(settings))
-    most = settings.max_message_bytes + FRAMING_BYTES
+    most = settings.max_message_bytes + FRAMING_BYTES + settings.growth
     if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most}:
         made.append(_size(settings, limits))
     if refusals:
@@ -209,7 +209,12 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     constant = ByBranch(
         ROUTES, {name: str(limits[topic]) for name, topic in settings.constant_topics.values.items() if topic in limits}
     )
-    measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
+    measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES + settings.growth else _declared_size
+
+    def size(row: PlanRow) -> Column:
+        """The size that the record may have after its headers are edited."""
+        before = measure(row)
+        return before + F.coalesce(cast(settings.growths(row), INT), F.lit(0)) if settings.growth else before
 
     def allowed(row: PlanRow) -> Column:
         found = constant(row)
@@ -221,10 +226,10 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
         return found
 
     def fails(row: PlanRow) -> Column:
-        return F.coalesce(measure(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
+        return F.coalesce(size(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
 
     def says(row: PlanRow) -> Column:
-        parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
+        parts = ("the record has ", size(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
     def stops(publication: Publication) -> str:

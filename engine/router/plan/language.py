@@ -20,6 +20,7 @@ from routes.predicate.columns import CopyRule, Rule, compile_predicate, copies, 
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.path_json import path_json
 from routes.properties import HEADER_FIELDS, encode_type_name
+from routes.targets import Reference, Template
 
 __all__ = [
     "JMS_PREFIX",
@@ -28,6 +29,7 @@ __all__ = [
     "PublicationCondition",
     "declared_type",
     "field_text",
+    "filled",
     "text_of",
 ]
 
@@ -117,6 +119,17 @@ def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:
     if path is None:
         return field_text(headers, name)
     return headers.functions.call(f"body:{json.dumps([path_json(path)])}", row.value)
+
+
+def filled(row: PlanRow, template: Template) -> Column:
+    """Text of a template for a message as it was read; NULL if one of its values is missing or empty."""
+    parts = (
+        F.nullif(text_of(row, row.source_header_view, part.name), F.lit(""))
+        if isinstance(part, Reference)
+        else F.lit(part)
+        for part in template.parts
+    )
+    return F.concat(*parts)
 
 
 def declared_type(headers: HeaderView, name: str) -> Column:

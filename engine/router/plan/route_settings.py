@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from engine.router.plan.language import text_of
 from engine.router.plan.row import PlanFunction, PlanRow
+from engine.topologies.library.casts import BINARY, cast
 from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route
 from routes.targets import Reference, Template
 
@@ -122,6 +123,10 @@ class RouteSettings:
     """Empty text for publications that also take bodies of JSON."""
     body_formats: ByBranch
     """Format of bodies, for routes that name one."""
+    growths: ByBranch
+    """Most bytes by which edits enlarge the headers, for routes that edit some."""
+    edits: ByBranch
+    """Edits to headers, as JSON (`HeaderEdits.json`), for routes that edit some."""
     templates: tuple[AddressTemplate, ...]
     """Addresses that depend on the message, in the order of their publications."""
 
@@ -159,6 +164,8 @@ class RouteSettings:
             any_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.ANY else None),
             json_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.JSON else None),
             body_formats=constant(lambda route: route.body_format),
+            growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
+            edits=constant(lambda route: route.edits.json if route.edits else None),
             templates=tuple(
                 AddressTemplate(
                     index,
@@ -179,6 +186,11 @@ class RouteSettings:
         return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
 
     @property
+    def growth(self) -> int:
+        """Most bytes by which the edits of any route enlarge the headers."""
+        return max(map(int, self.growths.values.values()), default=0)
+
+    @property
     def topic_templates(self) -> list[AddressTemplate]:
         """The templates of Kafka topics."""
         return [template for template in self.templates if not template.sink]
@@ -186,6 +198,12 @@ class RouteSettings:
     def address(self, row: PlanRow) -> Column:
         """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
         return _chosen(row, self.templates, self.constant_addresses(row))
+
+    def edited_headers(self, row: PlanRow) -> Column:
+        """The message's headers after the edits of its route."""
+        asks_for_body = any(route.edits.paths for route in self.routes)
+        body = row.value if asks_for_body else cast(F.lit(None), BINARY)
+        return row.header_view.functions.call("edited-headers:", row.headers, self.edits(row), body)
 
     def is_unresolved(self, row: PlanRow) -> Column:
         """True if the address lacks a header, is not allowed by the sink's system, or names no known topic."""

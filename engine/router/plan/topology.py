@@ -122,6 +122,9 @@ def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequ
     for check in made:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
+    if settings.edits.values:
+        # A node of its own: Spark then keeps the result, which the style of the headers reads several times.
+        passed = passed.map(lambda row: row.replace(headers=settings.edited_headers(row)), name="edited-headers")
     published = passed.map(lambda row: _with_headers(row, settings), name="headers")
     published.to(settings.topics, name=PUBLISHED)
     return failed

@@ -34,10 +34,19 @@ def journal_frame(spark: SparkSession) -> DataFrame:
     )
 
 
-def largest_method(spark: SparkSession, folder: Path, routes: int) -> int:
+EDITS = (
+    "out.header.x=${{msg.header.a{n}}}",
+    "out.header.y=c{n} ${{msg.body.b{n}}}",
+    "out.rename-header.p{n}=q",
+    "out.remove-headers=s{n}-*",
+)
+
+
+def largest_method(spark: SparkSession, folder: Path, routes: int, edits: tuple[str, ...] = ()) -> int:
     """Size in bytes of bytecode; -1 if the code does not compile, as from 64 KB in a method on."""
     text = "".join(
         f"routes.r{n}.in.include={CONDITIONS[n % len(CONDITIONS)].format(n=n)}\nroutes.r{n}.out.topic=t{n}\n"
+        + "".join(f"routes.r{n}.{edit.format(n=n)}\n" for edit in edits)
         for n in range(routes)
     )
     config = loads(HEAD + text, base=folder)
@@ -52,6 +61,12 @@ def largest_method(spark: SparkSession, folder: Path, routes: int) -> int:
 @pytest.mark.parametrize("routes", [6, 600])
 def test_no_method_is_too_large_for_the_jit(spark: SparkSession, tmp_path: Path, routes: int) -> None:
     assert 0 < largest_method(spark, tmp_path, routes) <= JIT_BYTES
+
+
+def test_hundreds_of_routes_that_edit_headers_make_no_more_code_than_a_few(spark: SparkSession, tmp_path: Path) -> None:
+    few, many = (largest_method(spark, tmp_path, routes, EDITS) for routes in (6, 600))
+    assert 0 < few <= JIT_BYTES
+    assert abs(many - few) < 200
 
 
 def test_hundreds_of_conditions_make_no_more_code_than_a_few(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** Column function that finds the first header of one name among a record's headers. */
 public abstract class HeaderFunction<T> implements ScalarFunction<T> {
   private static final long serialVersionUID = 1L;
-  private static final DataType HEADERS = DataTypes.createArrayType(DataTypes.createStructType(List.of(
+  /** Type of a record's headers. */
+  public static final DataType HEADERS = DataTypes.createArrayType(DataTypes.createStructType(List.of(
       DataTypes.createStructField("key", DataTypes.StringType, true),
       DataTypes.createStructField("value", DataTypes.BinaryType, true))));
 

@@ -2,7 +2,7 @@ package jmsbridge.kafka;
 
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -13,7 +13,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * it; {@code Message.lookup} in {@code engine/message.py} does the same. One thread uses an object for many records.
  */
 public final class Spellings {
-  private static final UTF8String HEADER = UTF8String.fromString("jmsbridge.names");
+  /** The header that gives the spellings. */
+  public static final UTF8String HEADER = UTF8String.fromString("jmsbridge.names");
   private static final UTF8String PREFIX = UTF8String.fromString("jms.");
 
   private HeaderArray.Place place;
@@ -58,8 +59,9 @@ public final class Spellings {
     return null;
   }
 
-  private static Map<UTF8String, UTF8String> read(UTF8String text) {
-    Map<UTF8String, UTF8String> found = new HashMap<>();
+  /** Headers of properties by the spelled ones, in the order of the header's text. */
+  public static Map<UTF8String, UTF8String> read(UTF8String text) {
+    Map<UTF8String, UTF8String> found = new LinkedHashMap<>();
     for (String pair : text.toString().split(",", -1)) {
       String[] names = pair.split("=", -1);
       if (names.length == 2) {
@@ -69,7 +71,8 @@ public final class Spellings {
     return found;
   }
 
-  private static UTF8String header(String encoded) {
+  /** The header of a property, whose name is percent-encoded as in the headers of names and of types. */
+  public static UTF8String header(String encoded) {
     String name = encoded;
     try {
       // Percent signs alone are encoded: a plus sign means itself.

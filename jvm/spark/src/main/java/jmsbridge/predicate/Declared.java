@@ -1,6 +1,6 @@
 package jmsbridge.predicate;
 
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
@@ -42,7 +42,7 @@ enum Declared {
 
   /** Types in the text of the header, by property; of several for a property the first counts. */
   static Map<String, Declared> read(UTF8String text) {
-    Map<String, Declared> declared = new HashMap<>();
+    Map<String, Declared> declared = new LinkedHashMap<>();
     for (String pair : text.toString().split(",", -1)) {
       int end = pair.indexOf('=');
       Declared type = end < 0 ? null : BY_NAME.get(pair.substring(end + 1));

@@ -213,7 +213,8 @@ final class Fields {
     return header instanceof UnsafeRow ? header.getUTF8String(1) : UTF8String.fromBytes(header.getBinary(1));
   }
 
-  private static UTF8String address(UTF8String destination) {
+  /** A destination without its kind. */
+  static UTF8String address(UTF8String destination) {
     for (UTF8String prefix : PREFIXES) {
       if (destination.startsWith(prefix)) {
         int start = prefix.numBytes();

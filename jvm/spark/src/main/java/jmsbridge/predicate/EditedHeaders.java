@@ -1,0 +1,71 @@
+package jmsbridge.predicate;
+
+import java.util.HashMap;
+import java.util.Map;
+import jmsbridge.kafka.HeaderFunction;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Column function that edits the headers of a record as its route says. */
+public final class EditedHeaders implements ScalarFunction<ArrayData> {
+  private static final long serialVersionUID = 1L;
+
+  private final String name;
+  /** Edits by their JSON: one for each route that has some. */
+  private transient Map<UTF8String, HeaderEdits> known;
+
+  /** The function; the name of it says nothing more. */
+  public EditedHeaders(String name) {
+    this.name = name;
+  }
+
+  /**
+   * The headers after the edits.
+   *
+   * @param headers headers of the record; null: none
+   * @param edits JSON as {@link HeaderEdits} reads it; null: the headers stay as they are
+   * @param body body of the record, from which texts of headers may come; null: none
+   */
+  public ArrayData invoke(ArrayData headers, UTF8String edits, byte[] body) {
+    if (edits == null) {
+      return headers;
+    }
+    if (known == null) {
+      known = new HashMap<>();
+    }
+    HeaderEdits found = known.get(edits);
+    if (found == null) {
+      found = HeaderEdits.read(edits.toString());
+      known.put(edits.clone(), found);
+    }
+    return found.edited(headers, body);
+  }
+
+  @Override
+  public DataType[] inputTypes() {
+    return new DataType[] {HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType};
+  }
+
+  @Override
+  public DataType resultType() {
+    return HeaderFunction.HEADERS;
+  }
+
+  @Override
+  public String name() {
+    return "edited-headers:" + name;
+  }
+
+  @Override
+  public String canonicalName() {
+    return "jmsbridge." + name();
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}
