@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from routes.kafka_access import KafkaAccess
 from routes.keys import table
 from routes.keys.addresses import TARGET
-from routes.keys.language import KEY_HEADER, PREDICATE
+from routes.keys.language import BODY_PATHS, KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
 from routes.keys.values import NAME, STRONG_SECRET, TEXT, choice
 from routes.predicate.body_format import with_unreadable
+from routes.predicate.mask import Mask, MaskMethod
 from routes.predicate.nodes import DocumentFormat
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
@@ -40,7 +41,7 @@ from routes.systems import BrokerConfig, SinkConfig, SourceConfig
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
-    from routes.predicate.nodes import Predicate
+    from routes.predicate.nodes import BodyPath, Predicate
     from routes.targets import Template
 
 __all__ = [
@@ -152,6 +153,29 @@ class Route:
         required=True,
         template=True,
     )
+    masked: tuple[BodyPath, ...] | None = table.key(
+        "out.mask",
+        BODY_PATHS,
+        "Paths into JSON bodies, separated by commas: the values under them do not leave as they are. A message whose "
+        "body cannot be read as JSON fails softly. See routing.md.",
+        example="msg.body.card, msg.body.lines[*].iban",
+    )
+    mask_method: MaskMethod = table.key(
+        "out.mask-with",
+        choice(MaskMethod),
+        'Result of `out.mask`: `replace` puts `"***"` in the place of each value, `remove` removes the field or '
+        "element, `hash` puts the HMAC-SHA256 of the value there.",
+        default="replace",
+    )
+    mask_secret: str | None = table.key(
+        "out.mask-secret",
+        STRONG_SECRET,
+        "Secret with which `out.mask-with=hash` hashes values, so that nobody without it can find out a value by "
+        "trying all. A reference to the environment or a file, of at least 32 characters, as from "
+        "`openssl rand -hex 32`.",
+        example="${env:MASK_SECRET}",
+        secret=True,
+    )
     key: str | None = table.key(
         "conv.key",
         KEY_HEADER,
@@ -183,6 +207,11 @@ class Route:
     )
     added: bool = False
     """True if the bridge added the route, for replies to requests."""
+
+    @property
+    def mask(self) -> Mask | None:
+        """Mask of the bodies that leave by this route; None if they leave as they are."""
+        return Mask(self.masked, self.mask_method, self.mask_secret) if self.masked else None
 
     @property
     def taken(self) -> Predicate:

@@ -11,11 +11,11 @@ import json
 import re
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from engine.message import BODY, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
+from engine.message import BODY, BODY_TYPES, DESTINATION, ORIGIN, POSITION, ROUTE, TYPES, BodyType, Message, Record
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config, Route, SinkConfig, Target
     from routes.predicate import Trace
+    from routes.predicate.mask import Mask
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
 
@@ -98,6 +99,8 @@ class Explanation:
     """Destination to which the route's sink sends the message from that topic; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
     """Headers of the published record; empty if the message is not published."""
+    masked_body: bytes | None = None
+    """Body of the published record, if the route masks it; None if it leaves as it came, or not at all."""
 
 
 def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
@@ -124,7 +127,8 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     place = position or f"{config.journal.topic}:?:?"
     style = HeaderStyle.TEXT if route.target.sink else config.routing.headers
-    published = published_headers(record, style, config.bridge_id, place)
+    left = _masked(record, route.mask) if route.mask and not failures else record
+    published = published_headers(left, style, config.bridge_id, place)
     if route.target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
     return Explanation(
@@ -139,6 +143,7 @@ def explain(record: Record, config: Config, *, position: str | None = None, now_
         topics.get(ending),
         destination if route.target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
+        left.value if route.mask and ending is Ending.PUBLISHED else None,
     )
 
 
@@ -177,6 +182,16 @@ def _body_fault(message: Message, route: Route) -> str:
     return message.content.fault(route.body_format) or ""
 
 
+def _masked(record: Record, mask: Mask) -> Record:
+    """The record with the body, and the types of its values, as the mask leaves them; for a body that is JSON."""
+    body, kind, types = record.value or b"", record.header(BODY), record.header(BODY_TYPES)
+    headers = record.headers
+    if types is not None and kind in (BodyType.MAP, BodyType.STREAM):
+        left = mask.types(body, types, is_map=kind == BodyType.MAP).encode()
+        headers = tuple((name, left if name == BODY_TYPES else value) for name, value in headers)
+    return replace(record, value=mask.body(body), headers=headers)
+
+
 def _failures(
     record: Record, message: Message, route: Route, key_pattern: str, destination: str | None
 ) -> tuple[Failure, ...]:
@@ -185,7 +200,7 @@ def _failures(
     if not _convertible(body, message.body, route.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    if fault := _body_fault(message, route):
+    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(message.content)):
         failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, route)
     found = message.lookup(name)

@@ -133,6 +133,7 @@ def _result(explanation: Explanation) -> dict[str, Any]:
         "key_name": explanation.key_name,
         "failures": explanation.failures,
         "headers": explanation.headers,
+        "masked_body": explanation.masked_body,
     }
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
+from routes.config.mask_checks import MASK_CHECKS, taken_fields
 from routes.errors import Fault, Level
 from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
@@ -288,19 +289,10 @@ def doubtful_predicates(settings: Settings) -> None:
 def unknown_fields(settings: Settings) -> None:
     """Warns of keys and destinations that are made of a field which no message has."""
     for name in settings.names("routes"):
-        for key, field in _fields(settings, name):
+        for key, field in taken_fields(settings, name):
             entry, told = settings.entry(key, name), None if body_path(field) else unknown_field(field)
             if entry is not None and told and (offset := entry.value.find(field)) >= 0:
                 settings.faults.append(entry.move(Fault(*told, level=Level.WARNING), offset))
-
-
-def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
-    if found := settings.get("routes.NAME.conv.key", name):
-        yield "routes.NAME.conv.key", found
-    if target := settings.get("routes.NAME.out.topic", name):
-        for reference in target.address.references:
-            yield "routes.NAME.out.topic", reference.name
 
 
 _CHECKS = (
@@ -317,5 +309,6 @@ _CHECKS = (
     distinct_ports,
     doubtful_predicates,
     unknown_fields,
+    *MASK_CHECKS,
     *BROKER_CHECKS,
 )

@@ -18,6 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
+from engine.router.plan.masks import is_masked, mask_fault, masked_body
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
@@ -26,6 +27,7 @@ from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_jso
 from engine.topologies.library.row import JvmFunctions
 from routes.keys.pattern import plain_characters
 from routes.model import Route
+from routes.predicate.mask import UNMASKABLE
 
 __all__ = [
     "CHECKS",
@@ -93,7 +95,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     Without a limit that a journal record could exceed, no size is checked.
     """
     made = [_body(settings)]
-    if settings.body_formats.values:
+    if settings.body_formats.values or settings.masks.values:
         made.append(_body_format(settings))
     made.append(_key_found(settings))
     if settings.configured_keys.values:
@@ -101,7 +103,9 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     if settings.templates:
         made.append(_destination(settings))
     most = settings.max_message_bytes + FRAMING_BYTES
-    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most}:
+    # A masked body may be larger than the one in the journal.
+    growing = {topic for route in settings.routes if route.mask for topic in route.target.topics}
+    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most or topic in growing}:
         made.append(_size(settings, limits))
     if refusals:
         made.append(_not_published(settings, refusals))
@@ -132,9 +136,11 @@ def _body_format(settings: RouteSettings) -> FailureCheck:
         fault = F.lit(None).cast("string")
         for name in sorted(set(names.values.values())):
             fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
-        return fault
+        return F.coalesce(fault, mask_fault(row, settings)) if settings.masks.values else fault
 
     def stops(route: Route) -> str:
+        if route.body_format is None:
+            return f"{UNMASKABLE}the body is not JSON"
         return f"the body is not {route.body_format}, which in.body names"
 
     return FailureCheck("body-unreadable", "convert", lambda row: says(row).isNotNull(), says, stops)
@@ -211,6 +217,12 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     )
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES else _declared_size
 
+    def size(row: PlanRow) -> Column:
+        if not settings.masks.values:
+            return measure(row)
+        left = row.replace(value=masked_body(row, settings))
+        return F.when(is_masked(row, settings), _measured(left)).otherwise(measure(row))
+
     def allowed(row: PlanRow) -> Column:
         found = constant(row)
         for template in settings.topic_templates:
@@ -219,10 +231,10 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
         return found
 
     def fails(row: PlanRow) -> Column:
-        return F.coalesce(measure(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
+        return F.coalesce(size(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))
 
     def says(row: PlanRow) -> Column:
-        parts = ("the record has ", measure(row), " bytes, its topic takes ", allowed(row))
+        parts = ("the record has ", size(row), " bytes, its topic takes ", allowed(row))
         return F.concat(*(F.lit(part) if isinstance(part, str) else cast(part, STRING) for part in parts))
 
     def stops(route: Route) -> str:

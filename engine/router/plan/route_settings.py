@@ -118,6 +118,8 @@ class RouteSettings:
     """Empty text for routes that also take bodies of JSON."""
     body_formats: ByBranch
     """Format of bodies, for routes that name one."""
+    masks: ByBranch
+    """Name of the route, for routes that mask bodies."""
     templates: tuple[AddressTemplate, ...]
     """Addresses that depend on the message, in the order of their routes."""
 
@@ -150,6 +152,7 @@ class RouteSettings:
             any_body=constant(lambda route: "" if route.conversion is BodyConversion.ANY else None),
             json_body=constant(lambda route: "" if route.conversion is BodyConversion.JSON else None),
             body_formats=constant(lambda route: route.body_format),
+            masks=constant(lambda route: route.name if route.mask else None),
             templates=tuple(
                 AddressTemplate(
                     index,
