@@ -91,9 +91,9 @@ def _parse_path(text: str) -> BodyPath:
     try:
         tree = parse(f"{text} IS NULL").root
     except PredicateError as error:
-        if not text.startswith(PATHS):
-            raise BadValueError(f"'{text}' is not a path into the body", _PATH_HINT) from error
         fault = error.fault
+        if not text.startswith(PATHS) or fault.column > len(text):
+            raise BadValueError(f"'{text}' is not a path into the body", _PATH_HINT) from error
         raise BadValueError(f"'{text}': {fault.message}", fault.hint or _PATH_HINT, fault.column - 1) from error
     path = tree.operand if isinstance(tree, IsNull) else None
     if not isinstance(path, BodyPath):
