@@ -156,23 +156,22 @@ class Route:
     masked: tuple[BodyPath, ...] | None = table.key(
         "out.mask",
         BODY_PATHS,
-        "Paths into JSON bodies, separated by commas: the values under them do not leave as they are. A message whose "
-        "body cannot be read as JSON fails softly. See routing.md.",
+        "Paths into the route's JSON bodies, separated by commas: the values under them do not leave as they are. A "
+        "message whose body cannot be read as JSON fails softly. See [masks](routing.md#masks).",
         example="msg.body.card, msg.body.lines[*].iban",
     )
     mask_method: MaskMethod = table.key(
         "out.mask-with",
         choice(MaskMethod),
-        'Result of `out.mask`: `replace` puts `"***"` in the place of each value, `remove` removes the field or '
-        "element, `hash` puts the HMAC-SHA256 of the value there.",
+        'Kind of the mask: `replace` puts `"***"` in the place of each value, `remove` takes the field or element out, '
+        "`hash` puts the HMAC-SHA256 of the value in its place.",
         default="replace",
     )
     mask_secret: str | None = table.key(
         "out.mask-secret",
         STRONG_SECRET,
-        "Secret with which `out.mask-with=hash` hashes values, so that nobody without it can find out a value by "
-        "trying all. A reference to the environment or a file, of at least 32 characters, as from "
-        "`openssl rand -hex 32`.",
+        "Secret for `out.mask-with=hash`, without which nobody can find out a value by trying all. A reference to the "
+        "environment or a file; at least 32 characters, as from `openssl rand -hex 32`.",
         example="${env:MASK_SECRET}",
         secret=True,
     )

@@ -39,13 +39,13 @@ class MaskMethod(StrEnum):
     HASH = "hash"
 
 
-class _Value(NamedTuple):
+class _Node(NamedTuple):
     """A value of a document, by its places in the text."""
 
     start: int
     end: int
     members: Sequence[_Member]
-    """What is in an object or array."""
+    """Fields of an object, or elements of an array."""
 
 
 class _Member(NamedTuple):
@@ -54,7 +54,7 @@ class _Member(NamedTuple):
     name: str | None
     """Name of the field; None for an element."""
     start: int
-    value: _Value
+    value: _Node
 
 
 class _Edit(NamedTuple):
@@ -115,7 +115,7 @@ class Mask:
     def _ends_at(self, index: int, size: int) -> bool:
         return any(len(path.steps) == 1 and _leads(path.steps[0], None, index, size) for path in self.paths)
 
-    def _edits(self, text: str, value: _Value, paths: Sequence[Sequence[PathStep]]) -> Iterator[_Edit]:
+    def _edits(self, text: str, value: _Node, paths: Sequence[Sequence[PathStep]]) -> Iterator[_Edit]:
         """Yields the changes of the text, in its order; removed members go with one comma each."""
         last_end: int | None = None
         removed: tuple[int, int] | None = None
@@ -144,12 +144,12 @@ class Mask:
         return f'"{hmac.digest((self.secret or "").encode(), content.encode(), "sha256").hex()}"'
 
 
-def _read(text: str, at: int) -> _Value:
+def _read(text: str, at: int) -> _Node:
     """Returns the value that begins at a place of a valid document, or behind blanks there."""
     first, at = _token(text, at)
     start = at - len(first)
     if first not in "{[":
-        return _Value(start, at, ())
+        return _Node(start, at, ())
     members: list[_Member] = []
     sign, end = _token(text, at)
     while sign not in "}]":
@@ -162,7 +162,7 @@ def _read(text: str, at: int) -> _Value:
             members.append(_Member(None, value.start, value))
         sign, at = _token(text, value.end)
         end = at
-    return _Value(start, end, members)
+    return _Node(start, end, members)
 
 
 def _token(text: str, at: int) -> tuple[str, int]:
