@@ -200,7 +200,7 @@ def _failures(
     if not _convertible(body, message.body, route.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(message.content)):
+    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value)):
         failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, route)
     found = message.lookup(name)

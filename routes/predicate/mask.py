@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from routes.predicate.bodies import BYTE_ORDER_MARK, SURROGATE, Body
+from routes.predicate.bodies import BOUNDS, BYTE_ORDER_MARK, SURROGATE, Body
 from routes.predicate.nodes import DocumentFormat
 from routes.properties import encode_type_name
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
     from routes.predicate.nodes import BodyPath, PathStep
 
-__all__ = ["UNMASKABLE", "Mask", "MaskMethod"]
+__all__ = ["TOO_LARGE", "UNMASKABLE", "Mask", "MaskMethod"]
 
 UNMASKABLE = "the mask could not be applied: "
 """Beginning of the reason why a body has no mask."""
+_LARGEST = 4 * BOUNDS.size
+"""Bytes of a masked body: digests may make it much larger."""
+TOO_LARGE = f"the masked body has more than {_LARGEST:,} bytes"
 
 _STARS = '"***"'
 _STRING = "string"
@@ -72,22 +75,23 @@ class Mask:
     secret: str | None = field(repr=False)
     """Key of the digests of `MaskMethod.HASH`."""
 
-    @staticmethod
-    def fault(body: Body) -> str | None:
-        """Returns the reason why a mask cannot be applied to a body; None if it can."""
-        fault = body.fault(DocumentFormat.JSON)
-        return None if fault is None else UNMASKABLE + fault
+    def fault(self, body: bytes | None) -> str | None:
+        """Returns the reason why the mask cannot be applied to a body; None if it can."""
+        if self.body(body) is not None:
+            return None
+        return UNMASKABLE + (Body(body).fault(DocumentFormat.JSON) or TOO_LARGE)
 
     def body(self, body: bytes | None) -> bytes | None:
-        """Returns the body with its values masked; None if it cannot be read as JSON."""
-        if body is None or self.fault(Body(body)) is not None:
+        """Returns the body with its values masked; None if it cannot be read as JSON, or becomes too large."""
+        if body is None or Body(body).fault(DocumentFormat.JSON) is not None:
             return None
         content = body.removeprefix(BYTE_ORDER_MARK)
         text, parts, copied = content.decode(), list[str](), 0
         for edit in self._edits(text, _read(text, 0), [path.steps for path in self.paths]):
             parts += [text[copied : edit.start], edit.text]
             copied = edit.end
-        return body[: len(body) - len(content)] + "".join((*parts, text[copied:])).encode()
+        left = body[: len(body) - len(content)] + "".join((*parts, text[copied:])).encode()
+        return left if len(left) <= _LARGEST else None
 
     def types(self, body: bytes, types: str, *, is_map: bool) -> str:
         """Returns the types of the values of a map or stream (`engine.jms_values`) that belong to the masked body.

@@ -18,7 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
-from engine.router.plan.masks import is_masked, mask_fault, masked_body
+from engine.router.plan.masks import is_masked, mask_fails, mask_fault, masked_body
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
@@ -131,19 +131,27 @@ def _body(settings: RouteSettings) -> FailureCheck:
 
 
 def _body_format(settings: RouteSettings) -> FailureCheck:
-    def says(row: PlanRow) -> Column:
+    def fault(row: PlanRow) -> Column:
+        """The reason why the body is not of the format that its route names; NULL if it is."""
         names, functions = settings.body_formats, row.header_view.functions
         fault = F.lit(None).cast("string")
         for name in sorted(set(names.values.values())):
             fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
-        return F.coalesce(fault, mask_fault(row, settings)) if settings.masks.values else fault
+        return fault
+
+    def fails(row: PlanRow) -> Column:
+        wrong = fault(row).isNotNull()
+        return wrong | mask_fails(row, settings) if settings.masks.values else wrong
+
+    def says(row: PlanRow) -> Column:
+        return F.coalesce(fault(row), mask_fault(row)) if settings.masks.values else fault(row)
 
     def stops(route: Route) -> str:
         if route.body_format is None:
             return f"{UNMASKABLE}the body is not JSON"
         return f"the body is not {route.body_format}, which in.body names"
 
-    return FailureCheck("body-unreadable", "convert", lambda row: says(row).isNotNull(), says, stops)
+    return FailureCheck("body-unreadable", "convert", fails, says, stops)
 
 
 def _destination(settings: RouteSettings) -> FailureCheck:

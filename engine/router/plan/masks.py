@@ -18,11 +18,11 @@ from engine.router.plan.headers import header
 from engine.router.plan.route_settings import RouteSettings
 from engine.router.plan.row import PlanRow
 from routes.model import BodyConversion, Route
-from routes.predicate.mask import UNMASKABLE, Mask
+from routes.predicate.mask import TOO_LARGE, UNMASKABLE, Mask
 from routes.predicate.nodes import DocumentFormat
 from routes.predicate.path_json import path_json
 
-__all__ = ["is_masked", "mask_fault", "mask_json", "masked", "masked_body"]
+__all__ = ["is_masked", "mask_fails", "mask_fault", "mask_json", "masked", "masked_body"]
 
 
 def is_masked(row: PlanRow, settings: RouteSettings) -> Column:
@@ -30,10 +30,15 @@ def is_masked(row: PlanRow, settings: RouteSettings) -> Column:
     return settings.masks(row).isNotNull()
 
 
-def mask_fault(row: PlanRow, settings: RouteSettings) -> Column:
-    """The reason why the mask of a message's route cannot be applied; NULL if it can, or if there is none."""
+def mask_fails(row: PlanRow, settings: RouteSettings) -> Column:
+    """True for a message to which the mask of its route cannot be applied."""
+    return is_masked(row, settings) & masked_body(row, settings).isNull()
+
+
+def mask_fault(row: PlanRow) -> Column:
+    """The reason why the mask of a message's route cannot be applied, for one to which it cannot."""
     fault = row.header_view.functions.call(f"body-fault:{DocumentFormat.JSON}", row.value)
-    return F.when(is_masked(row, settings), F.concat(F.lit(UNMASKABLE), fault))
+    return F.concat(F.lit(UNMASKABLE), F.coalesce(fault, F.lit(TOO_LARGE)))
 
 
 def masked_body(row: PlanRow, settings: RouteSettings) -> Column:

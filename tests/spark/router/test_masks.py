@@ -174,6 +174,16 @@ def test_a_body_that_outgrows_its_topic_fails_softly(router: Router) -> None:
     assert "its topic takes 20000" in (large.header("__connect.errors.exception.message") or "")
 
 
+def test_a_body_that_becomes_too_large_fails_softly(router: Router) -> None:
+    text = POLICY + "routes.a.in.include=TRUE\nroutes.a.out.topic=a\nroutes.a.out.mask=msg.body[*]\n"
+    text += "routes.a.out.mask-with=hash\nroutes.a.out.mask-secret=${env:MASK_SECRET}\n"
+    [result] = router(text, [message(json.dumps([1] * 100_000))])
+    assert result.outcome == "dead-letter.body-unreadable"
+    assert result.header("__connect.errors.exception.message") == (
+        "the mask could not be applied: the masked body has more than 4,194,304 bytes"
+    )
+
+
 def test_no_plan_shows_the_secret(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], router: Router
 ) -> None:

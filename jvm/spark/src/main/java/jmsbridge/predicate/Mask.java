@@ -26,6 +26,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class Mask {
   private enum Method { REPLACE, REMOVE, HASH }
 
+  /** Bytes of a masked body: digests may make it much larger. */
+  private static final int LARGEST = 4 * Body.SIZE;
   private static final String ALGORITHM = "HmacSHA256";
   private static final String STRING = "string";
   private static final byte[] STARS = "\"***\"".getBytes(StandardCharsets.US_ASCII);
@@ -71,7 +73,7 @@ final class Mask {
     key = method == Method.HASH ? new SecretKeySpec(secret, ALGORITHM) : null;
   }
 
-  /** The body with its values masked; null if it cannot be read as JSON. */
+  /** The body with its values masked; null if it cannot be read as JSON, or becomes too large. */
   byte[] body(byte[] body) {
     if (body == null || body.length > Body.SIZE) {
       return null;
@@ -153,6 +155,7 @@ final class Mask {
     private final JsonScanner scanner;
     private final ByteArrayOutputStream copy;
     private int copied;
+    private boolean isTooLarge;
     private Mac digest;
 
     Run(byte[] text) {
@@ -166,7 +169,7 @@ final class Mask {
       value(root);
       scanner.end();
       replace(text.length, text.length, NOTHING);
-      return copy.toByteArray();
+      return isTooLarge ? null : copy.toByteArray();
     }
 
     private void value(List<Step> steps) throws JsonScanner.NotJsonException {
@@ -239,8 +242,11 @@ final class Mask {
     }
 
     private void replace(int start, int end, byte[] by) {
-      copy.write(text, copied, start - copied);
-      copy.write(by, 0, by.length);
+      isTooLarge |= copy.size() + start - copied + by.length > LARGEST;
+      if (!isTooLarge) {
+        copy.write(text, copied, start - copied);
+        copy.write(by, 0, by.length);
+      }
       copied = end;
     }
 

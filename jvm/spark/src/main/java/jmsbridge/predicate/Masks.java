@@ -64,7 +64,7 @@ public final class Masks implements Serializable {
     return name;
   }
 
-  /** Column function from a route's name and a body to the masked body; null for a body that is not JSON. */
+  /** Column function from a route's name and a body to the masked body; null if there cannot be one. */
   public static final class MaskedBody implements ScalarFunction<byte[]> {
     private static final long serialVersionUID = 1L;
 
