@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.Serializable;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
@@ -28,9 +27,8 @@ public final class Masks implements Serializable {
   private Masks(String name, String json) {
     this.name = name;
     this.json = json;
-    Iterator<Map.Entry<String, JsonNode>> routes = read(json).fields();
-    routes.forEachRemaining(
-        each -> masks.put(UTF8String.fromString(each.getKey()), new Mask(each.getValue())));
+    read(json).properties()
+        .forEach(each -> masks.put(UTF8String.fromString(each.getKey()), new Mask(each.getValue())));
   }
 
   private static JsonNode read(String json) {
