@@ -15,10 +15,11 @@ from routes.header_edits import HeaderEdits
 from routes.kafka_access import KafkaAccess
 from routes.keys import table
 from routes.keys.addresses import TARGETS
-from routes.keys.language import KEY_HEADER, PREDICATE
+from routes.keys.language import BODY_PATHS, KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
 from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice
 from routes.predicate.body_format import with_unreadable
+from routes.predicate.mask import Mask, MaskMethod
 from routes.predicate.nodes import DocumentFormat
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
@@ -41,7 +42,7 @@ from routes.systems import BrokerConfig, SinkConfig, SourceConfig
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
-    from routes.predicate.nodes import Predicate
+    from routes.predicate.nodes import BodyPath, Predicate
     from routes.targets import Template
 
 __all__ = [
@@ -163,6 +164,28 @@ class Route:
         required=True,
         template=True,
     )
+    masked: tuple[BodyPath, ...] | None = table.key(
+        "out.mask",
+        BODY_PATHS,
+        "Paths into the route's JSON bodies, separated by commas: the values under them do not leave as they are. A "
+        "message whose body cannot be read as JSON fails softly. See [masks](routing.md#masks).",
+        example="msg.body.card, msg.body.lines[*].iban",
+    )
+    mask_method: MaskMethod = table.key(
+        "out.mask-with",
+        choice(MaskMethod),
+        'Kind of the mask: `replace` puts `"***"` in the place of each value, `remove` takes the field or element out, '
+        "`hash` puts the HMAC-SHA256 of the value in its place.",
+        default="replace",
+    )
+    mask_secret: str | None = table.key(
+        "out.mask-secret",
+        STRONG_SECRET,
+        "Secret for `out.mask-with=hash`, without which nobody can find out a value by trying all. A reference to the "
+        "environment or a file; at least 32 characters, as from `openssl rand -hex 32`.",
+        example="${env:MASK_SECRET}",
+        secret=True,
+    )
     key: str | None = table.key(
         "conv.key",
         KEY_HEADER,
@@ -194,6 +217,11 @@ class Route:
     edits: HeaderEdits = part(HeaderEdits, HeaderEdits())
     added: bool = False
     """True if the bridge added the route, for replies to requests."""
+
+    @property
+    def mask(self) -> Mask | None:
+        """Mask of the bodies that leave by this route; None if they leave as they are."""
+        return Mask(self.masked, self.mask_method, self.mask_secret) if self.masked else None
 
     @property
     def taken(self) -> Predicate:

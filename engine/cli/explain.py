@@ -130,6 +130,8 @@ def explanation_text(explanation: Explanation) -> list[str]:
         lines += ["", f"result   {result(each)}"]
         width = max((len(name) for name, _ in each.headers), default=0)
         lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in each.headers]
+        if each.masked_body is not None:
+            lines += ["", "body", *(f"  {line}" for line in each.masked_body.decode().split("\n"))]
     return lines
 
 
@@ -162,6 +164,7 @@ def _publication_json(explanation: Explanation) -> dict[str, Any]:
         "key_from": explanation.key_name,
         "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
         "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
+        **({} if explanation.masked_body is None else {"masked_body": explanation.masked_body.decode()}),
     }
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from engine.explain.edited_headers import edited
 from engine.message import (
     BODY,
+    BODY_TYPES,
     DESTINATION,
     ONLY,
     ORIGIN,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config, Publication, Route, SinkConfig, Target
     from routes.predicate import Trace
+    from routes.predicate.mask import Mask
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
 
@@ -113,6 +115,8 @@ class Explanation:
     """Destination to which the route's sink sends the message from that topic; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
     """Headers of the published record; empty if the message is not published."""
+    masked_body: bytes | None = None
+    """Body of the published record, if the route masks it; None if it leaves as it came, or not at all."""
     copies: tuple[Explanation, ...] = ()
     """Explanations of the further publications of the message."""
 
@@ -166,6 +170,8 @@ def _published(
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     style = HeaderStyle.TEXT if target.sink else config.routing.headers
     leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
+    if route.mask and not failures:
+        leaving = _masked(leaving, route.mask)
     published = published_headers(leaving, style, config.bridge_id, place)
     if target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
@@ -182,6 +188,7 @@ def _published(
         topics.get(ending),
         destination if target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
+        leaving.value if route.mask and ending is Ending.PUBLISHED else None,
     )
 
 
@@ -220,6 +227,16 @@ def _body_fault(message: Message, route: Route) -> str:
     return message.content.fault(route.body_format) or ""
 
 
+def _masked(record: Record, mask: Mask) -> Record:
+    """The record with the body, and the types of its values, as the mask leaves them; for a body that is JSON."""
+    body, kind, types = record.value or b"", record.header(BODY), record.header(BODY_TYPES)
+    headers = record.headers
+    if types is not None and kind in (BodyType.MAP, BodyType.STREAM):
+        left = mask.types(body, types, is_map=kind == BodyType.MAP).encode()
+        headers = tuple((name, left if name == BODY_TYPES else value) for name, value in headers)
+    return replace(record, value=mask.body(body), headers=headers)
+
+
 def _failures(
     record: Record, message: Message, publication: Publication, key_pattern: str, destination: str | None
 ) -> tuple[Failure, ...]:
@@ -229,7 +246,7 @@ def _failures(
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    if fault := _body_fault(message, route):
+    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value)):
         failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, publication)
     found = message.lookup(name)

@@ -111,7 +111,7 @@ def secrets_of(config: Config) -> frozenset[str]:
 
 
 def _secrets(config: Config) -> Iterator[str]:
-    for settings in (config, *config.sections.values(), *config.brokers):
+    for settings in (config, *config.sections.values(), *config.brokers, *config.routes):
         yield from secrets_in(settings)
     for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
         if login := table.get("sasl.jaas.config"):

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.header_checks import HEADER_CHECKS
+from routes.config.mask_checks import MASK_CHECKS, taken_fields
 from routes.errors import Fault, Level
 from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
@@ -301,22 +302,10 @@ def doubtful_predicates(settings: Settings) -> None:
 def unknown_fields(settings: Settings) -> None:
     """Warns of keys and destinations that are made of a field which no message has."""
     for name in settings.names("routes"):
-        for key, field in _fields(settings, name):
+        for key, field in taken_fields(settings, name):
             entry, told = settings.entry(key, name), None if body_path(field) else unknown_field(field)
             if entry is not None and told and (offset := entry.value.find(field)) >= 0:
                 settings.faults.append(entry.move(Fault(*told, level=Level.WARNING), offset))
-
-
-def _fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
-    """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
-    if found := settings.get("routes.NAME.conv.key", name):
-        yield "routes.NAME.conv.key", found
-    for target in settings.get("routes.NAME.out.topic", name) or ():
-        for reference in target.address.references:
-            yield "routes.NAME.out.topic", reference.name
-    for setting in settings.open("routes.NAME.out.header.*", name):
-        for reference in setting.value.references if setting.value else ():
-            yield f"routes.NAME.out.header.{setting.rest}", reference.name
 
 
 _CHECKS = (
@@ -335,5 +324,6 @@ _CHECKS = (
     doubtful_predicates,
     unknown_fields,
     *HEADER_CHECKS,
+    *MASK_CHECKS,
     *BROKER_CHECKS,
 )

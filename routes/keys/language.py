@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from routes.errors import PredicateError
@@ -12,8 +13,10 @@ from routes.predicate.nodes import ADDRESS, PATHS, BodyPath, Identifier, IsNull,
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
-__all__ = ["KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
+__all__ = ["BODY_PATHS", "KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
 
+_PART = re.compile(r'(?:[^,"]|"[^"]*"?)+|(?:(?<=,)|^)(?=,|$)')
+_PATH_HINT = 'as in msg.body.card, msg.body.lines[*].iban or msg.body."odd name"'
 _KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id'
 
 
@@ -64,5 +67,42 @@ def _parse_name(text: str, *, bodies: bool) -> str:
     raise BadValueError(f"'{text}' is not the name of a header", hint)
 
 
+def _parse_paths(text: str) -> tuple[BodyPath, ...]:
+    """Parses paths into JSON bodies between commas, each of which may name many values."""
+    paths: list[BodyPath] = []
+    for part in _PART.finditer(text):
+        spelt = part[0].strip()
+        offset = part.end() - len(part[0].lstrip())
+        try:
+            path = _parse_path(spelt)
+            if path in paths:
+                raise BadValueError(f"'{spelt}' is listed twice", "name each path once")
+        except BadValueError as error:
+            raise BadValueError(str(error), error.hint, error.offset + offset) from error
+        paths.append(path)
+    return tuple(paths)
+
+
+def _parse_path(text: str) -> BodyPath:
+    if not text:
+        raise BadValueError("a path is missing between commas", _PATH_HINT)
+    if text.startswith("xpath"):
+        raise BadValueError(f"'{text}' leads into XML, and only JSON bodies have masks", _PATH_HINT)
+    try:
+        tree = parse(f"{text} IS NULL").root
+    except PredicateError as error:
+        fault = error.fault
+        if not text.startswith(PATHS) or fault.column > len(text):
+            raise BadValueError(f"'{text}' is not a path into the body", _PATH_HINT) from error
+        raise BadValueError(f"'{text}': {fault.message}", fault.hint or _PATH_HINT, fault.column - 1) from error
+    path = tree.operand if isinstance(tree, IsNull) else None
+    if not isinstance(path, BodyPath):
+        raise BadValueError(f"'{text}' is not a path into the body", _PATH_HINT)
+    if not path.steps:
+        raise BadValueError("'msg.body' is the whole body", f"name fields of it, {_PATH_HINT}")
+    return path
+
+
 PREDICATE = ValueKind("predicate", "a predicate", _parse_predicate)
 KEY_HEADER = ValueKind("header", "the name of a header", parse_reference)
+BODY_PATHS = ValueKind("list of paths", "paths such as msg.body.card, msg.body.lines[*].iban", _parse_paths)

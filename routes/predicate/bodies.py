@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from routes.predicate.nodes import PathStep
     from routes.predicate.xml_document import XmlElement
 
-__all__ = ["BOUNDS", "Body", "Bounds", "body_path"]
+__all__ = ["BOUNDS", "BYTE_ORDER_MARK", "SURROGATE", "Body", "Bounds", "body_path"]
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Body:
         if content is None or _depth(content) > self._bounds.depth:
             return None
         try:
-            text = content.removeprefix(_BYTE_ORDER_MARK).decode()
+            text = content.removeprefix(BYTE_ORDER_MARK).decode()
             return (json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse),)
         except ValueError:
             return None
@@ -185,5 +185,5 @@ def _scalar(value: Any) -> str | bool | Decimal | None:
         return decimal(value)
     if isinstance(value, str):
         # Half of a character beyond 16 bits, written as an escape, stands for nothing.
-        return _SURROGATE.sub("\ufffd", value)
+        return SURROGATE.sub("\ufffd", value)
     return value if isinstance(value, bool) else None

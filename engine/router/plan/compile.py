@@ -44,6 +44,7 @@ __all__ = ["Compiled", "compile_topology"]
 _CONTENT = {"key": BINARY, "value": BINARY, "headers": HEADERS, "trail": HEADERS}
 _KEEPS_VALUE, _KEEPS_HEADERS, _ADDS_ORIGIN = 1, 2, 4
 """Parts of the column `kept`, as `jmsbridge.kafka.RecordWriter` reads it."""
+_SOURCE = ("source_key", "source_value", "source_headers")
 _ORIGIN = ("topic", "partition", "offset", "timestamp")
 
 
@@ -181,7 +182,7 @@ class _Compiler:
     def _start(self, source: SourceNode) -> None:
         place = self._new_place()
         self._places[source.name] = (place,)
-        self._content[source.name] = ("source_key", "source_value", "source_headers", "")
+        self._content[source.name] = (*_SOURCE, "")
         if place:
             self._moves.append((F.col("source_topic") == source.topic, F.lit(place)))
 
@@ -215,7 +216,7 @@ class _Compiler:
 
     def _record(self, node: Node) -> PlanRow:
         """The row before pending moves are settled: for conditions that read no branches."""
-        return self._row_of(self._content[node.parents[0]], "source_key", "source_headers")
+        return self._row_of(self._content[node.parents[0]], *_SOURCE)
 
     def _apart(self, node: Node) -> PlanRow:
         """The row with copies of its content that other records do not have.
@@ -224,12 +225,12 @@ class _Compiler:
         """
         self._settle()
         here, content = self._here(node), self._content[node.parents[0]]
-        copies = {name: f"{name}_apart_{node.name}" for name in {*content, "source_key", "source_headers"} if name}
+        copies = {name: f"{name}_apart_{node.name}" for name in {*content, *_SOURCE} if name}
         self._frame = self._frame.withColumns({copy: F.when(here, F.col(name)) for name, copy in copies.items()})
         own = tuple(copies[name] if name else "" for name in content)
-        return self._row_of(own, copies["source_key"], copies["source_headers"])
+        return self._row_of(own, *(copies[name] for name in _SOURCE))
 
-    def _row_of(self, content: Sequence[str], source_key: str, source_headers: str) -> PlanRow:
+    def _row_of(self, content: Sequence[str], source_key: str, source_value: str, source_headers: str) -> PlanRow:
         key, value, headers, trail = content
         column = self._column
         return PlanRow(
@@ -240,6 +241,7 @@ class _Compiler:
             header_view=HeaderView(column(headers), self._functions),
             **{name: column(f"source_{name}") for name in _ORIGIN},
             source_key=column(source_key),
+            source_value=column(source_value),
             source_header_view=HeaderView(column(source_headers), self._functions),
             copy=column("copy"),
             branches=self._taken,

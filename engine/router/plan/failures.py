@@ -18,6 +18,7 @@ from engine.message import BODY, LARGE_BYTES, SIZE, TARGET, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
+from engine.router.plan.masks import is_masked, mask_fails, mask_fault, masked_body
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
@@ -26,6 +27,7 @@ from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_jso
 from engine.topologies.library.row import JvmFunctions
 from routes.keys.pattern import plain_characters
 from routes.model import Publication
+from routes.predicate.mask import UNMASKABLE
 
 __all__ = [
     "CHECKS",
@@ -93,7 +95,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     Without a limit that a journal record could exceed, no size is checked.
     """
     made = [_body(settings)]
-    if settings.body_formats.values:
+    if settings.body_formats.values or settings.masks.values:
         made.append(_body_format(settings))
     made.append(_key_found(settings))
     if settings.configured_keys.values:
@@ -101,7 +103,9 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     if settings.templates:
         made.append(_destination(settings))
     most = settings.max_message_bytes + FRAMING_BYTES + settings.growth
-    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most}:
+    # A masked body may be larger than the one in the journal.
+    growing = {topic for each in settings.publications if each.route.mask for topic in each.target.topics}
+    if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most or topic in growing}:
         made.append(_size(settings, limits))
     if refusals:
         made.append(_not_published(settings, refusals))
@@ -127,17 +131,27 @@ def _body(settings: RouteSettings) -> FailureCheck:
 
 
 def _body_format(settings: RouteSettings) -> FailureCheck:
-    def says(row: PlanRow) -> Column:
+    def fault(row: PlanRow) -> Column:
+        """The reason why the body is not of the format that its route names; NULL if it is."""
         names, functions = settings.body_formats, row.header_view.functions
         fault = F.lit(None).cast("string")
         for name in sorted(set(names.values.values())):
             fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
         return fault
 
+    def fails(row: PlanRow) -> Column:
+        wrong = fault(row).isNotNull()
+        return wrong | mask_fails(row, settings) if settings.masks.values else wrong
+
+    def says(row: PlanRow) -> Column:
+        return F.coalesce(fault(row), mask_fault(row)) if settings.masks.values else fault(row)
+
     def stops(publication: Publication) -> str:
+        if publication.route.body_format is None:
+            return f"{UNMASKABLE}the body is not JSON"
         return f"the body is not {publication.route.body_format}, which in.body names"
 
-    return FailureCheck("body-unreadable", "convert", lambda row: says(row).isNotNull(), says, stops)
+    return FailureCheck("body-unreadable", "convert", fails, says, stops)
 
 
 def _destination(settings: RouteSettings) -> FailureCheck:
@@ -212,9 +226,12 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES + settings.growth else _declared_size
 
     def size(row: PlanRow) -> Column:
-        """The size that the record may have after its headers are edited."""
-        before = measure(row)
-        return before + F.coalesce(cast(settings.growths(row), INT), F.lit(0)) if settings.growth else before
+        """The size that the record may have after its headers are edited and its body is masked."""
+        size = measure(row)
+        if settings.masks.values:
+            left = row.replace(value=masked_body(row, settings))
+            size = F.when(is_masked(row, settings), _measured(left)).otherwise(size)
+        return size + F.coalesce(cast(settings.growths(row), INT), F.lit(0)) if settings.growth else size
 
     def allowed(row: PlanRow) -> Column:
         found = constant(row)

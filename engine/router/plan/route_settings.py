@@ -127,6 +127,8 @@ class RouteSettings:
     """Most bytes by which edits enlarge the headers, for routes that edit some."""
     edits: ByBranch
     """Edits to headers, as JSON (`HeaderEdits.json`), for routes that edit some."""
+    masks: ByBranch
+    """Name of the route, for routes that mask bodies."""
     templates: tuple[AddressTemplate, ...]
     """Addresses that depend on the message, in the order of their publications."""
 
@@ -166,6 +168,7 @@ class RouteSettings:
             body_formats=constant(lambda route: route.body_format),
             growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
             edits=constant(lambda route: route.edits.json if route.edits else None),
+            masks=constant(lambda route: route.name if route.mask else None),
             templates=tuple(
                 AddressTemplate(
                     index,
@@ -178,6 +181,11 @@ class RouteSettings:
                 if target.address.references
             ),
         )
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The routes, in their order."""
+        return tuple({each.route.name: each.route for each in self.publications}.values())
 
     @property
     def topics(self) -> PlanFunction:

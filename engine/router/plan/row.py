@@ -62,6 +62,8 @@ class PlanRow(Row):
 
     source_key: Column
     """The key as it was read."""
+    source_value: Column
+    """The value as it was read."""
     source_header_view: HeaderView
     """View of the headers as they were read."""
     branches: Mapping[str, TakenBranch]

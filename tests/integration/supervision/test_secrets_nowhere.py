@@ -103,11 +103,17 @@ routes.mq.in.include=region = 'eaeu'
 routes.mq.out.topic=mq:queue/orders
 routes.away.in.include=region = 'amer'
 routes.away.out.topic=away:orders
+routes.masked.in.include=region = 'afr'
+routes.masked.out.topic=masked
+routes.masked.out.mask=msg.body.card
+routes.masked.out.mask-with=hash
+routes.masked.out.mask-secret=${{env:MASK_SECRET}}
 routing.create-topics=true
 routing.dead-letter-topic=dead
 routing.on-soft-failure=dead-letter
 """
-ENVIRONMENT = {name: f"{MARK}-{name}" for name in ("KAFKA_SECRET", "AMQP_SECRET", "NATS_SECRET")}
+VARIABLES = ("KAFKA_SECRET", "AMQP_SECRET", "NATS_SECRET", "MASK_SECRET")
+ENVIRONMENT = {name: f"{MARK}-{name}-0123456789abcdef" for name in VARIABLES}
 
 
 class SaslKafka(EmbeddedKafka):
@@ -211,7 +217,7 @@ def test_no_secret_shows_anywhere(bridge: Bridge) -> None:
     wait(lambda: bridge.running and '"source:jms":{"state":"ready"' in page(bridge, "/ready"), lambda: bridge.output)
     wait(lambda: '"router":{"state":"ready"' in page(bridge, "/ready"), lambda: bridge.output)
     wait(lambda: '"sink:away":{"state":"degraded"' in page(bridge, "/ready"), lambda: bridge.output)
-    for region in ("emea", "apac", "amer"):
+    for region in ("emea", "apac", "amer", "afr"):
         bridge.send(range(5), region=region)
     bridge.send(range(1), number="not a key!")
     wait(lambda: "jmsbridge_routed_messages_total" in page(bridge, "/metrics"))

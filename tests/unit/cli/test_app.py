@@ -266,6 +266,16 @@ def test_routes_that_the_bridge_adds_are_left_out_where_they_would_confuse(call:
     assert "route    replies to jms: takes it\n" in reply[1]
 
 
+def test_the_body_of_an_explained_message_is_shown_as_its_route_masks_it(call: Call, file: Path) -> None:
+    file.write_text(WITH_SINKS + "routes.rest.out.mask=msg.body.card\n")
+    explain = ("explain", "--address", "queue:rest", "--body", '{\n "card": 4711\n}', "-c", str(file))
+    out = call(*explain)[1]
+    assert out.endswith('\nbody\n  {\n   "card": "***"\n  }\n')
+    assert "4711" not in out
+    assert json.loads(call(*explain, "--json")[1])["masked_body"] == '{\n "card": "***"\n}'
+    assert "body\n" not in call("explain", "--address", "queue:orders", "--body", "x", "-c", str(file))[1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from engine.telemetry.metrics import (
 )
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
-from tests.unit.page.bridge import HOSTILE, LOGIN, Page
+from tests.unit.page.bridge import CONFIGURATION, HOSTILE, LOGIN, Page
 
 EVERY = ("/", "/routes", "/topologies", "/try", "/dead-letters", "/dead-letters/audit", "/settings")
 UNKNOWN = "\u2013"
@@ -236,6 +237,17 @@ def test_a_message_is_tried_against_the_routes(page: Page) -> None:
     assert code == 200
     assert "published to kafka:orders by route &#39;orders&#39;, key 42" in text
     assert "orders takes it" in text
+
+
+def test_the_body_of_a_tried_message_is_shown_as_its_route_masks_it(tmp_path: Path) -> None:
+    page = Page(tmp_path, CONFIGURATION + "routes.events.out.mask=msg.body.card\n")
+    _, text = tried(page, address="topic:events.a", body='{"card":4711,"n":"<b>"}', kind="text")
+    result = html.unescape(text.partition("The message")[0])
+    assert 'Body as published\n{"card":"***","n":"<b>"}' in result
+    assert "4711" not in result
+    _, text = tried(page, address="topic:events.a", body="no JSON", kind="text")
+    assert "the mask could not be applied: the body is not JSON" in text
+    assert "Body as published" not in text
 
 
 def test_a_message_that_fails_says_why(page: Page) -> None:

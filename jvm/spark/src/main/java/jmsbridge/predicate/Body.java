@@ -12,8 +12,10 @@ import org.apache.spark.unsafe.types.UTF8String;
  * <p>{@code routes/predicate/bodies.py} is the same in Python.
  */
 final class Body {
-  private static final int SIZE = 1 << 20;
-  private static final int DEPTH = 100;
+  /** Bytes of a body that is read. */
+  static final int SIZE = 1 << 20;
+  /** Objects and arrays around a value. */
+  static final int DEPTH = 100;
   private static final int ELEMENTS = 10_000;
 
   /** Formats that paths lead into. */

@@ -48,11 +48,41 @@ final class JsonScanner {
   /** What is asked of the document. */
   Object read(JsonPaths.Wanted wanted) throws NotJsonException {
     Object found = value(wanted);
+    end();
+    return found;
+  }
+
+  /** Checks that only blanks follow. */
+  void end() throws NotJsonException {
     skipBlanks();
     if (at < text.length) {
       throw new NotJsonException();
     }
-    return found;
+  }
+
+  /** Place of the next character. */
+  int place() {
+    return at;
+  }
+
+  /** Moves behind a value. */
+  void skip() throws NotJsonException {
+    value(null);
+  }
+
+  /** Number of elements of the array that comes next; stays in front of it. */
+  int size() throws NotJsonException {
+    int start = at;
+    int size = 0;
+    if (enter(']')) {
+      do {
+        skip();
+        size++;
+      } while (isNext());
+    }
+    leave(']');
+    at = start;
+    return size;
   }
 
   private Object value(JsonPaths.Wanted wanted) throws NotJsonException {
@@ -83,28 +113,42 @@ final class JsonScanner {
 
   private Object object(JsonPaths.Wanted wanted) throws NotJsonException {
     Object[] found = wanted == null || wanted.size() == 0 ? null : new Object[wanted.size()];
-    enter();
-    if (peek() != '}') {
+    if (enter('}')) {
       do {
-        skipBlanks();
-        if (peek() != '"') {
-          throw new NotJsonException();
-        }
         int start = at + 1;
-        boolean isPlain = skipString();
+        boolean isPlain = skipName();
         int field = found == null ? -1 : field(wanted, start, at - 1, isPlain);
-        skipBlanks();
-        take(':');
+        skipColon();
         Object value = value(field < 0 ? null : wanted.field(field));
         if (field >= 0) {
           found[field] = value;
         }
-        skipBlanks();
-      } while (isTaken(','));
+      } while (isNext());
     }
-    take('}');
-    depth--;
+    leave('}');
     return found;
+  }
+
+  /** The name of the field that comes next, without escapes; moves behind its colon. */
+  UTF8String name() throws NotJsonException {
+    int start = at + 1;
+    boolean isPlain = skipName();
+    UTF8String name = characters(start, at - 1, isPlain);
+    skipColon();
+    return name;
+  }
+
+  private boolean skipName() throws NotJsonException {
+    if (peek() != '"') {
+      throw new NotJsonException();
+    }
+    return skipString();
+  }
+
+  private void skipColon() throws NotJsonException {
+    skipBlanks();
+    take(':');
+    skipBlanks();
   }
 
   private int field(JsonPaths.Wanted wanted, int start, int end, boolean isPlain) {
@@ -114,27 +158,40 @@ final class JsonScanner {
   private Object array(JsonPaths.Wanted wanted) throws NotJsonException {
     JsonPaths.Wanted elements = wanted == null ? null : wanted.elements;
     List<Object> found = elements == null ? null : new ArrayList<>();
-    enter();
-    if (peek() != ']') {
+    if (enter(']')) {
       do {
         Object value = value(elements);
         if (elements != null) {
           found.add(value);
         }
-        skipBlanks();
-      } while (isTaken(','));
+      } while (isNext());
     }
-    take(']');
-    depth--;
+    leave(']');
     return found;
   }
 
-  private void enter() throws NotJsonException {
+  /** Moves into an object or array that ends with a character; returns whether there is anything in it. */
+  boolean enter(char end) throws NotJsonException {
     at++;
     if (++depth > deepest) {
       throw new NotJsonException();
     }
     skipBlanks();
+    return peek() != end;
+  }
+
+  /** Moves to the next field or element; returns false if none follows. */
+  boolean isNext() throws NotJsonException {
+    skipBlanks();
+    boolean is = isTaken(',');
+    skipBlanks();
+    return is;
+  }
+
+  /** Moves out of an object or array that ends with a character. */
+  void leave(char end) throws NotJsonException {
+    take(end);
+    depth--;
   }
 
   private Value number(boolean isEnd) throws NotJsonException {
@@ -265,7 +322,8 @@ final class JsonScanner {
     }
   }
 
-  private UTF8String characters(int start, int end, boolean isPlain) {
+  /** The characters that a string between two places, without its quotes, stands for. */
+  UTF8String characters(int start, int end, boolean isPlain) {
     if (isPlain) {
       return UTF8String.fromBytes(text, start, end - start);
     }
@@ -324,7 +382,8 @@ final class JsonScanner {
     return is;
   }
 
-  private byte peek() throws NotJsonException {
+  /** The next character. */
+  byte peek() throws NotJsonException {
     if (at == text.length) {
       throw new NotJsonException();
     }
@@ -335,7 +394,8 @@ final class JsonScanner {
     return character == ' ' || character == '\n' || character == '\r' || character == '\t';
   }
 
-  private void skipBlanks() {
+  /** Moves behind blanks. */
+  void skipBlanks() {
     while (at < text.length && text[at] <= ' ' && isBlank(text[at])) {
       at++;
     }

@@ -1,8 +1,6 @@
 package jmsbridge.predicate;
 
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -17,16 +15,7 @@ import org.apache.spark.sql.types.DataTypes;
  */
 public abstract class RouteTable<T> implements ScalarFunction<T> {
   private static final long serialVersionUID = 1L;
-  private static final int KEPT = 256;
-  /** Recently used tables by name: each task that Spark starts looks up its rules again. */
-  private static final Map<String, RouteTable<?>> TABLES = new LinkedHashMap<>(16, 0.75f, true) {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<String, RouteTable<?>> eldest) {
-      return size() > KEPT;
-    }
-  };
+  private static final Known<RouteTable<?>> TABLES = new Known<>();
 
   private final String name;
   private final String json;
@@ -42,9 +31,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
 
   /** The table of that name, made from the JSON of {@code routes/predicate/columns.py} if it does not exist yet. */
   public static RouteTable<?> put(String name, String json) {
-    synchronized (TABLES) {
-      return TABLES.computeIfAbsent(name, unused -> make(name, json, new Rules(json)));
-    }
+    return TABLES.put(name, () -> make(name, json, new Rules(json)));
   }
 
   private static RouteTable<?> make(String name, String json, Rules rules) {
@@ -53,9 +40,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
 
   /** The table of that name; null if there is none. */
   static RouteTable<?> get(String name) {
-    synchronized (TABLES) {
-      return TABLES.get(name);
-    }
+    return TABLES.get(name);
   }
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */

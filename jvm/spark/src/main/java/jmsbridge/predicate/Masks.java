@@ -1,0 +1,154 @@
+package jmsbridge.predicate;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.Serializable;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Masks of routes, by the names of the routes.
+ *
+ * <p>They hold secrets. So plans, which Spark prints, have only their name; they go to executors with their functions.
+ */
+public final class Masks implements Serializable {
+  private static final long serialVersionUID = 1L;
+  private static final Known<Masks> KNOWN = new Known<>();
+
+  private final String name;
+  private final String json;
+  private final transient Map<UTF8String, Mask> masks = new HashMap<>();
+
+  private Masks(String name, String json) {
+    this.name = name;
+    this.json = json;
+    read(json).properties()
+        .forEach(each -> masks.put(UTF8String.fromString(each.getKey()), new Mask(each.getValue())));
+  }
+
+  private static JsonNode read(String json) {
+    try {
+      return new ObjectMapper().readTree(json);
+    } catch (JsonProcessingException secret) {
+      // Its text quotes what it could not read.
+      throw new IllegalArgumentException("the masks are not JSON");
+    }
+  }
+
+  /** The masks of that name, made from the JSON of {@code engine/router/plan/masks.py} if they do not exist yet. */
+  public static Masks put(String name, String json) {
+    return KNOWN.put(name, () -> new Masks(name, json));
+  }
+
+  private static Masks get(String name) {
+    Masks found = KNOWN.get(name);
+    if (found == null) {
+      throw new IllegalArgumentException("no masks " + name);
+    }
+    return found;
+  }
+
+  private Object readResolve() {
+    return put(name, json);
+  }
+
+  @Override
+  public String toString() {
+    return name;
+  }
+
+  /** Column function from a route's name and a body to the masked body; null if there cannot be one. */
+  public static final class MaskedBody implements ScalarFunction<byte[]> {
+    private static final long serialVersionUID = 1L;
+
+    private final Masks masks;
+
+    /** Function for the masks of that name. */
+    public MaskedBody(String name) {
+      masks = get(name);
+    }
+
+    /** The masked body; null also without a route that has a mask. */
+    public byte[] invoke(UTF8String route, byte[] body) {
+      Mask mask = masks.masks.get(route);
+      return mask == null ? null : mask.body(body);
+    }
+
+    @Override
+    public DataType[] inputTypes() {
+      return new DataType[] {DataTypes.StringType, DataTypes.BinaryType};
+    }
+
+    @Override
+    public DataType resultType() {
+      return DataTypes.BinaryType;
+    }
+
+    @Override
+    public String name() {
+      return "mask:" + masks;
+    }
+
+    @Override
+    public String canonicalName() {
+      return "jmsbridge." + name();
+    }
+
+    @Override
+    public String toString() {
+      return name();
+    }
+  }
+
+  /** Column function from a route's name, a body, its kind and its types to the types of the masked body. */
+  public static final class MaskedTypes implements ScalarFunction<UTF8String> {
+    private static final long serialVersionUID = 1L;
+    private static final UTF8String MAP = UTF8String.fromString("map");
+
+    private final Masks masks;
+
+    /** Function for the masks of that name. */
+    public MaskedTypes(String name) {
+      masks = get(name);
+    }
+
+    /** The types; those given without a route that has a mask. The kind is a map or a stream. */
+    public UTF8String invoke(UTF8String route, byte[] body, UTF8String kind, UTF8String types) {
+      Mask mask = masks.masks.get(route);
+      if (mask == null || body == null || kind == null || types == null) {
+        return types;
+      }
+      return UTF8String.fromString(mask.types(body, types.toString(), kind.equals(MAP)));
+    }
+
+    @Override
+    public DataType[] inputTypes() {
+      return new DataType[] {DataTypes.StringType, DataTypes.BinaryType, DataTypes.StringType, DataTypes.StringType};
+    }
+
+    @Override
+    public DataType resultType() {
+      return DataTypes.StringType;
+    }
+
+    @Override
+    public String name() {
+      return "mask-types:" + masks;
+    }
+
+    @Override
+    public String canonicalName() {
+      return "jmsbridge." + name();
+    }
+
+    @Override
+    public String toString() {
+      return name();
+    }
+  }
+}
