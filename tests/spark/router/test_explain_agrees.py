@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +115,7 @@ def test_what_is_explained_is_what_is_done(
     config = known(loads(HEAD + text, base=tmp_path))
     given = list(replayed(messages(400)) if copies else messages(400))
     endings, numbers, different = set(), set(), []
+    masked = [index for index, each in enumerate(config.publications) if each.route.mask]
     results: dict[int, list[Result]] = {}
     for result in router(text, given, now_ms=NOW_MS):
         results.setdefault(result.offset, []).append(result)
@@ -124,7 +125,7 @@ def test_what_is_explained_is_what_is_done(
         endings |= {(each.ending, each.reason) for each in said.publications}
         explained = [as_result(each, config.publications) for each in said.publications]
         numbers.add(len(explained))
-        if explained != [done(result) for result in results[number]]:
+        if explained != [done(result, masked) for result in results[number]]:
             different.append((record, explained, results[number]))
     assert different == []
     assert len(endings) >= 10
@@ -132,12 +133,16 @@ def test_what_is_explained_is_what_is_done(
 
 
 def with_copies(text: str) -> str:
-    """The routes with several destinations, and some that let a message go on."""
+    """The routes with several destinations, some of which let a message go on, or change what leaves."""
     more = {"out.topic=number": "out.topic=number, jms:queue/n.${msg.header.region}, chosen.${msg.header.region}"}
     more |= {"out.topic=id": "out.topic=id,nats:ids", "out.topic=skipping": "out.topic=nats:s, skipping"}
     for before, after in more.items():
         text = text.replace(before, after)
-    return text + "".join(f"routes.{name}.in.continue=true\n" for name in ("excluded", "number", "skipping", "mirror"))
+    changes = (
+        "routes.id.out.mask=msg.body.a\nroutes.number.out.header.x-n=${msg.header.n}\nroutes.id.out.remove-headers=r*\n"
+    )
+    goes_on = ("excluded", "number", "skipping", "mirror")
+    return text + changes + "".join(f"routes.{name}.in.continue=true\n" for name in goes_on)
 
 
 def replayed(given: Iterator[Message | Record]) -> Iterator[Record]:
@@ -159,10 +164,11 @@ def as_result(said: Explanation, publications: Sequence[Publication]) -> tuple[o
         None if said.publication is None else publications.index(said.publication),
         said.key.encode("utf-8", "replace") if published and said.key is not None else None,
         said.headers if published else None,
+        said.masked_body,
     )
 
 
-def done(result: Result) -> tuple[object, ...]:
+def done(result: Result, masked: Collection[int]) -> tuple[object, ...]:
     published = result.outcome == "routed"
     return (
         result.outcome,
@@ -170,4 +176,5 @@ def done(result: Result) -> tuple[object, ...]:
         result.publication,
         result.record.key if published else None,
         result.record.headers if published else None,
+        result.record.value if published and result.publication in masked else None,
     )
