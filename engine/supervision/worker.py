@@ -180,7 +180,8 @@ def run(only: str, worker: int, status_fd: int) -> int:
         config = snapshot.load(environment)
         logging.setup(config, name)
         status.works_by(number)
-        for variable in config.secret_variables:
+        kept = config.route_variables if only == ROUTER else frozenset()
+        for variable in config.secret_variables - kept:
             # Removed from the environment that JVMs and servers inherit, where other users could read a secret.
             os.environ.pop(variable, None)
         _part(config, only, worker, status, messages, _Revisions(name, messages.given, status, environment))
