@@ -245,8 +245,9 @@ class Publication:
 
     @property
     def name(self) -> str:
-        """Name in the plan: that of the route if it has one destination, else with the destination; unique."""
-        return self.route.name if len(self.route.targets) == 1 else f"{self.route.name} > {self.target}"
+        """Name in the plan, which no other step of it has: the route, with the destination if there are several."""
+        name = f"route {self.route.name}"
+        return name if len(self.route.targets) == 1 else f"{name} > {self.target}"
 
     @property
     def mark(self) -> str:

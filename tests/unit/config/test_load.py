@@ -134,10 +134,10 @@ def test_a_route_has_a_publication_for_each_of_its_destinations() -> None:
     )
     assert config.has_copies
     assert [(each.name, each.mark, each.label) for each in config.publications] == [
-        ("r > kafka:orders", "1 kafka:orders", "1 r"),
-        ('r > n:o.${msg.body."a,b"}', '2 n:o.${msg.body."a,b"}', "2 r"),
-        ("r > q:queue/all", "3 q:queue/all", "3 r"),
-        ("s", "1 kafka:t", "1 s"),
+        ("route r > kafka:orders", "1 kafka:orders", "1 r"),
+        ('route r > n:o.${msg.body."a,b"}', '2 n:o.${msg.body."a,b"}', "2 r"),
+        ("route r > q:queue/all", "3 q:queue/all", "3 r"),
+        ("route s", "1 kafka:t", "1 s"),
     ]
     assert [str(each.conversion) for each in config.publications] == ["as-is", "as-is", "any", "as-is"]
     assert not loads(LEAST).has_copies
