@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from routes.keys.header_names import FIXED, HEADER_NAME, HEADER_PATTERNS, HEADER_TEXT, header_name
 from routes.keys.table import key
-from routes.predicate.bodies import body_path
-from routes.predicate.nodes import ADDRESS
 from routes.predicate.path_json import path_json
 from routes.properties import HEADER_FIELDS
-from routes.targets import Reference
+from routes.template_json import paths_of, template_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,8 +88,7 @@ class HeaderEdits:
     @property
     def paths(self) -> tuple[ValuePath, ...]:
         """The paths into the body under which texts are found."""
-        names = (part.name for _, template in self.given for part in template.references)
-        return tuple(path for name in dict.fromkeys(names) if (path := body_path(name)))
+        return paths_of(template for _, template in self.given)
 
     @property
     def growth(self) -> int:
@@ -110,16 +107,7 @@ class HeaderEdits:
             "renamed": [
                 [old, new, "" if new in HEADER_FIELDS else HEADER_FIELDS.get(old)] for old, new in self.renamed
             ],
-            "given": [[name, [_part(part, paths) for part in template.parts]] for name, template in self.given],
+            "given": [[name, template_parts(template, paths)] for name, template in self.given],
             "paths": [path_json(path) for path in paths],
         }
         return json.dumps(edits)
-
-
-def _part(part: str | Reference, paths: tuple[ValuePath, ...]) -> str | dict[str, Any]:
-    """A part of a template in JSON: its text, or the place of a text in the message."""
-    if isinstance(part, str):
-        return part
-    if path := body_path(part.name):
-        return {"path": paths.index(path)}
-    return {"field": "JMSDestination", "address": True} if part.name == ADDRESS else {"field": part.name}

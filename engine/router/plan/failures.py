@@ -100,7 +100,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     made.append(_key_found(settings))
     if settings.configured_keys.values:
         made.append(_key_valid(settings))
-    if settings.templates:
+    if settings.templates.values:
         made.append(_destination(settings))
     most = settings.max_message_bytes + FRAMING_BYTES + settings.growth
     # A masked body may be larger than the one in the journal.
@@ -223,6 +223,7 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     constant = ByBranch(
         ROUTES, {name: str(limits[topic]) for name, topic in settings.constant_topics.values.items() if topic in limits}
     )
+    chosen = {topic: str(limits[topic]) for topic in settings.topics_to_choose if topic in limits}
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES + settings.growth else _declared_size
 
     def size(row: PlanRow) -> Column:
@@ -234,13 +235,7 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
         return size + F.coalesce(cast(settings.growths(row), INT), F.lit(0)) if settings.growth else size
 
     def allowed(row: PlanRow) -> Column:
-        found = constant(row)
-        for template in settings.topic_templates:
-            texts = {topic: str(limits[topic]) for topic in template.topics if topic in limits}
-            found = F.when(row.branch(ROUTES) == template.publication, _looked_up(texts, template.fill(row))).otherwise(
-                found
-            )
-        return found
+        return F.coalesce(constant(row), _looked_up(chosen, settings.topics(row))) if chosen else constant(row)
 
     def fails(row: PlanRow) -> Column:
         return F.coalesce(size(row) + FRAMING_BYTES > cast(allowed(row), INT), F.lit(False))

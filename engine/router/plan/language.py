@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from engine.router.plan.nodes import CopyCondition, RecordCondition
 from engine.router.plan.row import PlanRow
+from engine.topologies.library.casts import BINARY, cast
 from engine.topologies.library.row import HeaderView
 from routes.model import Publication
 from routes.predicate import Predicate
@@ -20,7 +21,6 @@ from routes.predicate.columns import CopyRule, Rule, compile_predicate, copies, 
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.path_json import path_json
 from routes.properties import HEADER_FIELDS, encode_type_name
-from routes.targets import Reference, Template
 
 __all__ = [
     "JMS_PREFIX",
@@ -121,15 +121,13 @@ def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:
     return headers.functions.call(f"body:{json.dumps([path_json(path)])}", row.source_value)
 
 
-def filled(row: PlanRow, template: Template) -> Column:
-    """Text of a template for a message as it was read; NULL if one of its values is missing or empty."""
-    parts = (
-        F.nullif(text_of(row, row.source_header_view, part.name), F.lit(""))
-        if isinstance(part, Reference)
-        else F.lit(part)
-        for part in template.parts
-    )
-    return F.concat(*parts)
+def filled(row: PlanRow, template: Column, *, asks_for_body: bool) -> Column:
+    """Text of a template (JSON of `template_json`) for a message as it was read.
+
+    NULL without a template, or if one of its values is missing or empty.
+    """
+    body = row.source_value if asks_for_body else cast(F.lit(None), BINARY)
+    return row.source_header_view.call("filled:", template, body)
 
 
 def declared_type(headers: HeaderView, name: str) -> Column:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.router.plan.language import text_of
+from engine.router.plan.language import filled
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BINARY, cast
-from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route
-from routes.targets import Reference, Template
+from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route, Target
+from routes.systems import System
+from routes.template_json import paths_of, template_json
 
-__all__ = ["JOURNAL_KEY", "ROUTES", "AddressTemplate", "ByBranch", "RouteSettings"]
+__all__ = ["JOURNAL_KEY", "ROUTES", "ByBranch", "RouteSettings"]
 
 ROUTES = "routes"
 """Name of the split that gives each message to the publications of a route, of which each is a branch."""
@@ -52,37 +53,6 @@ class ByBranch:
         for branch in self.values:
             if branch not in branches:
                 yield f"split '{self.split}' has no branch '{branch}'"
-
-
-@dataclass(frozen=True, slots=True)
-class AddressTemplate:
-    """Address of a publication that depends on the message."""
-
-    publication: int
-    """Index of the publication."""
-    template: Template
-    sink: bool
-    """True if the address is one of a sink's system; else it is a Kafka topic."""
-    topics: tuple[str, ...]
-    """The Kafka topics that it may name."""
-    pattern: str
-    """Regular expression that the whole address has to match at a sink."""
-
-    def fill(self, row: PlanRow) -> Column:
-        """The address of a message; NULL if one of its values is missing or empty."""
-        # From the headers as read: the address does not depend on the style of the headers that are published.
-        parts = (
-            F.nullif(text_of(row, row.source_header_view, part.name), F.lit(""))
-            if isinstance(part, Reference)
-            else F.lit(part)
-            for part in self.template.parts
-        )
-        return F.concat(*parts)
-
-    def is_valid(self, row: PlanRow) -> Column:
-        """True if a message's address names one of the topics, or is allowed by the sink's system; may be NULL."""
-        filled = self.fill(row)
-        return filled.rlike(f"\\A(?:{self.pattern})\\z") if self.sink else filled.isin(*self.topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +99,14 @@ class RouteSettings:
     """Edits to headers, as JSON (`HeaderEdits.json`), for routes that edit some."""
     masks: ByBranch
     """Name of the route, for routes that mask bodies."""
-    templates: tuple[AddressTemplate, ...]
-    """Addresses that depend on the message, in the order of their publications."""
+    templates: ByBranch
+    """Addresses that depend on the message, as JSON (`routes.template_json`)."""
+    templates_ask_for_body: bool
+    """True if one of these addresses has a value of the body in it."""
+    patterns: ByBranch
+    """Regular expression that such an address has to match as a whole, if it is one of a sink's system."""
+    topics_to_choose: tuple[str, ...]
+    """The Kafka topics that such an address may name."""
 
     @staticmethod
     def of(config: Config, limits: Mapping[str, int]) -> RouteSettings:
@@ -138,6 +114,7 @@ class RouteSettings:
         publications = config.publications
         topics = {topic for publication in publications for topic in publication.target.topics}
         systems = {sink.name: sink.type for sink in config.sinks}
+        made = [each.target for each in publications if each.target.address.references]
 
         def of_target(value: Callable[[Publication], str | None]) -> ByBranch:
             values = ((publication.name, value(publication)) for publication in publications)
@@ -158,7 +135,7 @@ class RouteSettings:
             targets=of_target(lambda publication: str(publication.target)),
             numbered=of_target(lambda publication: publication.mark if config.has_copies else None),
             constant_topics=of_target(lambda publication: publication.target.topic),
-            constant_addresses=of_target(lambda each: str(each.target.address) if each.target.sink else None),
+            constant_addresses=of_target(lambda each: _constant_address(each.target)),
             sinks=of_target(lambda publication: publication.target.sink),
             keys=of_target(lambda each: each.route.key or (JOURNAL_KEY if each.target.sink else "JMSMessageID")),
             configured_keys=constant(lambda route: route.key),
@@ -169,17 +146,10 @@ class RouteSettings:
             growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
             edits=constant(lambda route: route.edits.json if route.edits else None),
             masks=constant(lambda route: route.name if route.mask else None),
-            templates=tuple(
-                AddressTemplate(
-                    index,
-                    target.address,
-                    target.sink is not None,
-                    target.topics,
-                    systems[target.sink].addresses.allowed if target.sink else "",
-                )
-                for index, target in enumerate(publication.target for publication in publications)
-                if target.address.references
-            ),
+            templates=of_target(lambda each: _template(each.target)),
+            templates_ask_for_body=bool(paths_of(target.address for target in made)),
+            patterns=of_target(lambda each: _pattern(each.target, systems)),
+            topics_to_choose=tuple({topic: None for target in made if not target.sink for topic in target.topics}),
         )
 
     @property
@@ -190,22 +160,19 @@ class RouteSettings:
     @property
     def topics(self) -> PlanFunction:
         """The Kafka topic that a message is published to: a constant of the publication, or a function of the row."""
-        chosen = self.topic_templates
-        return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
+        if self.templates.values.keys() == self.patterns.values.keys():
+            return self.constant_topics
+        return lambda row: F.coalesce(self.constant_topics(row), self._filled(row))
 
     @property
     def growth(self) -> int:
         """Most bytes by which the edits of any route enlarge the headers."""
         return max(map(int, self.growths.values.values()), default=0)
 
-    @property
-    def topic_templates(self) -> list[AddressTemplate]:
-        """The templates of Kafka topics."""
-        return [template for template in self.templates if not template.sink]
-
     def address(self, row: PlanRow) -> Column:
         """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
-        return _chosen(row, self.templates, self.constant_addresses(row))
+        constant = self.constant_addresses(row)
+        return F.coalesce(constant, self._filled(row)) if self.templates.values else constant
 
     def edited_headers(self, row: PlanRow) -> Column:
         """The message's headers after the edits of its route."""
@@ -215,14 +182,23 @@ class RouteSettings:
 
     def is_unresolved(self, row: PlanRow) -> Column:
         """True if the address lacks a header, is not allowed by the sink's system, or names no known topic."""
-        unresolved = F.lit(False)
-        for template in self.templates:
-            invalid = ~F.coalesce(template.is_valid(row), F.lit(False))
-            unresolved = F.when(row.branch(ROUTES) == template.publication, invalid).otherwise(unresolved)
-        return unresolved
+        address, pattern = self._filled(row), self.patterns(row)
+        valid = address.isin(*self.topics_to_choose)
+        for each in dict.fromkeys(self.patterns.values.values()):
+            valid = F.when(pattern == each, address.rlike(f"\\A(?:{each})\\z")).otherwise(valid)
+        return self.templates(row).isNotNull() & ~F.coalesce(valid, F.lit(False))
+
+    def _filled(self, row: PlanRow) -> Column:
+        return filled(row, self.templates(row), asks_for_body=self.templates_ask_for_body)
 
 
-def _chosen(row: PlanRow, templates: Sequence[AddressTemplate], constant: Column) -> Column:
-    for template in templates:
-        constant = F.when(row.branch(ROUTES) == template.publication, template.fill(row)).otherwise(constant)
-    return constant
+def _constant_address(target: Target) -> str | None:
+    return str(target.address) if target.sink and not target.address.references else None
+
+
+def _template(target: Target) -> str | None:
+    return template_json(target.address) if target.address.references else None
+
+
+def _pattern(target: Target, systems: Mapping[str, System]) -> str | None:
+    return systems[target.sink].addresses.allowed if target.sink and target.address.references else None

@@ -64,9 +64,9 @@ class HeaderView:
         """Text of the first header of that name; NULL without one or its value."""
         return self.call(f"header:{name}")
 
-    def call(self, function: str) -> Column:
-        """The result of a function of `jvm/spark` over the headers."""
-        return self.functions.call(function, self._headers)
+    def call(self, function: str, *more: Column) -> Column:
+        """The result of a function of `jvm/spark` over the headers, and over further columns."""
+        return self.functions.call(function, self._headers, *more)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 package jmsbridge.predicate;
 
-import java.util.HashMap;
-import java.util.Map;
 import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -15,7 +13,7 @@ public final class EditedHeaders implements ScalarFunction<ArrayData> {
 
   private final String name;
   /** Edits by their JSON: one for each route that has some. */
-  private transient Map<UTF8String, HeaderEdits> known;
+  private transient ByJson<HeaderEdits> known;
 
   /** The function; the name of it says nothing more. */
   public EditedHeaders(String name) {
@@ -34,14 +32,9 @@ public final class EditedHeaders implements ScalarFunction<ArrayData> {
       return headers;
     }
     if (known == null) {
-      known = new HashMap<>();
+      known = new ByJson<>(HeaderEdits::new);
     }
-    HeaderEdits found = known.get(edits);
-    if (found == null) {
-      found = HeaderEdits.read(edits.toString());
-      known.put(edits.clone(), found);
-    }
-    return found.edited(headers, body);
+    return known.of(edits).edited(headers, body);
   }
 
   @Override

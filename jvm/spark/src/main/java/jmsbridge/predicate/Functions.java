@@ -12,10 +12,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * Catalog of Spark functions. Over the headers of a record: route tables by their names, {@code header:NAME}, the text
- * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, and {@code edited-headers:}, which also takes
- * edits and a body. Over a type and a key: {@code key-check:SETTINGS}. Over a body: {@code body:PATH},
- * {@code body-fault:FORMAT}, {@code mask:MASKS} and {@code mask-types:MASKS}. Spark calls functions of a catalog with
- * its own rows, unconverted.
+ * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
+ * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
+ * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT}, {@code mask:MASKS} and
+ * {@code mask-types:MASKS}. Spark calls functions of a catalog with its own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
   private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.of(
@@ -23,6 +23,7 @@ public final class Functions implements FunctionCatalog {
       "has-header", HeaderFunction.Has::new,
       "declared-type", DeclaredType::new,
       "edited-headers", EditedHeaders::new,
+      "filled", FilledText::new,
       "key-check", KeyCheck::new,
       "body", BodyField::new,
       "body-fault", BodyFault::new,
