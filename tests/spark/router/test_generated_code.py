@@ -69,6 +69,18 @@ def test_hundreds_of_routes_that_edit_headers_make_no_more_code_than_a_few(spark
     assert abs(many - few) < 200
 
 
+@pytest.mark.parametrize(
+    "destinations", ["n:a.${{msg.header.x{n}}}", "t, n:a.${{msg.header.x{n}}}, jms:queue/${{msg.body.y{n}}}"]
+)
+def test_hundreds_of_templates_of_destinations_make_no_more_code_than_a_few(
+    spark: SparkSession, tmp_path: Path, destinations: str
+) -> None:
+    topic = (f"out.topic={destinations}",)
+    few, many = (largest_method(spark, tmp_path, routes, topic) for routes in (6, 300))
+    assert 0 < few <= JIT_BYTES
+    assert abs(many - few) < 200
+
+
 def test_hundreds_of_conditions_make_no_more_code_than_a_few(spark: SparkSession, tmp_path: Path) -> None:
     few, many = (largest_method(spark, tmp_path, routes) for routes in (6, 600))
     # Constants of other lengths may change some bytes.
