@@ -204,7 +204,8 @@ def show(
         typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))
         return
     route = f" in route '{letter.route}'" if letter.route else ""
-    typer.echo(printable(f"{letter.reason}{route}: {letter.detail}"))
+    target = f" to {letter.target}" if letter.target else ""
+    typer.echo(printable(f"{letter.reason}{route}{target}: {letter.detail}"))
     typer.echo(item_text(Item.of(letter.located), BodyFormat.BASE64 if base64 else BodyFormat.HEX))
 
 

@@ -65,6 +65,7 @@ def letter_json(letter: DeadLetter) -> dict[str, Any]:
         "position": str(at),
         "time": letter.time,
         "route": letter.route or None,
+        "target": letter.target or None,
         "reason": letter.reason,
         "detail": letter.detail,
         "journal": letter.journal_position,

@@ -78,6 +78,11 @@ class DeadLetter:
         return self._header(TARGET)
 
     @property
+    def target(self) -> str:
+        """Destination that failed, as its route has it; empty if the message had one publication alone."""
+        return self.publication.partition(" ")[2]
+
+    @property
     def time(self) -> str:
         """Time of the failure, ISO 8601 in UTC."""
         return self._header(TIME)

@@ -361,10 +361,9 @@ def _has_expired(letter: DeadLetter) -> bool:
 
 
 def _no_publication(letter: DeadLetter) -> str:
-    number, _, target = letter.publication.partition(" ")
     return (
-        f"it was for destination {number} of route '{letter.route}', {target}, which the routes do not have any more; "
-        "the other destinations of the message have had it. Put the destination back, or discard the letter"
+        f"it was for {letter.target}, which route '{letter.route}' does not have any more, and the other destinations "
+        "of the message would get it twice. Put the destination back, or discard the letter"
     )
 
 

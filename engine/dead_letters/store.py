@@ -66,8 +66,8 @@ class DeadLetterStore:
         None if the routes have no such publication.
         """
         of_route = [each for each in self.publications if each.route.name == letter.route]
-        number, _, target = letter.publication.partition(" ")
-        same = (each for each in of_route if str(each.target) == target)
+        same = (each for each in of_route if str(each.target) == letter.target)
+        number = letter.publication.partition(" ")[0]
         return next(same, None) or next((each for each in of_route if str(each.number) == number), None)
 
     def keys(self) -> tuple[SealKeys, ...]:
