@@ -129,6 +129,12 @@ class RouteSettings:
     """Edits to headers, as JSON (`HeaderEdits.json`), for routes that edit some."""
     masks: ByBranch
     """Name of the route, for routes that mask bodies."""
+    steps: ByBranch
+    """Conversions of bodies, as JSON (`BodySteps.json`), for routes that convert some."""
+    converted_kinds: ByBranch
+    """Kind of converted bodies, for routes that convert some."""
+    converted_json: ByBranch
+    """Empty text for publications that also convert the JSON of maps, streams and objects."""
     templates: tuple[AddressTemplate, ...]
     """Addresses that depend on the message, in the order of their publications."""
 
@@ -169,6 +175,9 @@ class RouteSettings:
             growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
             edits=constant(lambda route: route.edits.json if route.edits else None),
             masks=constant(lambda route: route.name if route.mask else None),
+            steps=constant(lambda route: route.steps.json if route.steps else None),
+            converted_kinds=constant(lambda route: route.steps.kind if route.steps else None),
+            converted_json=of_target(lambda publication: "" if publication.converts_json else None),
             templates=tuple(
                 AddressTemplate(
                     index,
@@ -192,6 +201,11 @@ class RouteSettings:
         """The Kafka topic that a message is published to: a constant of the publication, or a function of the row."""
         chosen = self.topic_templates
         return (lambda row: _chosen(row, chosen, self.constant_topics(row))) if chosen else self.constant_topics
+
+    @property
+    def changes_bodies(self) -> bool:
+        """True if a route masks or converts bodies."""
+        return bool(self.masks.values or self.steps.values)
 
     @property
     def growth(self) -> int:
