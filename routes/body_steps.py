@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.charsets import NO_CHARACTER
+from routes.predicate.bodies import BOUNDS
+from routes.xml_to_json import xml_to_json
 
 if TYPE_CHECKING:
     from routes.charsets import Charset
@@ -25,6 +27,10 @@ _LARGEST = 4 * 2**20
 _TOO_LARGE = f"it has more than {_LARGEST:,} bytes"
 _TRUNCATED = "it is truncated"
 _DAMAGED = "it is damaged"
+
+_NOT_XML = (
+    f"it is not XML without a DTD of at most {BOUNDS.size:,} bytes, with elements nested at most {BOUNDS.depth} deep"
+)
 
 _MAGIC = b"\x1f\x8b\x08"
 _HEADER, _TRAILER = 10, 8
@@ -39,6 +45,7 @@ class StepKind(StrEnum):
 
     GUNZIP = "gunzip"
     FROM = "from"
+    XML_TO_JSON = "xml-to-json"
     TO = "to"
     GZIP = "gzip"
 
@@ -67,6 +74,8 @@ class BodyStep:
         match self.kind:
             case StepKind.GUNZIP:
                 return _gunzip(body)
+            case StepKind.XML_TO_JSON:
+                return _xml_to_json(body)
             case StepKind.GZIP:
                 return _gzip(body)
         assert self.charset is not None
@@ -87,7 +96,7 @@ class BodySteps:
     @property
     def kind(self) -> str:
         """Kind of the converted body (`engine.message.BodyType`)."""
-        return "text" if self.steps[-1].kind is StepKind.FROM else "bytes"
+        return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON) else "bytes"
 
     @property
     def takes_json(self) -> bool:
@@ -136,6 +145,13 @@ def _bounded(body: bytes) -> bytes:
     if len(body) > _LARGEST:
         raise UnconvertibleBodyError(_TOO_LARGE)
     return body
+
+
+def _xml_to_json(body: bytes) -> bytes:
+    found = xml_to_json(body)
+    if found is None:
+        raise UnconvertibleBodyError(_NOT_XML)
+    return found
 
 
 def _gzip(body: bytes) -> bytes:

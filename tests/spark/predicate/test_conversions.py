@@ -19,6 +19,8 @@ from routes.charsets import CHARSET_NAMES, charset
 from routes.keys.conversions import BODY_STEPS
 from tests.spark.predicate.test_bodies import frame_of
 from tests.spark.predicate.test_columns import many_seeds
+from tests.spark.predicate.test_xml_bodies import HOSTILE as HOSTILE_XML
+from tests.spark.predicate.test_xml_bodies import body as xml_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,6 +215,18 @@ def test_damaged_bodies_are_the_same(spark: SparkSession, seed: int) -> None:
             content[random.randrange(len(content))] ^= 1 << random.randrange(8)
         bodies.append(bytes(content[: random.choice((len(content), random.randrange(len(content)))) or 1]))
     agree(spark, ["gunzip"], bodies)
+
+
+@many_seeds
+@given(seed=st.integers(0, 2**32))
+def test_the_json_of_xml_is_the_same(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)  # noqa: S311 (no secret is made of it)
+    assert agree(spark, ["xml-to-json"], [xml_body(random) for _ in range(300)]) > 100
+
+
+def test_the_json_of_hostile_xml_is_the_same(spark: SparkSession) -> None:
+    wide = b"<a>" + b"<b/>" * 200_000 + b"</a>"
+    assert agree(spark, ["xml-to-json", "xml-to-json, gzip"], [None, *HOSTILE_XML, wide, b"<a>" + b"\n" * MIB]) > 50
 
 
 @pytest.mark.parametrize("name", [each for each in CHARSET_NAMES if not each.startswith("UTF")])
