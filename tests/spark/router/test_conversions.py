@@ -54,6 +54,16 @@ def test_text_becomes_bytes(router: Router) -> None:
     assert result.header(BODY) == "bytes"
 
 
+def test_xml_becomes_json(router: Router) -> None:
+    text = POLICY + ROUTES.format("from ISO-8859-1, xml-to-json")
+    made, unread = router(text, [message('<a n="1">\xe4</a>'.encode("latin-1")), message(b"<!DOCTYPE a><a/>")])
+    assert (made.record.value, made.header(BODY)) == ('{"a":{"@n":"1","#text":"ä"}}'.encode(), "text")
+    assert why(unread) == (
+        "'xml-to-json' could not be applied: it is not XML without a DTD of at most 1,048,576 bytes, "
+        "with elements nested at most 100 deep"
+    )
+
+
 def test_messages_of_other_routes_are_published_by_reference(spark: SparkSession, tmp_path: Path) -> None:
     config = loads(HEAD + ROUTES.format("from IBM1047"), base=tmp_path)
     frame = records_frame(spark, {"journal": [message(EBCDIC).to_record(), message(b"x", to="queue:x").to_record()]})
