@@ -108,7 +108,8 @@ final class Gzip {
     while (!inflater.finished()) {
       int size;
       try {
-        size = inflater.inflate(buffer, 0, Math.min(buffer.length, UnconvertibleBodyException.LARGEST + 1 - all.size()));
+        int most = UnconvertibleBodyException.LARGEST + 1 - all.size();
+        size = inflater.inflate(buffer, 0, Math.min(buffer.length, most));
       } catch (DataFormatException wrong) {
         throw new UnconvertibleBodyException(DAMAGED);
       }
