@@ -15,6 +15,7 @@ from routes.header_edits import HeaderEdits
 from routes.kafka_access import KafkaAccess
 from routes.keys import table
 from routes.keys.addresses import TARGETS
+from routes.keys.conversions import BODY_STEPS
 from routes.keys.language import BODY_PATHS, KEY_HEADER, PREDICATE
 from routes.keys.table import key, named_of, part
 from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice
@@ -42,6 +43,7 @@ from routes.systems import BrokerConfig, SinkConfig, SourceConfig
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
+    from routes.body_steps import BodySteps
     from routes.predicate.nodes import BodyPath, Predicate
     from routes.targets import Template
 
@@ -186,6 +188,15 @@ class Route:
         example="${env:MASK_SECRET}",
         secret=True,
     )
+    steps: BodySteps | None = table.key(
+        "out.convert",
+        BODY_STEPS,
+        "Conversions of the bodies that leave, separated by commas, in this order: `gunzip`, `from CHARSET` (to "
+        "UTF-8), `xml-to-json`, `to CHARSET` (from UTF-8), `gzip`. A message whose body cannot be converted fails "
+        "softly. See [conversions](routing.md#conversions).",
+        example="gunzip, from IBM1047",
+    )
+    """Conversions of the bodies that leave by this route; None if they leave as they are."""
     key: str | None = table.key(
         "conv.key",
         KEY_HEADER,
@@ -263,6 +274,12 @@ class Publication:
     def conversion(self) -> BodyConversion:
         """The kinds of bodies that the destination takes: all of them at a sink that keeps the kind."""
         return BodyConversion.ANY if self.target.takes_any_body else self.route.conversion
+
+    @property
+    def converts_json(self) -> bool:
+        """True if the steps of the route also take the JSON of a map, stream or object."""
+        steps = self.route.steps
+        return steps is not None and steps.takes_json and self.conversion is BodyConversion.JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,8 +130,8 @@ def explanation_text(explanation: Explanation) -> list[str]:
         lines += ["", f"result   {result(each)}"]
         width = max((len(name) for name, _ in each.headers), default=0)
         lines += [f"  {name:<{width}}  {show_bytes(value)}" for name, value in each.headers]
-        if each.masked_body is not None:
-            lines += ["", "body", *(f"  {line}" for line in each.masked_body.decode().split("\n"))]
+        if each.changed_body is not None:
+            lines += ["", "body", *_body_lines(each.changed_body)]
     return lines
 
 
@@ -164,8 +164,15 @@ def _publication_json(explanation: Explanation) -> dict[str, Any]:
         "key_from": explanation.key_name,
         "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
         "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
-        **({} if explanation.masked_body is None else {"masked_body": explanation.masked_body.decode()}),
+        **({} if explanation.changed_body is None else json_bytes("body", explanation.changed_body)),
     }
+
+
+def _body_lines(body: bytes) -> list[str]:
+    try:
+        return [f"  {line}" for line in body.decode().split("\n")]
+    except UnicodeDecodeError:
+        return [f"  {show_bytes(body, limit=4096)}"]
 
 
 def _step_lines(step: Step) -> list[str]:

@@ -30,6 +30,7 @@ from engine.message import (
     Message,
     Record,
 )
+from routes.body_steps import not_converted
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
@@ -115,8 +116,8 @@ class Explanation:
     """Destination to which the route's sink sends the message from that topic; None without a sink."""
     headers: tuple[tuple[str, bytes | None], ...]
     """Headers of the published record; empty if the message is not published."""
-    masked_body: bytes | None = None
-    """Body of the published record, if the route masks it; None if it leaves as it came, or not at all."""
+    changed_body: bytes | None = None
+    """Body of the published record, if the route changes bodies; None if it leaves as it came, or not at all."""
     copies: tuple[Explanation, ...] = ()
     """Explanations of the further publications of the message."""
 
@@ -170,8 +171,8 @@ def _published(
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     style = HeaderStyle.TEXT if target.sink else config.routing.headers
     leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
-    if route.mask and not failures:
-        leaving = _masked(leaving, route.mask)
+    if not failures:
+        leaving = _changed(leaving, route)
     published = published_headers(leaving, style, config.bridge_id, place)
     if target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
@@ -188,7 +189,7 @@ def _published(
         topics.get(ending),
         destination if target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
-        leaving.value if route.mask and ending is Ending.PUBLISHED else None,
+        leaving.value if (route.mask or route.steps) and ending is Ending.PUBLISHED else None,
     )
 
 
@@ -227,6 +228,26 @@ def _body_fault(message: Message, route: Route) -> str:
     return message.content.fault(route.body_format) or ""
 
 
+def _changed(record: Record, route: Route) -> Record:
+    """The record with its body as the mask and the steps of the route leave it, for a body that they can change."""
+    if route.mask:
+        record = _masked(record, route.mask)
+    if route.steps is None:
+        return record
+    headers = (header for header in record.headers if header[0] not in (BODY, BODY_TYPES))
+    return replace(record, value=route.steps.body(record.value), headers=(*headers, (BODY, route.steps.kind.encode())))
+
+
+def _conversion_fault(record: Record, kind: str, publication: Publication) -> str | None:
+    """The reason why the steps of the route cannot be applied; None if they can, or if the mask cannot."""
+    route, body = publication.route, record.value
+    if route.steps is None or (route.mask and route.mask.fault(body)):
+        return None
+    if kind not in (BodyType.TEXT, BodyType.BYTES) and not publication.converts_json:
+        return not_converted(kind)
+    return route.steps.fault(route.mask.body(body) if route.mask else body)
+
+
 def _masked(record: Record, mask: Mask) -> Record:
     """The record with the body, and the types of its values, as the mask leaves them; for a body that is JSON."""
     body, kind, types = record.value or b"", record.header(BODY), record.header(BODY_TYPES)
@@ -246,6 +267,8 @@ def _failures(
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
+    elif unconvertible := _conversion_fault(record, body, publication):
+        failures.append(Failure("body-not-convertible", unconvertible))
     if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value)):
         failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, publication)

@@ -140,7 +140,7 @@ def _publication(explanation: Explanation) -> dict[str, Any]:
         "place": str(explanation.publication.target) if explanation.publication else "",
         "failures": explanation.failures,
         "headers": explanation.headers,
-        "masked_body": explanation.masked_body,
+        "changed_body": explanation.changed_body,
     }
 
 

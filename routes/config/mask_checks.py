@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MASK_CHECKS", "taken_fields"]
 
-_PATHS, _METHOD, _SECRET = (f"routes.NAME.out.{key}" for key in ("mask", "mask-with", "mask-secret"))
+_PATHS, _METHOD, _SECRET, _STEPS = (f"routes.NAME.out.{key}" for key in ("mask", "mask-with", "mask-secret", "convert"))
 
 
 def keys_of_masks(settings: Settings) -> None:
@@ -48,6 +48,10 @@ def masks_that_leak(settings: Settings) -> None:
         paths = settings.get(_PATHS, name) or ()
         if paths and settings.get("routes.NAME.in.body", name) is DocumentFormat.XML:
             settings.fault(_PATHS, name, "'in.body' says that bodies are XML, and only JSON has masks", "remove one")
+        steps = settings.get(_STEPS, name)
+        if paths and steps and not steps.takes_json:
+            message = f"'{steps.steps[0]}' takes no JSON, and out.mask, which comes first, nothing else"
+            settings.fault(_STEPS, name, message, "remove one")
         for key, field in taken_fields(settings, name):
             taken, entry = body_path(field), settings.entry(key, name)
             covering = [str(path) for path in paths if isinstance(taken, BodyPath) and _covers(path, taken)]

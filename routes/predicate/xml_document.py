@@ -100,9 +100,12 @@ def _parsed(text: str, deepest: int) -> XmlElement | None:
         if len(opened) > deepest:
             raise _NotXmlError
         pairs = zip(given[::2], given[1::2], strict=True)
-        found = [(_local(name), value) for name, value in pairs if not _is_namespace(name)]
-        # Of attributes whose names differ in their prefixes alone the first counts.
-        element = XmlElement(_local(name), dict(reversed(found)))
+        attributes: dict[str, str] = {}
+        for attribute, value in pairs:
+            # Of attributes whose names differ in their prefixes alone the first counts.
+            if not _is_namespace(attribute):
+                attributes.setdefault(_local(attribute), value)
+        element = XmlElement(_local(name), attributes)
         opened[-1].content.append(element)
         opened.append(element)
 

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 from engine.errors import SoftFailureError
 from engine.message import BODY, LARGE_BYTES, SIZE, TARGET, BodyType
 from engine.printable import LONGEST_REASON
+from engine.router.plan.changes import changed_body, conversion_fault, is_changed
 from engine.router.plan.headers import header, position
 from engine.router.plan.language import declared_type, field_text
-from engine.router.plan.masks import is_masked, mask_fails, mask_fault, masked_body
+from engine.router.plan.masks import mask_fails, mask_fault
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
@@ -103,8 +104,10 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     if settings.templates.values:
         made.append(_destination(settings))
     most = settings.max_message_bytes + FRAMING_BYTES + settings.growth
-    # A masked body may be larger than the one in the journal.
-    growing = {topic for each in settings.publications if each.route.mask for topic in each.target.topics}
+    # A changed body may be larger than the one in the journal.
+    growing = {
+        topic for each in settings.publications if each.route.mask or each.route.steps for topic in each.target.topics
+    }
     if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most or topic in growing}:
         made.append(_size(settings, limits))
     if refusals:
@@ -113,7 +116,7 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
 
 
 def _body(settings: RouteSettings) -> FailureCheck:
-    def fails(row: PlanRow) -> Column:
+    def is_other(row: PlanRow) -> Column:
         kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
         other = ~kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
         if settings.any_body.values:
@@ -123,11 +126,22 @@ def _body(settings: RouteSettings) -> FailureCheck:
         is_json = F.coalesce(F.get_json_object(cast(row.value, STRING), "$").isNotNull(), F.lit(False))
         return other & ~(settings.json_body(row).isNotNull() & kind.isin(*_STRUCTURED) & is_json)
 
+    def fails(row: PlanRow) -> Column:
+        other = is_other(row)
+        return other | conversion_fault(row, settings).isNotNull() if settings.steps.values else other
+
     def says(row: PlanRow) -> Column:
         kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
-        return F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
+        other = F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
+        if not settings.steps.values:
+            return other
+        return F.when(is_other(row), other).otherwise(conversion_fault(row, settings))
 
-    return FailureCheck("body-not-convertible", "convert", fails, says, lambda _: "the body is neither text nor bytes")
+    def stops(publication: Publication) -> str:
+        steps = publication.route.steps
+        return f"the body is neither text nor bytes{f', or not one for the steps {steps}' if steps else ''}"
+
+    return FailureCheck("body-not-convertible", "convert", fails, says, stops)
 
 
 def _body_format(settings: RouteSettings) -> FailureCheck:
@@ -227,11 +241,11 @@ def _size(settings: RouteSettings, limits: Mapping[str, int]) -> FailureCheck:
     measure = _measured if min(limits.values()) < LARGE_BYTES + FRAMING_BYTES + settings.growth else _declared_size
 
     def size(row: PlanRow) -> Column:
-        """The size that the record may have after its headers are edited and its body is masked."""
+        """The size that the record may have after its headers are edited and its body is changed."""
         size = measure(row)
-        if settings.masks.values:
-            left = row.replace(value=masked_body(row, settings))
-            size = F.when(is_masked(row, settings), _measured(left)).otherwise(size)
+        if settings.changes_bodies:
+            left = row.replace(value=changed_body(row, settings))
+            size = F.when(is_changed(row, settings), _measured(left)).otherwise(size)
         return size + F.coalesce(cast(settings.growths(row), INT), F.lit(0)) if settings.growth else size
 
     def allowed(row: PlanRow) -> Column:

@@ -42,12 +42,17 @@ def mask_fault(row: PlanRow) -> Column:
 
 
 def masked_body(row: PlanRow, settings: RouteSettings) -> Column:
-    """The body of a message as the mask of its route leaves it; NULL if that cannot be applied."""
-    return row.header_view.functions.call(f"mask:{_given(settings.routes)}", settings.masks(row), row.value)
+    """The body of a message as the mask of its route, if any, leaves it; NULL if that cannot be applied."""
+    if not settings.masks.values:
+        return row.value
+    body = row.header_view.functions.call(f"mask:{_given(settings.routes)}", settings.masks(row), row.value)
+    return F.when(is_masked(row, settings), body).otherwise(row.value)
 
 
 def masked(row: PlanRow, settings: RouteSettings) -> PlanRow:
-    """The row of a message whose route has a mask, with body and types as the mask leaves them."""
+    """The row of a message with body and types as the mask of its route, if any, leaves them."""
+    if not settings.masks.values:
+        return row
     body = masked_body(row, settings)
     if all(each.conversion is BodyConversion.AS_IS for each in settings.publications if each.route.mask):
         return row.replace(value=body)

@@ -13,7 +13,7 @@ from engine.router.plan.failures import CHECKS, UNMATCHED, checks
 from engine.router.plan.language import field_text
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
-from engine.router.plan.topology import DEAD_LETTERS, GUARDS, MASKED, PUBLISHED, SKIPPED, build
+from engine.router.plan.topology import CHANGED, DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
 from routes.model import Config, Policy
 
 __all__ = ["Routed", "RoutingOutcome", "route"]
@@ -111,7 +111,7 @@ def _outcome(compiled: Compiled, outcomes: tuple[RoutingOutcome, ...]) -> Column
         next(i for i, outcome in enumerate(outcomes) if outcome.kind == kind)
         for kind in (Policy.SKIP, Policy.DEAD_LETTER)
     )
-    outcome = F.when(compiled.ended_at(PUBLISHED) | compiled.ended_at(MASKED), 0)
+    outcome = F.when(compiled.ended_at(PUBLISHED) | compiled.ended_at(CHANGED), 0)
     for node, reason in GUARDS.items():
         outcome = outcome.when(compiled.dropped_by(node), index[f"unrouted.{reason}"])
     unmatched = F.lit(index[f"{Policy.DEAD_LETTER}.{UNMATCHED}"])

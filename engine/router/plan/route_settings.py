@@ -99,6 +99,12 @@ class RouteSettings:
     """Edits to headers, as JSON (`HeaderEdits.json`), for routes that edit some."""
     masks: ByBranch
     """Name of the route, for routes that mask bodies."""
+    steps: ByBranch
+    """Conversions of bodies, as JSON (`BodySteps.json`), for routes that convert some."""
+    converted_kinds: ByBranch
+    """Kind of converted bodies, for routes that convert some."""
+    converted_json: ByBranch
+    """Empty text for publications that also convert the JSON of maps, streams and objects."""
     templates: ByBranch
     """Addresses that depend on the message, as JSON (`routes.template_json`)."""
     templates_ask_for_body: bool
@@ -146,6 +152,9 @@ class RouteSettings:
             growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
             edits=constant(lambda route: route.edits.json if route.edits else None),
             masks=constant(lambda route: route.name if route.mask else None),
+            steps=constant(lambda route: route.steps.json if route.steps else None),
+            converted_kinds=constant(lambda route: route.steps.kind if route.steps else None),
+            converted_json=of_target(lambda publication: "" if publication.converts_json else None),
             templates=of_target(lambda each: _template(each.target)),
             templates_ask_for_body=bool(paths_of(target.address for target in made)),
             patterns=of_target(lambda each: _pattern(each.target, systems)),
@@ -163,6 +172,11 @@ class RouteSettings:
         if self.templates.values.keys() == self.patterns.values.keys():
             return self.constant_topics
         return lambda row: F.coalesce(self.constant_topics(row), self._filled(row))
+
+    @property
+    def changes_bodies(self) -> bool:
+        """True if a route masks or converts bodies."""
+        return bool(self.masks.values or self.steps.values)
 
     @property
     def growth(self) -> int:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE, TARGET
 from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
+from engine.router.plan.changes import changed, is_changed
 from engine.router.plan.failures import (
     CHECKS,
     NOT_PUBLISHED,
@@ -27,19 +28,18 @@ from engine.router.plan.failures import (
 )
 from engine.router.plan.headers import header, styled
 from engine.router.plan.language import MessageCondition, PublicationCondition, field_text, text_of
-from engine.router.plan.masks import is_masked, masked
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
 from routes.model import Config, NonDurable, Policy, Unmatched
 from routes.predicate import parse
 
-__all__ = ["DEAD_LETTERS", "GUARDS", "MASKED", "PUBLISHED", "SKIPPED", "build", "topology"]
+__all__ = ["CHANGED", "DEAD_LETTERS", "GUARDS", "PUBLISHED", "SKIPPED", "build", "topology"]
 
 PUBLISHED = "destinations"
 """Name of the node that publishes routed messages."""
-MASKED = "masked-destinations"
-"""Name of the node that publishes routed messages with masked bodies; the others are published without a copy."""
+CHANGED = "changed-destinations"
+"""Name of the node that publishes routed messages with changed bodies; the others are published without a copy."""
 DEAD_LETTERS = "dead-letters"
 """Name of the node that publishes dead letters."""
 SKIPPED = "skipped"
@@ -128,12 +128,12 @@ def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequ
     if settings.edits.values:
         # A node of its own: Spark then keeps the result, which the style of the headers reads several times.
         passed = passed.map(lambda row: row.replace(headers=settings.edited_headers(row)), name="edited-headers")
-    if settings.masks.values:
-        ways = passed.split("mask-or-not")
-        ways.branch(lambda row: is_masked(row, settings), name="to-mask")
-        hidden, passed = ways.default_branch("not-to-mask")
-        changed = hidden.map(lambda row: masked(row, settings), name="masked-bodies")
-        changed.map(lambda row: _with_headers(row, settings), name="masked-headers").to(settings.topics, name=MASKED)
+    if settings.changes_bodies:
+        ways = passed.split("change-or-not")
+        ways.branch(lambda row: is_changed(row, settings), name="to-change")
+        others, passed = ways.default_branch("not-to-change")
+        bodies = others.map(lambda row: changed(row, settings), name="changed-bodies")
+        bodies.map(lambda row: _with_headers(row, settings), name="changed-headers").to(settings.topics, name=CHANGED)
     published = passed.map(lambda row: _with_headers(row, settings), name="headers")
     published.to(settings.topics, name=PUBLISHED)
     return failed

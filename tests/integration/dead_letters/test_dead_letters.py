@@ -145,6 +145,7 @@ def test_the_list_shows_the_newest_last_with_position_time_route_reason_key_and_
         "reason": "key-not-found",
         "detail": "there is no value under 'JMSCorrelationID' to take the key from",
         "journal": f"{bridge.config.journal.topic}:0:0",
+        "target": None,
         "key": "ID:2",
         "bytes": 6,
         "state": "open",

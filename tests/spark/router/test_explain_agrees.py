@@ -115,7 +115,7 @@ def test_what_is_explained_is_what_is_done(
     config = known(loads(HEAD + text, base=tmp_path))
     given = list(replayed(messages(400)) if copies else messages(400))
     endings, numbers, different = set(), set(), []
-    masked = [index for index, each in enumerate(config.publications) if each.route.mask]
+    changed = [index for index, each in enumerate(config.publications) if each.route.mask or each.route.steps]
     results: dict[int, list[Result]] = {}
     for result in router(text, given, now_ms=NOW_MS):
         results.setdefault(result.offset, []).append(result)
@@ -125,7 +125,7 @@ def test_what_is_explained_is_what_is_done(
         endings |= {(each.ending, each.reason) for each in said.publications}
         explained = [as_result(each, config.publications) for each in said.publications]
         numbers.add(len(explained))
-        if explained != [done(result, masked) for result in results[number]]:
+        if explained != [done(result, changed) for result in results[number]]:
             different.append((record, explained, results[number]))
     assert different == []
     assert len(endings) >= 10
@@ -140,6 +140,8 @@ def with_copies(text: str) -> str:
         text = text.replace(before, after)
     changes = (
         "routes.id.out.mask=msg.body.a\nroutes.number.out.header.x-n=${msg.header.n}\nroutes.id.out.remove-headers=r*\n"
+        "routes.id.out.convert=to IBM1047\nroutes.mirror.out.convert=to UTF-16\n"
+        "routes.excluded.out.convert=from UTF-16\n"
     )
     goes_on = ("excluded", "number", "skipping", "mirror")
     return text + changes + "".join(f"routes.{name}.in.continue=true\n" for name in goes_on)
@@ -164,11 +166,11 @@ def as_result(said: Explanation, publications: Sequence[Publication]) -> tuple[o
         None if said.publication is None else publications.index(said.publication),
         said.key.encode("utf-8", "replace") if published and said.key is not None else None,
         said.headers if published else None,
-        said.masked_body,
+        said.changed_body,
     )
 
 
-def done(result: Result, masked: Collection[int]) -> tuple[object, ...]:
+def done(result: Result, changed: Collection[int]) -> tuple[object, ...]:
     published = result.outcome == "routed"
     return (
         result.outcome,
@@ -176,5 +178,5 @@ def done(result: Result, masked: Collection[int]) -> tuple[object, ...]:
         result.publication,
         result.record.key if published else None,
         result.record.headers if published else None,
-        result.record.value if published and result.publication in masked else None,
+        result.record.value if published and result.publication in changed else None,
     )

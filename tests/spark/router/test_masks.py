@@ -213,6 +213,6 @@ def test_masked_messages_are_explained_as_they_leave(router: Router, tmp_path: P
         said = explain(each.to_record(), config, position=f"journal:0:{number}")
         assert (said.reason, said.topic) == (result.outcome.partition(".")[2], result.topic)
         if result.topic == "cards":
-            assert (said.masked_body, said.headers) == (result.record.value, result.record.headers)
+            assert (said.changed_body, said.headers) == (result.record.value, result.record.headers)
         else:
-            assert said.masked_body is None
+            assert said.changed_body is None

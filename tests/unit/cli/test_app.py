@@ -272,8 +272,15 @@ def test_the_body_of_an_explained_message_is_shown_as_its_route_masks_it(call: C
     out = call(*explain)[1]
     assert out.endswith('\nbody\n  {\n   "card": "***"\n  }\n')
     assert "4711" not in out
-    assert json.loads(call(*explain, "--json")[1])["masked_body"] == '{\n "card": "***"\n}'
+    assert json.loads(call(*explain, "--json")[1])["body"] == '{\n "card": "***"\n}'
     assert "body\n" not in call("explain", "--address", "queue:orders", "--body", "x", "-c", str(file))[1]
+
+
+def test_a_converted_body_that_is_not_text_is_shown_in_hexadecimal(call: Call, file: Path) -> None:
+    file.write_text(WITH_SINKS + "routes.rest.out.convert=to IBM1047\n")
+    explain = ("explain", "--address", "queue:rest", "--body", "Ä[", "-c", str(file))
+    assert call(*explain)[1].endswith("\nbody\n  hex:63ad\n")
+    assert json.loads(call(*explain, "--json")[1])["body_base64"] == "Y60="
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,15 @@ def test_the_body_of_a_tried_message_is_shown_as_its_route_masks_it(tmp_path: Pa
     assert "Body as published" not in text
 
 
+def test_the_body_of_a_tried_message_is_shown_as_its_route_converts_it(tmp_path: Path) -> None:
+    page = Page(tmp_path, CONFIGURATION + "routes.events.out.convert=to IBM1047\n")
+    _, text = tried(page, address="topic:events.a", body="Ä[", kind="text")
+    assert "Body as published\nhex 63 ad" in text
+    _, text = tried(page, address="topic:events.a", body="€", kind="text")
+    assert "&#39;to IBM1047&#39; could not be applied: U+20AC at 0 is not in IBM1047" in text
+    assert "Body as published" not in text
+
+
 def test_a_message_that_fails_says_why(page: Page) -> None:
     _, text = tried(page, address="queue:orders", properties="region=emea", kind="text")
     assert "dead letter in kafka:dead: key-not-found" in text

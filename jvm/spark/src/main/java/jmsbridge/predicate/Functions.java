@@ -14,21 +14,24 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Catalog of Spark functions. Over the headers of a record: route tables by their names, {@code header:NAME}, the text
  * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
  * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
- * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT}, {@code mask:MASKS} and
- * {@code mask-types:MASKS}. Spark calls functions of a catalog with its own rows, unconverted.
+ * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT}, {@code mask:MASKS},
+ * {@code mask-types:MASKS}, {@code convert:} and {@code conversion-fault:}. Spark calls functions of a catalog with its
+ * own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
-  private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.of(
-      "header", HeaderFunction.Text::new,
-      "has-header", HeaderFunction.Has::new,
-      "declared-type", DeclaredType::new,
-      "edited-headers", EditedHeaders::new,
-      "filled", FilledText::new,
-      "key-check", KeyCheck::new,
-      "body", BodyField::new,
-      "body-fault", BodyFault::new,
-      "mask", Masks.MaskedBody::new,
-      "mask-types", Masks.MaskedTypes::new);
+  private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.ofEntries(
+      Map.entry("header", HeaderFunction.Text::new),
+      Map.entry("has-header", HeaderFunction.Has::new),
+      Map.entry("declared-type", DeclaredType::new),
+      Map.entry("edited-headers", EditedHeaders::new),
+      Map.entry("filled", FilledText::new),
+      Map.entry("key-check", KeyCheck::new),
+      Map.entry("body", BodyField::new),
+      Map.entry("body-fault", BodyFault::new),
+      Map.entry("mask", Masks.MaskedBody::new),
+      Map.entry("mask-types", Masks.MaskedTypes::new),
+      Map.entry("convert", Conversions.ConvertedBody::new),
+      Map.entry("conversion-fault", Conversions.ConversionFault::new));
 
   private String name;
 

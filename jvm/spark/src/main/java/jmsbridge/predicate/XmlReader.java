@@ -22,6 +22,18 @@ import javax.xml.stream.XMLStreamReader;
  * entity can make it larger than it is. {@code routes/predicate/xml_document.py} is the same in Python.
  */
 final class XmlReader {
+  /** Receiver of what a document consists of. */
+  interface Handler {
+    /** Takes the element that begins at the place of the reader. */
+    void start(XMLStreamReader reader) throws NotXmlException;
+
+    /** Ends the last open element. */
+    void end();
+
+    /** Takes the text at the place of the reader. */
+    void characters(XMLStreamReader reader);
+  }
+
   /** Thrown for a text that is not XML, has a DTD, or is nested too deeply. */
   static final class NotXmlException extends Exception {
     private static final long serialVersionUID = 1L;
@@ -70,18 +82,42 @@ final class XmlReader {
   Element read(byte[] content, XmlPaths.Wanted wanted) throws NotXmlException {
     Element document = new Element();
     opened.add(new Open(wanted, document));
+    read(content, new Kept());
+    return document;
+  }
+
+  /** Handler that keeps what is asked for. */
+  private final class Kept implements Handler {
+    @Override
+    public void start(XMLStreamReader reader) throws NotXmlException {
+      XmlReader.this.start(reader);
+    }
+
+    @Override
+    public void end() {
+      XmlReader.this.end();
+    }
+
+    @Override
+    public void characters(XMLStreamReader reader) {
+      XmlReader.this.characters(reader);
+    }
+  }
+
+  /** Gives all of a document to a handler. */
+  static void read(byte[] content, Handler handler) throws NotXmlException {
     try {
       XMLStreamReader reader = FACTORY.get().createXMLStreamReader(new StringReader(decoded(content)));
       while (reader.hasNext()) {
         switch (reader.next()) {
           case XMLStreamConstants.START_ELEMENT:
-            start(reader);
+            handler.start(reader);
             break;
           case XMLStreamConstants.END_ELEMENT:
-            end();
+            handler.end();
             break;
           case XMLStreamConstants.CHARACTERS, XMLStreamConstants.CDATA, XMLStreamConstants.SPACE:
-            characters(reader);
+            handler.characters(reader);
             break;
           case XMLStreamConstants.DTD, XMLStreamConstants.ENTITY_REFERENCE:
             throw new NotXmlException();
@@ -93,7 +129,6 @@ final class XmlReader {
       // The JDK's reader throws unchecked exceptions for some faults of a document, too.
       throw new NotXmlException();
     }
-    return document;
   }
 
   private void start(XMLStreamReader reader) throws NotXmlException {
@@ -111,8 +146,7 @@ final class XmlReader {
     parent.element.children.computeIfAbsent(name, unused -> new ArrayList<>()).add(element);
     for (int at = 0; !wanted.attributes.isEmpty() && at < reader.getAttributeCount(); at++) {
       String attribute = local(reader.getAttributeLocalName(at));
-      boolean isNamespace = attribute.equals("xmlns") || "xmlns".equals(reader.getAttributePrefix(at));
-      if (wanted.attributes.contains(attribute) && !isNamespace) {
+      if (wanted.attributes.contains(attribute) && !isNamespace(reader, at)) {
         element.attributes.putIfAbsent(attribute, reader.getAttributeValue(at));
       }
     }
@@ -144,8 +178,14 @@ final class XmlReader {
     }
   }
 
-  private static String local(String name) {
+  /** The part of a name behind its prefix. */
+  static String local(String name) {
     return name.substring(name.lastIndexOf(':') + 1);
+  }
+
+  /** True for an attribute that declares a namespace. */
+  static boolean isNamespace(XMLStreamReader reader, int at) {
+    return local(reader.getAttributeLocalName(at)).equals("xmlns") || "xmlns".equals(reader.getAttributePrefix(at));
   }
 
   /**

@@ -1,0 +1,67 @@
+package jmsbridge.predicate;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Conversions of a route's bodies, in their order; {@code routes/body_steps.py} is the same in Python. */
+final class BodySteps {
+  /** Change of a body. */
+  private interface Change {
+    byte[] apply(byte[] body) throws UnconvertibleBodyException;
+  }
+
+  /** A change with its name in the configuration. */
+  private record Step(String name, Change change) {}
+
+  private final List<Step> steps = new ArrayList<>();
+
+  private BodySteps(JsonNode json) {
+    json.forEach(step -> steps.add(new Step(step.get("name").asText(), change(step))));
+  }
+
+  private static Change change(JsonNode step) {
+    return switch (step.get("step").asText()) {
+      case "gunzip" -> Gzip::decompressed;
+      case "xml-to-json" -> XmlToJson::convert;
+      case "gzip" -> Gzip::compressed;
+      case "from" -> new BodyCharset(step)::toUtf8;
+      case "to" -> new BodyCharset(step)::fromUtf8;
+      default -> throw new IllegalArgumentException("no step " + step.get("step"));
+    };
+  }
+
+  /** The steps that Python gives as JSON. */
+  static BodySteps read(String json) {
+    try {
+      return new BodySteps(new ObjectMapper().readTree(json));
+    } catch (JsonProcessingException error) {
+      throw new IllegalArgumentException(error);
+    }
+  }
+
+  /** The converted body; the exception says why there cannot be one. */
+  byte[] body(byte[] body) throws UnconvertibleBodyException {
+    byte[] converted = body;
+    for (Step step : steps) {
+      try {
+        if (converted == null) {
+          throw new UnconvertibleBodyException("the message has no body");
+        }
+        converted = bounded(step.change.apply(bounded(converted)));
+      } catch (UnconvertibleBodyException error) {
+        throw new UnconvertibleBodyException("'" + step.name + "' could not be applied: " + error.getMessage());
+      }
+    }
+    return converted;
+  }
+
+  private static byte[] bounded(byte[] body) throws UnconvertibleBodyException {
+    if (body.length > UnconvertibleBodyException.LARGEST) {
+      throw UnconvertibleBodyException.tooLarge();
+    }
+    return body;
+  }
+}
