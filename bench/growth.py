@@ -123,7 +123,7 @@ def _figures(size: Size) -> Figures:
     read_seconds, reading = _timed(lambda: RowCounts.of(json.loads(text)))
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, config))
-    meter.begin(config.routes, config.journal.topic, _OUTCOMES)
+    meter.begin(config.publications, config.journal.topic, _OUTCOMES)
 
     def update() -> None:
         meter.update(reading)
