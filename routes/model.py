@@ -319,8 +319,6 @@ class Config:
     """Settings of the sections that parts of the engine bring, by their classes; see `section`."""
     secret_variables: frozenset[str] = frozenset()
     """Names of the environment variables that secrets came from; processes that the bridge starts do not need them."""
-    route_variables: frozenset[str] = frozenset()
-    """Names of those that routes have values from. The router reads the routes of its last run again, with these."""
     text: str = field(default="", repr=False, compare=False)
     """Text of the file that the configuration was read from, as it was then."""
 

@@ -100,6 +100,8 @@ class Recovery:
     """Messages that Kafka has refused, see `Refusals.messages`."""
     resolved: Callable[[Config], Config]
     """Resolves templates of topics, see `engine.kafka.topics.BridgeTopics.routes`."""
+    environment: Mapping[str, str]
+    """Variables that the routes of the last run refer to."""
 
     def run(self, last: RouterProgress | None) -> Generation:
         """Makes the next generation; `last` is the progress of the last one, None before the first start.
@@ -212,7 +214,7 @@ class Recovery:
     def _routes(self, start: Start) -> Config:
         """The present configuration with the routes and sinks of the last run."""
         try:
-            then = loads_routes(start.routes, self.config.path.absolute().parent)
+            then = loads_routes(start.routes, self.config.path.absolute().parent, self.environment)
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error

@@ -9,6 +9,7 @@ process; the supervisor starts it again.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -86,6 +87,9 @@ _log = structlog.get_logger(__name__)
 class Revisions(Protocol):
     """Source of newer configurations for a running router."""
 
+    environment: Mapping[str, str]
+    """Variables that configurations refer to; those of secrets are not among those that the JVM gets."""
+
     def newer(self) -> Config | None:
         """A configuration that is newer than the one returned before; None if there is none."""
 
@@ -94,6 +98,8 @@ class Revisions(Protocol):
 
 
 class _NoRevisions:
+    environment: Mapping[str, str] = os.environ
+
     def newer(self) -> None:
         return None
 
@@ -242,6 +248,7 @@ class _Router:
             self._report_progress,
             self._refused,
             self._resolved,
+            self._revisions.environment,
         )
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)

@@ -153,14 +153,14 @@ class _Revisions:
         self._name = name
         self._given = given
         self._status = status
-        self._environment = environment
+        self.environment = environment
         self._number = 0
 
     def newer(self) -> Config | None:
         if (found := self._given.newer()) is None:
             return None
         self._number, snapshot = found
-        config = snapshot.load(self._environment)
+        config = snapshot.load(self.environment)
         logging.setup(config, self._name)
         return config
 
@@ -180,8 +180,7 @@ def run(only: str, worker: int, status_fd: int) -> int:
         config = snapshot.load(environment)
         logging.setup(config, name)
         status.works_by(number)
-        kept = config.route_variables if only == ROUTER else frozenset()
-        for variable in config.secret_variables - kept:
+        for variable in config.secret_variables:
             # Removed from the environment that JVMs and servers inherit, where other users could read a secret.
             os.environ.pop(variable, None)
         _part(config, only, worker, status, messages, _Revisions(name, messages.given, status, environment))

@@ -45,7 +45,6 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
         sinks=sinks,
         sections={kind: kind(**settings.made(kind)) for kind in kinds if kind},
         secret_variables=frozenset(_secret_variables(settings)),
-        route_variables=frozenset(_route_variables(settings)),
         text=text,
     )
 
@@ -54,12 +53,6 @@ def _secret_variables(settings: Settings) -> Iterator[str]:
     for setting in settings.by_key.values():
         # A header that a route sets may have any name.
         if setting.row.masked or (setting.row.section != "routes" and is_secret_key(setting.entry.key)):
-            yield from variables(setting.entry.value)
-
-
-def _route_variables(settings: Settings) -> Iterator[str]:
-    for setting in settings.by_key.values():
-        if setting.row.section == "routes":
             yield from variables(setting.entry.value)
 
 

@@ -57,7 +57,7 @@ def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = Non
     return _config(lint_text(text, base, env))
 
 
-def loads_routes(text: str, base: str | Path = ".") -> Config:
+def loads_routes(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Config:
     """Returns the configuration in an extract of a file that was checked as a whole when it was in force.
 
     The extract has the lines that determine the routing (`engine.router.recovery.routes_text`). Checks between keys are
@@ -68,7 +68,7 @@ def loads_routes(text: str, base: str | Path = ".") -> Config:
     """
     base = Path(base).absolute()
     document = read_text(text)
-    settings = settings_of(document, base, None)
+    settings = settings_of(document, base, env)
     faults = (*document.faults, *settings.masked_faults())
     if any(fault.level is Level.ERROR for fault in faults):
         raise ConfigurationError(faults)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from routes.keys.addresses import parse_template
 from routes.keys.values import BadValueError, ValueKind, one_of, parse_text
-from routes.predicate.doubts import unknown_field
 from routes.predicate.nodes import PATHS
 from routes.properties import HEADER_FIELDS, SEED_NAMES
 
@@ -53,8 +52,12 @@ def header_name(text: str) -> str:
     if name in HEADER_FIELDS and name not in _FORMS:
         hint = f"of the JMS fields, {one_of(list(_FORMS)).replace(' or ', ' and ')} can be edited"
         raise BadValueError(f"{name} belongs to the message as it came, and stays as it is", hint)
-    if name.startswith("JMS") and (told := unknown_field(name)):
-        raise BadValueError(*told)
+    if name.startswith("JMS"):
+        # It brings the parser, which most commands do not use.
+        from routes.predicate.doubts import unknown_field
+
+        if told := unknown_field(name):
+            raise BadValueError(*told)
     return name
 
 
