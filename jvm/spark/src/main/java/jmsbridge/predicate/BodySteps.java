@@ -1,8 +1,6 @@
 package jmsbridge.predicate;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,7 +16,8 @@ final class BodySteps {
 
   private final List<Step> steps = new ArrayList<>();
 
-  private BodySteps(JsonNode json) {
+  /** The steps that Python gives as JSON. */
+  BodySteps(JsonNode json) {
     json.forEach(step -> steps.add(new Step(step.get("name").asText(), change(step))));
   }
 
@@ -31,15 +30,6 @@ final class BodySteps {
       case "to" -> new BodyCharset(step)::fromUtf8;
       default -> throw new IllegalArgumentException("no step " + step.get("step"));
     };
-  }
-
-  /** The steps that Python gives as JSON. */
-  static BodySteps read(String json) {
-    try {
-      return new BodySteps(new ObjectMapper().readTree(json));
-    } catch (JsonProcessingException error) {
-      throw new IllegalArgumentException(error);
-    }
   }
 
   /** The converted body; the exception says why there cannot be one. */

@@ -1,8 +1,5 @@
 package jmsbridge.predicate;
 
-import java.util.HashMap;
-import java.util.Map;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -12,54 +9,21 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * @param <R> type of the result
  */
-abstract class Conversions<R> implements ScalarFunction<R> {
+abstract class Conversions<R> extends NamedFunction<R> {
   private static final long serialVersionUID = 1L;
 
-  private final String name;
-  private final DataType type;
   /** Steps by their JSON: one for each route that has some. */
-  private transient Map<UTF8String, BodySteps> known;
+  private transient ByJson<BodySteps> known;
 
-  private Conversions(String name, DataType type) {
-    this.name = name;
-    this.type = type;
+  private Conversions(String name, DataType result) {
+    super(name, result, DataTypes.StringType, DataTypes.BinaryType);
   }
 
   final BodySteps steps(UTF8String json) {
     if (known == null) {
-      known = new HashMap<>();
+      known = new ByJson<>(BodySteps::new);
     }
-    BodySteps found = known.get(json);
-    if (found == null) {
-      found = BodySteps.read(json.toString());
-      known.put(json.clone(), found);
-    }
-    return found;
-  }
-
-  @Override
-  public DataType[] inputTypes() {
-    return new DataType[] {DataTypes.StringType, DataTypes.BinaryType};
-  }
-
-  @Override
-  public DataType resultType() {
-    return type;
-  }
-
-  @Override
-  public String name() {
-    return name;
-  }
-
-  @Override
-  public String canonicalName() {
-    return "jmsbridge." + name();
-  }
-
-  @Override
-  public String toString() {
-    return name();
+    return known.of(json);
   }
 
   /** The converted body; null if there cannot be one, and the body as it is without steps. */

@@ -2,13 +2,11 @@ package jmsbridge.predicate;
 
 import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Column function that reads the declared type of one JMS property from a record's headers; empty text: none. */
-public final class DeclaredType implements ScalarFunction<UTF8String> {
+public final class DeclaredType extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final HeaderFunction.Text header = new HeaderFunction.Text(Declared.HEADER);
@@ -19,6 +17,7 @@ public final class DeclaredType implements ScalarFunction<UTF8String> {
 
   /** Function for the property of that name, as the header spells it. */
   public DeclaredType(String property) {
+    super("declared-type:" + property, DataTypes.StringType, HeaderFunction.HEADERS);
     this.property = property;
   }
 
@@ -34,30 +33,5 @@ public final class DeclaredType implements ScalarFunction<UTF8String> {
       types = found.clone();
     }
     return type;
-  }
-
-  @Override
-  public DataType[] inputTypes() {
-    return header.inputTypes();
-  }
-
-  @Override
-  public DataType resultType() {
-    return DataTypes.StringType;
-  }
-
-  @Override
-  public String name() {
-    return "declared-type:" + property;
-  }
-
-  @Override
-  public String canonicalName() {
-    return "jmsbridge." + name();
-  }
-
-  @Override
-  public String toString() {
-    return name();
   }
 }

@@ -2,22 +2,22 @@ package jmsbridge.predicate;
 
 import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Column function that edits the headers of a record as its route says. */
-public final class EditedHeaders implements ScalarFunction<ArrayData> {
+public final class EditedHeaders extends NamedFunction<ArrayData> {
   private static final long serialVersionUID = 1L;
 
-  private final String name;
   /** Edits by their JSON: one for each route that has some. */
   private transient ByJson<HeaderEdits> known;
 
   /** The function; the name of it says nothing more. */
   public EditedHeaders(String name) {
-    this.name = name;
+    super(
+        "edited-headers:" + name,
+        HeaderFunction.HEADERS,
+        HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType);
   }
 
   /**
@@ -35,30 +35,5 @@ public final class EditedHeaders implements ScalarFunction<ArrayData> {
       known = new ByJson<>(HeaderEdits::new);
     }
     return known.of(edits).edited(headers, body);
-  }
-
-  @Override
-  public DataType[] inputTypes() {
-    return new DataType[] {HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType};
-  }
-
-  @Override
-  public DataType resultType() {
-    return HeaderFunction.HEADERS;
-  }
-
-  @Override
-  public String name() {
-    return "edited-headers:" + name;
-  }
-
-  @Override
-  public String canonicalName() {
-    return "jmsbridge." + name();
-  }
-
-  @Override
-  public String toString() {
-    return name();
   }
 }

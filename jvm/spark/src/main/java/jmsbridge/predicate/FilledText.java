@@ -3,16 +3,13 @@ package jmsbridge.predicate;
 import com.fasterxml.jackson.databind.JsonNode;
 import jmsbridge.kafka.HeaderFunction;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Column function that fills a template of text with the values of a message. */
-public final class FilledText implements ScalarFunction<UTF8String> {
+public final class FilledText extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
-  private final String name;
   /** Templates by their JSON: one for each destination that has values of the message in it. */
   private transient ByJson<Template> known;
 
@@ -25,7 +22,10 @@ public final class FilledText implements ScalarFunction<UTF8String> {
 
   /** The function; the name of it says nothing more. */
   public FilledText(String name) {
-    this.name = name;
+    super(
+        "filled:" + name,
+        DataTypes.StringType,
+        HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType);
   }
 
   /**
@@ -44,30 +44,5 @@ public final class FilledText implements ScalarFunction<UTF8String> {
     }
     Template found = known.of(template);
     return found.text.text(headers, new Body(found.paths, body));
-  }
-
-  @Override
-  public DataType[] inputTypes() {
-    return new DataType[] {HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType};
-  }
-
-  @Override
-  public DataType resultType() {
-    return DataTypes.StringType;
-  }
-
-  @Override
-  public String name() {
-    return "filled:" + name;
-  }
-
-  @Override
-  public String canonicalName() {
-    return "jmsbridge." + name();
-  }
-
-  @Override
-  public String toString() {
-    return name();
   }
 }

@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -63,13 +62,14 @@ public final class Masks implements Serializable {
   }
 
   /** Column function from a route's name and a body to the masked body; null if there cannot be one. */
-  public static final class MaskedBody implements ScalarFunction<byte[]> {
+  public static final class MaskedBody extends NamedFunction<byte[]> {
     private static final long serialVersionUID = 1L;
 
     private final Masks masks;
 
     /** Function for the masks of that name. */
     public MaskedBody(String name) {
+      super("mask:" + name, DataTypes.BinaryType, DataTypes.StringType, DataTypes.BinaryType);
       masks = get(name);
     }
 
@@ -78,42 +78,21 @@ public final class Masks implements Serializable {
       Mask mask = masks.masks.get(route);
       return mask == null ? null : mask.body(body);
     }
-
-    @Override
-    public DataType[] inputTypes() {
-      return new DataType[] {DataTypes.StringType, DataTypes.BinaryType};
-    }
-
-    @Override
-    public DataType resultType() {
-      return DataTypes.BinaryType;
-    }
-
-    @Override
-    public String name() {
-      return "mask:" + masks;
-    }
-
-    @Override
-    public String canonicalName() {
-      return "jmsbridge." + name();
-    }
-
-    @Override
-    public String toString() {
-      return name();
-    }
   }
 
   /** Column function from a route's name, a body, its kind and its types to the types of the masked body. */
-  public static final class MaskedTypes implements ScalarFunction<UTF8String> {
+  public static final class MaskedTypes extends NamedFunction<UTF8String> {
     private static final long serialVersionUID = 1L;
     private static final UTF8String MAP = UTF8String.fromString("map");
+    private static final DataType[] TYPES = {
+      DataTypes.StringType, DataTypes.BinaryType, DataTypes.StringType, DataTypes.StringType
+    };
 
     private final Masks masks;
 
     /** Function for the masks of that name. */
     public MaskedTypes(String name) {
+      super("mask-types:" + name, DataTypes.StringType, TYPES);
       masks = get(name);
     }
 
@@ -124,31 +103,6 @@ public final class Masks implements Serializable {
         return types;
       }
       return UTF8String.fromString(mask.types(body, types.toString(), kind.equals(MAP)));
-    }
-
-    @Override
-    public DataType[] inputTypes() {
-      return new DataType[] {DataTypes.StringType, DataTypes.BinaryType, DataTypes.StringType, DataTypes.StringType};
-    }
-
-    @Override
-    public DataType resultType() {
-      return DataTypes.StringType;
-    }
-
-    @Override
-    public String name() {
-      return "mask-types:" + masks;
-    }
-
-    @Override
-    public String canonicalName() {
-      return "jmsbridge." + name();
-    }
-
-    @Override
-    public String toString() {
-      return name();
     }
   }
 }
