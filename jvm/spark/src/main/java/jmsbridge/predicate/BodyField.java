@@ -2,13 +2,11 @@ package jmsbridge.predicate;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Column function from the body of a record to the text of the value under a path; null if there is none. */
-public final class BodyField implements ScalarFunction<UTF8String> {
+public final class BodyField extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final String json;
@@ -16,6 +14,7 @@ public final class BodyField implements ScalarFunction<UTF8String> {
 
   /** Function for a path, as JSON in a list of its own. */
   public BodyField(String json) {
+    super("body:" + json, DataTypes.StringType, DataTypes.BinaryType);
     this.json = json;
     paths = read(json);
   }
@@ -32,26 +31,6 @@ public final class BodyField implements ScalarFunction<UTF8String> {
   public UTF8String invoke(byte[] body) {
     Value found = new Body(paths, body).value(0);
     return found == null ? null : found.plain();
-  }
-
-  @Override
-  public DataType[] inputTypes() {
-    return new DataType[] {DataTypes.BinaryType};
-  }
-
-  @Override
-  public DataType resultType() {
-    return DataTypes.StringType;
-  }
-
-  @Override
-  public String name() {
-    return "body:" + json;
-  }
-
-  @Override
-  public String canonicalName() {
-    return "jmsbridge." + name();
   }
 
   private Object readResolve() {

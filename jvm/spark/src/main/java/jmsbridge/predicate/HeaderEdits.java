@@ -34,9 +34,9 @@ final class HeaderEdits {
   }
 
   /**
-   * Edits in JSON: {@code removed}, a regular expression of names; {@code renamed}, lists of old name, new name and type;
-   * {@code given}, lists of a name and the parts of its text as {@link TextTemplate} reads them; {@code paths} into
-   * bodies.
+   * Edits in JSON: {@code removed}, a regular expression of names; {@code renamed}, lists of old name, new name and
+   * type; {@code given}, lists of a name and the parts of its text as {@link TextTemplate} reads them; {@code paths}
+   * into bodies.
    */
   HeaderEdits(JsonNode json) {
     removed = Pattern.compile(json.get("removed").asText(), Pattern.DOTALL);

@@ -30,7 +30,7 @@ final class Rules {
   private final List<Index> bodyIndexes = new ArrayList<>();
   /** Numbers of the rules that are in no index, in order. */
   private final int[] others;
-  /** Publications of each rule, and whether rules after it are asked as well; empty where only the first rule counts. */
+  /** Publications of each rule, and whether later rules are asked as well; empty where only the first one counts. */
   private final List<Publications> publications = new ArrayList<>();
   private int publicationCount;
 
