@@ -56,7 +56,7 @@ SECTIONS: dict[str, Section | str] = {
         "topic of their own, from which the sink takes them.",
     ),
     "topologies": "engine.topologies.section",
-    "schema": "engine.topologies.registry_section",
+    "schema": "engine.schemas.section",
     "kafka": "engine.kafka.section",
     "journal": Section(about="The topic that stores every message before the bridge acknowledges it to the source."),
     "router": Section(about="Settings of the router, in which Spark reads the journal and writes to the destinations."),

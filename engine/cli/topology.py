@@ -25,8 +25,8 @@ from engine.cli.options import (
 from engine.cli.topology_test import check_topologies
 from engine.errors import UsageError
 from engine.printable import json_text
+from engine.schemas.section import SchemaConfig
 from engine.times import read_time
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.section import TopologyGuarantee, TopologyMode
 from routes.sections import Policy
 

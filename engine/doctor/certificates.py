@@ -9,8 +9,8 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import UnreachableError
+from engine.schemas.section import SchemaConfig
 from engine.telemetry.http_section import HttpConfig
-from engine.topologies.registry_section import SchemaConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -27,11 +27,11 @@ from engine.doctor.spark import check_spark
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars
+from engine.schemas.section import SchemaConfig
 from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.logging import Redactor, secrets_of
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.section import TopologiesConfig
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError, Level

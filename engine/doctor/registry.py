@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.doctor.checks import Finding
-    from engine.topologies.registry_section import SchemaConfig
+    from engine.schemas.section import SchemaConfig
 
 __all__ = ["REGISTRY_REMEDY", "check_registry"]
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
+from engine.schemas.section import SchemaConfig
 from engine.spark import session
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned

@@ -208,7 +208,7 @@ ONLY = {
 
 LIBRARIES = {
     "fcntl": ("engine.file_lock", "engine.connectors.jms_client.process"),
-    "pyspark": ("routes.predicate", "engine.router", "engine.spark", "engine.topologies"),
+    "pyspark": ("routes.predicate", "engine.router", "engine.schemas", "engine.spark", "engine.topologies"),
     "confluent_kafka": ("engine.kafka",),
     "stomp": ("engine.connectors.stomp",),
     "nats": ("engine.connectors.nats",),

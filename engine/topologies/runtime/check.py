@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, UnreachableError
+from engine.schemas.section import SchemaConfig
 from engine.spark.section import SparkConfig
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.code import dump_codes, load_codes, read_code
 from engine.topologies.section import TopologiesConfig
 from routes.config.snapshot import Snapshot
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from engine.schemas.section import SchemaConfig
     from engine.topologies.library.topology import Topology
-    from engine.topologies.registry_section import SchemaConfig
     from engine.topologies.runtime.code import TopologyCode
     from engine.topologies.section import TopologyConfig
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
+from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.topologies.library.nodes import GroupTable, JoinForeign
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned

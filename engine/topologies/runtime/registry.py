@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.errors import SetupError, UnreachableError
-from engine.topologies.library.program import JVM_ERRORS, Program, is_outage, plan, reason_of
+from engine.errors import UnreachableError
+from engine.schemas.jvm_registry import jvm_registry
+from engine.topologies.library.program import Program, is_outage, plan
 from engine.topologies.library.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from engine.topologies.registry_section import SchemaConfig
+    from engine.schemas.section import SchemaConfig
 
 __all__ = ["planned"]
 
@@ -42,7 +43,7 @@ def planned(
             topology,
             spark,
             on_failure=on_failure,
-            registry=_client(config, spark),
+            registry=jvm_registry(config, spark),
             function_timeout_seconds=function_timeout_seconds,
             pinned=pinned,
         )
@@ -52,21 +53,3 @@ def planned(
         if not pinned:
             raise
         return planned(config, topology, spark, on_failure, function_timeout_seconds)
-
-
-def _client(config: SchemaConfig, spark: SparkSession) -> Any:
-    """The `jmsbridge.serdes.SchemaRegistry` of the configuration; None if there is no registry."""
-    if config.urls is None:
-        return None
-    jvm: Any = spark._jvm
-    urls = jvm.java.util.ArrayList()
-    for url in config.urls:
-        urls.add(url)
-    files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
-    times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
-    login = config.username, config.password, config.token
-    try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times)
-        return jvm.jmsbridge.serdes.HttpRegistry(settings)
-    except JVM_ERRORS as error:
-        raise SetupError(reason_of(error)) from error

@@ -18,6 +18,7 @@ from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
 from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
+from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import check_executors, task_slots, wait_for_slots
@@ -31,7 +32,6 @@ from engine.telemetry.metrics import RETENTION
 from engine.topologies.library.nodes import GlobalTableNode
 from engine.topologies.library.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.library.served_modules import serve
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime.clients import consumer_settings, producer_settings
 from engine.topologies.runtime.code import read_code
 from engine.topologies.runtime.deaths import Deaths

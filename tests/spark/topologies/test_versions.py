@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from engine.schemas.section import SchemaConfig
 from engine.streams import Stream, StreamsBuilder, Topology, avro, plan
 from engine.topologies.library.program import java_serde
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime import registry as registries
 from engine.topologies.runtime.kept import KeptState
 

@@ -9,7 +9,7 @@ import pytest
 from engine.doctor.checks import Finding, Severity
 from engine.doctor.registry import check_registry
 from engine.embedded import free_ports
-from engine.topologies.registry_section import SchemaConfig
+from engine.schemas.section import SchemaConfig
 from routes import config as configuration
 from routes.errors import ConfigurationError
 from tests.certificates import certify

@@ -4,8 +4,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from engine.schemas.section import SchemaConfig
 from engine.topologies.library.topology import TopologyError
-from engine.topologies.registry_section import SchemaConfig
 from engine.topologies.runtime import registry
 
 

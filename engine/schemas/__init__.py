@@ -1,0 +1,1 @@
+"""Schemas of bodies, keys and values: the registry, and what bodies with a schema say."""
