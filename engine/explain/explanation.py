@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config, Publication, Route, SinkConfig, Target
     from routes.predicate import Trace
+    from routes.predicate.bodies import DocumentReader
     from routes.predicate.mask import Mask
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
@@ -132,12 +133,20 @@ class Explanation:
         return self, *self.copies
 
 
-def explain(record: Record, config: Config, *, position: str | None = None, now_ms: int | None = None) -> Explanation:
+def explain(
+    record: Record,
+    config: Config,
+    *,
+    position: str | None = None,
+    now_ms: int | None = None,
+    documents: DocumentReader | None = None,
+) -> Explanation:
     """Explains the router's treatment of this journal record, now or at `now_ms` (milliseconds since 1970).
 
-    `position` is the record's `topic:partition:offset` in the journal, for the published header.
+    `position` is the record's `topic:partition:offset` in the journal, for the published header. `documents` reads
+    bodies with a schema; None if there is no registry.
     """
-    message = Message.from_record(record)
+    message = Message.from_record(record, documents)
     if reason := _guard(
         message, config.bridge_id, config.routing.non_durable, int(time.time() * 1000) if now_ms is None else now_ms
     ):

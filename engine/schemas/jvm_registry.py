@@ -1,7 +1,8 @@
-"""Schema registry of a configuration as an object in the JVM."""
+"""Schema registry of a configuration in the JVM: for topologies, and for the bodies that routes read."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
     from engine.schemas.section import SchemaConfig
 
-__all__ = ["jvm_registry"]
+__all__ = ["jvm_registry", "read_documents"]
+
+_FOR_EVER_SECONDS = 100 * 365 * 86_400.0
+"""Time for which a router waits for the registry: messages wait with it, and none becomes a dead letter for that."""
 
 
 def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
@@ -28,9 +32,21 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
         urls.add(url)
     files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
     times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
+    copies = None if config.copies is None else str(config.copies)
     login = config.username, config.password, config.token
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times)
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times, copies)
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error
+
+
+def read_documents(config: SchemaConfig, spark: SparkSession) -> None:
+    """Makes the functions over bodies that are made from now on read bodies with a schema, if there is a registry.
+
+    Raises SetupError if the files of `schema.registry.tls.*` cannot be used.
+    """
+    registry = jvm_registry(replace(config, outage_timeout_seconds=_FOR_EVER_SECONDS), spark)
+    jvm: Any = spark._jvm
+    documents = jvm.jmsbridge.serdes.Documents
+    documents.use(None if registry is None else documents(registry))

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTION", "SchemaConfig"]
 
+_BODY = "routes.NAME.in.body"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaConfig:
-    """`schema.*`: the registry of the schemas of Avro and Protobuf values in topologies."""
+    """`schema.*`: the registry of the schemas of bodies, and of keys and values in topologies."""
 
     urls: tuple[str, ...] | None = table.key(
         "schema.registry.url",
@@ -63,6 +65,12 @@ class SchemaConfig:
         "the topology's records wait.",
         default="5m",
     )
+    copies: Path | None = table.key(
+        "schema.copies",
+        PATH,
+        "Folder for copies of the schemas that the registry has given, by which a start succeeds while it is away.",
+        default="var/schemas",
+    )
 
 
 def registry_login(settings: Settings) -> None:
@@ -93,9 +101,17 @@ def registry_tls(settings: Settings) -> None:
             settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
 
 
+def registry_of_routes(settings: Settings) -> None:
+    """Checks that there is a registry for the routes whose bodies have a schema."""
+    for name in settings.names("routes"):
+        body_format = settings.get(_BODY, name)
+        if body_format is not None and body_format.has_schema and not settings.is_set("schema.registry.url"):
+            settings.fault(_BODY, name, f"'{body_format}' needs a registry of schemas", "set schema.registry.url")
+
+
 SECTION = Section(
-    about="The registry that keeps the schemas of [Avro and Protobuf values](streams.md#avro-and-protobuf) in "
-    "topologies.",
+    about="The registry that keeps the schemas of [bodies](routing-language.md#bodies-with-a-schema), and of [Avro and "
+    "Protobuf values](streams.md#avro-and-protobuf) in topologies.",
     settings=SchemaConfig,
-    checks=(registry_login, registry_tls),
+    checks=(registry_login, registry_tls, registry_of_routes),
 )

@@ -1,4 +1,4 @@
-"""Bodies as predicates see them: the values under paths into JSON and XML, and the whole body as text.
+"""Bodies as predicates see them: values under paths into JSON, XML and values with a schema, and the body as text.
 
 A body of another format has no values, as a message without a property has none. So has one that exceeds `Bounds`:
 whatever a body holds, reading it takes time and memory in proportion to its size. `jmsbridge.predicate.Body`
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from routes.predicate.nodes import PATHS, BodyPath, DocumentFormat, IsNull, ValuePath, XmlPath
 from routes.predicate.numbers import decimal
@@ -25,8 +25,19 @@ if TYPE_CHECKING:
     from routes.predicate.nodes import PathStep
     from routes.predicate.xml_document import XmlElement
 
-__all__ = ["BOUNDS", "BYTE_ORDER_MARK", "SURROGATE", "Body", "Bounds", "body_path"]
+__all__ = [
+    "BOUNDS",
+    "BYTE_ORDER_MARK",
+    "SURROGATE",
+    "Body",
+    "Bounds",
+    "BodyDocument",
+    "DocumentReader",
+    "UnreadableBodyError",
+    "body_path",
+]
 
+_SCHEMA_MARK = b"\0"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -47,6 +58,27 @@ class Bounds:
 BOUNDS = Bounds()
 
 
+@dataclass(frozen=True, slots=True)
+class BodyDocument:
+    """Content of a body with a schema."""
+
+    format: str
+    """Name of the schema's format in a registry: AVRO, PROTOBUF or JSON."""
+    content: bytes
+    """The content as JSON text."""
+
+
+class UnreadableBodyError(ValueError):
+    """Error for a body whose schema is not known, or that is not a value of it."""
+
+
+class DocumentReader(Protocol):
+    """Reader of bodies with a schema, which begin with the byte 0 of Confluent's wire format."""
+
+    def document(self, body: bytes) -> BodyDocument:
+        """Returns the content of a body; raises UnreadableBodyError with the reason if it cannot be read."""
+
+
 class _NumberText(str):
     """A number as it is written."""
 
@@ -56,12 +88,16 @@ class _NumberText(str):
 class Body:
     """The body of one message, which is read when a predicate first asks for it."""
 
-    def __init__(self, content: bytes | None, bounds: Bounds = BOUNDS) -> None:
-        """Creates it from a body's bytes; None for a message without a body."""
+    def __init__(self, content: bytes | None, bounds: Bounds = BOUNDS, documents: DocumentReader | None = None) -> None:
+        """Creates it from a body's bytes; None for a message without a body.
+
+        Without `documents`, bodies with a schema have no values.
+        """
         self._given = content
         self._read = content if content is not None and len(content) <= bounds.size else None
         """The body; None if there is none to be read."""
         self._bounds = bounds
+        self._documents = documents
 
     @property
     def text(self) -> str | None:
@@ -79,9 +115,17 @@ class Body:
             return "there is no body"
         if self._read is None:
             return f"the body has more than {self._bounds.size:,} bytes"
-        found = self._json if body_format is DocumentFormat.JSON else self._xml
-        wrong = f"the body is not {body_format.upper()}, or is nested more than {self._bounds.depth} deep"
-        return wrong if found is None else None
+        is_not = f"the body is not {body_format.upper()}, or is nested more than {self._bounds.depth} deep"
+        if body_format is DocumentFormat.XML:
+            return is_not if self._xml is None else None
+        document = self._document
+        if isinstance(document, str):
+            return document
+        if body_format.has_schema and document is None:
+            return "the body has no schema: its first byte is not 0, as in Confluent's wire format"
+        if document is not None and document.format != body_format.upper():
+            return f"the body is a value with a schema of {document.format} and not of {body_format.upper()}"
+        return is_not if self._json is None else None
 
     def values(self, path: ValuePath) -> Iterator[str | bool | Decimal | None]:
         """Yields the values that a path names: one, None if there is none; of a repeated path those of each element.
@@ -114,9 +158,21 @@ class Body:
         return value
 
     @cached_property
+    def _document(self) -> BodyDocument | str | None:
+        """The content of a body with a schema; the reason if it cannot be read; None for a body without a schema."""
+        content = self._read
+        if content is None or self._documents is None or not content.startswith(_SCHEMA_MARK):
+            return None
+        try:
+            return self._documents.document(content)
+        except UnreadableBodyError as error:
+            return str(error)
+
+    @cached_property
     def _json(self) -> tuple[Any] | None:
         """The JSON document in a tuple; None if there is none."""
-        content = self._read
+        document = self._document
+        content = document.content if isinstance(document, BodyDocument) else None if document else self._read
         if content is None or _depth(content) > self._bounds.depth:
             return None
         try:

@@ -62,6 +62,13 @@ class DocumentFormat(StrEnum):
 
     JSON = "json"
     XML = "xml"
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+
+    @property
+    def has_schema(self) -> bool:
+        """True if bodies of the format are read by a schema, which a registry has."""
+        return self in (DocumentFormat.AVRO, DocumentFormat.PROTOBUF)
 
 
 class Operator(StrEnum):

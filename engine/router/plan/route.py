@@ -14,6 +14,8 @@ from engine.router.plan.language import field_text
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
 from engine.router.plan.topology import CHANGED, DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
+from engine.schemas.jvm_registry import read_documents
+from engine.schemas.section import SchemaConfig
 from routes.model import Config, Policy
 
 __all__ = ["Routed", "RoutingOutcome", "route"]
@@ -69,6 +71,7 @@ def route(
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
+    read_documents(config.section(SchemaConfig), frame.sparkSession)
     settings = RouteSettings.of(config, limits or {})
     made = checks(settings, refusals)
     reasons = tuple(check.reason for check in made)

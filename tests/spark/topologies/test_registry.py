@@ -34,7 +34,7 @@ def client(
     listed = jvm.java.util.ArrayList()
     for url in urls:
         listed.add(url)
-    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000)
+    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000, None)
     return jvm.jmsbridge.serdes.HttpRegistry(settings)
 
 

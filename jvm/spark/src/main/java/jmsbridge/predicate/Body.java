@@ -4,6 +4,9 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import jmsbridge.serdes.Document;
+import jmsbridge.serdes.Documents;
+import jmsbridge.serdes.UnfitValueException;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -21,26 +24,43 @@ final class Body {
   /** Formats that paths lead into. */
   enum Format {
     JSON,
-    XML;
+    XML,
+    AVRO,
+    PROTOBUF;
 
     static Format of(String name) {
       return valueOf(name.toUpperCase(Locale.ROOT));
     }
+
+    private boolean hasSchema() {
+      return this == AVRO || this == PROTOBUF;
+    }
   }
 
   private final BodyPaths paths;
+  private final Documents documents;
   private final boolean isMissing;
   /** The body; null if there is none to be read. */
   private final byte[] content;
+  /** Format of the schema that the body has; null: it has none that could be used. */
+  private String schemaType;
+  /** Why a body that begins as one with a schema does cannot be read. */
+  private String schemaFault;
   private Object document;
   private boolean isJson;
   private boolean isRead;
   private XmlReader.Element xml;
   private boolean xmlIsRead;
 
-  /** Body of a record; null content: it has none. */
-  Body(BodyPaths paths, byte[] content) {
+  /**
+   * Body of a record.
+   *
+   * @param documents reader of bodies with a schema; null: there is no registry
+   * @param content null: the record has none
+   */
+  Body(BodyPaths paths, Documents documents, byte[] content) {
     this.paths = paths;
+    this.documents = documents;
     isMissing = content == null;
     this.content = content == null || content.length > SIZE ? null : content;
   }
@@ -59,14 +79,24 @@ final class Body {
     if (content == null) {
       return String.format(Locale.ROOT, "the body has more than %,d bytes", SIZE);
     }
-    boolean isFormat;
-    if (format == Format.JSON) {
-      document();
-      isFormat = isJson;
-    } else {
-      isFormat = xml() != null;
+    if (format == Format.XML) {
+      return xml() == null ? isNot(format) : null;
     }
-    return isFormat ? null : "the body is not " + format + ", or is nested more than " + DEPTH + " deep";
+    document();
+    if (schemaFault != null) {
+      return schemaFault;
+    }
+    if (format.hasSchema() && schemaType == null) {
+      return "the body has no schema: its first byte is not 0, as in Confluent's wire format";
+    }
+    if (schemaType != null && !schemaType.equals(format.name())) {
+      return "the body is a value with a schema of " + schemaType + " and not of " + format;
+    }
+    return isJson ? null : isNot(format);
+  }
+
+  private static String isNot(Format format) {
+    return "the body is not " + format + ", or is nested more than " + DEPTH + " deep";
   }
 
   /** The value that a path names, the first of several in XML; null if there is none. */
@@ -173,13 +203,29 @@ final class Body {
     if (!isRead) {
       isRead = true;
       try {
-        document = content == null ? null : new JsonScanner(content, DEPTH).read(paths.json.root);
-        isJson = content != null;
+        byte[] json = json();
+        document = json == null ? null : new JsonScanner(json, DEPTH).read(paths.json.root);
+        isJson = json != null;
       } catch (JsonScanner.NotJsonException none) {
         document = null;
       }
     }
     return document;
+  }
+
+  /** The JSON of the body: itself, or the content of one with a schema; null if there is none. */
+  private byte[] json() {
+    if (content == null || documents == null || !Documents.haveSchema(content)) {
+      return content;
+    }
+    try {
+      Document found = documents.read(content);
+      schemaType = found.type();
+      return found.json();
+    } catch (UnfitValueException unreadable) {
+      schemaFault = unreadable.getMessage();
+      return null;
+    }
   }
 
   private XmlReader.Element xml() {

@@ -1,6 +1,7 @@
 package jmsbridge.predicate;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -9,6 +10,7 @@ public final class BodyFault extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final Body.Format format;
+  private final Documents documents = Documents.used();
 
   /** Function for a format, by its name. */
   public BodyFault(String format) {
@@ -19,7 +21,7 @@ public final class BodyFault extends NamedFunction<UTF8String> {
   /** The reason, as a sentence. */
   public UTF8String invoke(byte[] body) {
     BodyPaths none = new BodyPaths(JsonNodeFactory.instance.arrayNode());
-    String fault = new Body(none, body).fault(format);
+    String fault = new Body(none, documents, body).fault(format);
     return fault == null ? null : UTF8String.fromString(fault);
   }
 }

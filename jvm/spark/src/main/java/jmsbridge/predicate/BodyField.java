@@ -2,6 +2,7 @@ package jmsbridge.predicate;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -10,12 +11,18 @@ public final class BodyField extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final String json;
-  private transient BodyPaths paths;
+  private final Documents documents;
+  private final transient BodyPaths paths;
 
   /** Function for a path, as JSON in a list of its own. */
   public BodyField(String json) {
+    this(json, Documents.used());
+  }
+
+  private BodyField(String json, Documents documents) {
     super("body:" + json, DataTypes.StringType, DataTypes.BinaryType);
     this.json = json;
+    this.documents = documents;
     paths = read(json);
   }
 
@@ -29,11 +36,11 @@ public final class BodyField extends NamedFunction<UTF8String> {
 
   /** The text of the value under the path. */
   public UTF8String invoke(byte[] body) {
-    Value found = new Body(paths, body).value(0);
+    Value found = new Body(paths, documents, body).value(0);
     return found == null ? null : found.plain();
   }
 
   private Object readResolve() {
-    return new BodyField(json);
+    return new BodyField(json, documents);
   }
 }

@@ -1,6 +1,7 @@
 package jmsbridge.predicate;
 
 import jmsbridge.kafka.HeaderFunction;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -9,6 +10,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class EditedHeaders extends NamedFunction<ArrayData> {
   private static final long serialVersionUID = 1L;
 
+  private final Documents documents = Documents.used();
   /** Edits by their JSON: one for each route that has some. */
   private transient ByJson<HeaderEdits> known;
 
@@ -34,6 +36,6 @@ public final class EditedHeaders extends NamedFunction<ArrayData> {
     if (known == null) {
       known = new ByJson<>(HeaderEdits::new);
     }
-    return known.of(edits).edited(headers, body);
+    return known.of(edits).edited(headers, documents, body);
   }
 }

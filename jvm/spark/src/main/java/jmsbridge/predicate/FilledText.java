@@ -2,6 +2,7 @@ package jmsbridge.predicate;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import jmsbridge.kafka.HeaderFunction;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -10,6 +11,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class FilledText extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
+  private final Documents documents = Documents.used();
   /** Templates by their JSON: one for each destination that has values of the message in it. */
   private transient ByJson<Template> known;
 
@@ -43,6 +45,6 @@ public final class FilledText extends NamedFunction<UTF8String> {
       known = new ByJson<>(Template::read);
     }
     Template found = known.of(template);
-    return found.text.text(headers, new Body(found.paths, body));
+    return found.text.text(headers, new Body(found.paths, documents, body));
   }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -50,14 +51,14 @@ final class HeaderEdits {
     paths = new BodyPaths(json.get("paths"));
   }
 
-  /** The headers after the edits; headers and body may be null. */
-  ArrayData edited(ArrayData headers, byte[] content) {
+  /** The headers after the edits; headers, reader of bodies with a schema, and body may be null. */
+  ArrayData edited(ArrayData headers, Documents documents, byte[] content) {
     HeaderDraft draft = new HeaderDraft(headers);
     draft.remove(removed);
     for (Rename each : renames) {
       draft.rename(each.from, each.to, each.type);
     }
-    Body body = new Body(paths, content);
+    Body body = new Body(paths, documents, content);
     for (Given each : given) {
       draft.give(each.header, each.text(headers, body));
     }

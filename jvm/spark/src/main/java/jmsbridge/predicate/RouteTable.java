@@ -1,6 +1,7 @@
 package jmsbridge.predicate;
 
 import java.util.List;
+import jmsbridge.serdes.Documents;
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -15,40 +16,50 @@ import org.apache.spark.sql.types.DataTypes;
  */
 public abstract class RouteTable<T> implements ScalarFunction<T> {
   private static final long serialVersionUID = 1L;
-  private static final Known<RouteTable<?>> TABLES = new Known<>();
+  private static final Known<Table> TABLES = new Known<>();
+
+  /** Rules with the JSON that they were made from. */
+  private record Table(String json, Rules rules) {}
 
   private final String name;
   private final String json;
   private final transient Rules rules;
+  private final Documents documents;
   /** What the record before had; not shared with other tasks, whose records have layouts of their own. */
   private final transient Fields.Recent recent = new Fields.Recent();
 
-  private RouteTable(String name, String json, Rules rules) {
+  private RouteTable(String name, Table table, Documents documents) {
     this.name = name;
-    this.json = json;
-    this.rules = rules;
+    json = table.json;
+    rules = table.rules;
+    this.documents = documents;
   }
 
-  /** The table of that name, made from the JSON of {@code routes/predicate/columns.py} if it does not exist yet. */
-  public static RouteTable<?> put(String name, String json) {
-    return TABLES.put(name, () -> make(name, json, new Rules(json)));
+  /** Makes the rules of that name of the JSON of {@code routes/predicate/columns.py}, if they do not exist yet. */
+  public static void put(String name, String json) {
+    known(name, json);
   }
 
-  private static RouteTable<?> make(String name, String json, Rules rules) {
-    return rules.havePublications() ? new All(name, json, rules) : new First(name, json, rules);
+  private static Table known(String name, String json) {
+    return TABLES.put(name, () -> new Table(json, new Rules(json)));
   }
 
-  /** The table of that name; null if there is none. */
+  private static RouteTable<?> make(String name, Table table, Documents documents) {
+    return table.rules.havePublications() ? new All(name, table, documents) : new First(name, table, documents);
+  }
+
+  /** A table over the rules of that name; null if there are none. */
   static RouteTable<?> get(String name) {
-    return TABLES.get(name);
+    Table table = TABLES.get(name);
+    return table == null ? null : make(name, table, Documents.used());
   }
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
   public static final class First extends RouteTable<Integer> {
     private static final long serialVersionUID = 1L;
 
-    First(String name, String json, Rules rules) {
-      super(name, json, rules);
+    First(String name, Table table, Documents documents) {
+      super(name, table, documents);
     }
 
     /** The index for a record with these headers, which may be null. */
@@ -72,8 +83,8 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
     private static final long serialVersionUID = 1L;
     private static final int[] NONE = {-1};
 
-    All(String name, String json, Rules rules) {
-      super(name, json, rules);
+    All(String name, Table table, Documents documents) {
+      super(name, table, documents);
     }
 
     /** The numbers for a record with these headers, which may be null. */
@@ -106,7 +117,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
   }
 
   final Fields fields(ArrayData headers, byte[] body) {
-    return new Fields(rules.names, recent, headers, new Body(rules.paths, body));
+    return new Fields(rules.names, recent, headers, new Body(rules.paths, documents, body));
   }
 
   @Override
@@ -135,6 +146,6 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
 
   /** The table of that name in this process. */
   protected final Object readResolve() {
-    return make(name, json, put(name, json).rules);
+    return make(name, known(name, json), documents);
   }
 }

@@ -72,7 +72,8 @@ final class AvroFormat implements Format {
     }
   }
 
-  private static Schema parsed(SchemaText schema) {
+  /** The schema as the library has it; IllegalArgumentException for any other text. */
+  static Schema parsed(SchemaText schema) {
     try {
       Schema.Parser parser = new Schema.Parser();
       parse(schema.references(), parser);

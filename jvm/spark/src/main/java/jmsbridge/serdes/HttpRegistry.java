@@ -87,6 +87,7 @@ public final class HttpRegistry implements SchemaRegistry {
   private final transient ObjectMapper json = new ObjectMapper();
   private final transient SchemaIds schemas = new SchemaIds(this::look, () -> !trouble.isEmpty());
   private final transient Map<Question, Integer> ids = Collections.synchronizedMap(new Recent<>(MOST_IDS));
+  private final transient SchemaCopies copies;
   private transient volatile int first;
 
   public HttpRegistry(RegistrySettings settings) {
@@ -97,6 +98,7 @@ public final class HttpRegistry implements SchemaRegistry {
     this.settings = settings;
     this.patience = patience;
     client = settings.client();
+    copies = new SchemaCopies(settings.copies());
   }
 
   private Object readResolve() {
@@ -118,7 +120,16 @@ public final class HttpRegistry implements SchemaRegistry {
   }
 
   @Override
+  public Typed typed(int id) {
+    return known(SchemaIds.ANY, id);
+  }
+
+  @Override
   public SchemaText schema(String type, int id) {
+    return known(type, id).schema();
+  }
+
+  private Typed known(String type, int id) {
     Wait wait = new Wait();
     while (true) {
       try {
@@ -138,6 +149,10 @@ public final class HttpRegistry implements SchemaRegistry {
 
   /** Asks for an id; while the registry is away, once. */
   private SchemaIds.Answer look(SchemaIds.Id id) {
+    Typed copy = copies.schema(id.number());
+    if (copy != null && (id.type().equals(SchemaIds.ANY) || id.type().equals(copy.type()))) {
+      return new SchemaIds.Answer(copy, null);
+    }
     String path = "/schemas/ids/%d%s".formatted(id.number(), format(id.type()));
     Reply reply = null;
     for (int tries = 0; tries < MOST_TRIES; tries++) {
@@ -167,8 +182,15 @@ public final class HttpRegistry implements SchemaRegistry {
     if (answer.status() == NOT_FOUND) {
       return new SchemaIds.Answer(null, "the schema registry knows no schema with the id %d".formatted(id.number()));
     }
+    String type = answer.body().path("schemaType").asText("AVRO");
+    if (id.type().equals(SchemaIds.ANY) && !format(type).isEmpty()) {
+      // Asked for once more, in the form that this format is read in.
+      return look(new SchemaIds.Id(type, id.number()));
+    }
     try {
-      return new SchemaIds.Answer(text(path, id.type(), answer.body()), null);
+      Typed found = new Typed(type, text(path, id.type().equals(SchemaIds.ANY) ? type : id.type(), answer.body()));
+      copies.keep(id.number(), found);
+      return new SchemaIds.Answer(found, null);
     } catch (RegistryOutageException away) {
       throw away;
     } catch (UnfitValueException | RegistryException fault) {
@@ -187,9 +209,23 @@ public final class HttpRegistry implements SchemaRegistry {
 
   @Override
   public Version version(String type, String subject, int version) {
+    Version copy = copies.version(type, subject, version);
+    if (copy != null && version != 0) {
+      return copy;
+    }
     String path = versions(subject) + "/" + (version == 0 ? "latest" : version) + format(type);
-    JsonNode body = checked(path, ask("GET", path, null));
-    return new Version(body.path("version").asInt(version), body.path("id").asInt(), text(path, type, body));
+    try {
+      JsonNode body = checked(path, ask("GET", path, null));
+      Version found = new Version(body.path("version").asInt(version), body.path("id").asInt(), text(path, type, body));
+      copies.keep(type, subject, version, found);
+      return found;
+    } catch (RegistryOutageException away) {
+      if (copy != null) {
+        LOG.warn("the schema registry is away: the latest version of '{}' is the one of the copies", subject);
+        return copy;
+      }
+      throw away;
+    }
   }
 
   @Override

@@ -13,10 +13,8 @@ public final class MemoryRegistry implements SchemaRegistry {
   private static final Map<Integer, MemoryRegistry> ALL = new ConcurrentHashMap<>();
   private static final AtomicInteger COUNT = new AtomicInteger();
 
-  private record Entry(String type, SchemaText schema) {}
-
   private final int number = COUNT.incrementAndGet();
-  private final transient List<Entry> schemas = new ArrayList<>();
+  private final transient List<Typed> schemas = new ArrayList<>();
   private final transient Map<String, List<Integer>> subjects = new LinkedHashMap<>();
 
   public MemoryRegistry() {
@@ -26,6 +24,14 @@ public final class MemoryRegistry implements SchemaRegistry {
   /** Forgets the registry. */
   public void close() {
     ALL.remove(number);
+  }
+
+  @Override
+  public synchronized Typed typed(int id) {
+    if (id < 1 || id > schemas.size()) {
+      throw new UnfitValueException("the schema registry knows no schema with the id %d".formatted(id));
+    }
+    return schemas.get(id - 1);
   }
 
   @Override
@@ -51,7 +57,7 @@ public final class MemoryRegistry implements SchemaRegistry {
 
   @Override
   public synchronized int register(String type, String subject, SchemaText schema) {
-    Entry entry = new Entry(type, schema);
+    Typed entry = new Typed(type, schema);
     if (!schemas.contains(entry)) {
       schemas.add(entry);
     }
@@ -65,7 +71,7 @@ public final class MemoryRegistry implements SchemaRegistry {
 
   @Override
   public synchronized int lookUp(String type, String subject, SchemaText schema) {
-    int id = schemas.indexOf(new Entry(type, schema)) + 1;
+    int id = schemas.indexOf(new Typed(type, schema)) + 1;
     if (!subjects.getOrDefault(subject, List.of()).contains(id)) {
       throw new RegistryException("the schema is not a version of the subject '%s'".formatted(subject), null);
     }

@@ -157,7 +157,8 @@ final class ProtobufFormat implements Format {
     return null;
   }
 
-  private static FileDescriptor file(SchemaText schema) {
+  /** The file of a schema; IllegalArgumentException if there is none. */
+  static FileDescriptor file(SchemaText schema) {
     Map<String, FileDescriptor> others = new HashMap<>(WELL_KNOWN);
     schema.references().forEach(each -> others.put(each.name(), file(each.schema())));
     try {
@@ -204,15 +205,8 @@ final class ProtobufFormat implements Format {
 
     @Override
     public void readPrefix(ByteBuffer bytes) {
-      List<Integer> path = new ArrayList<>();
-      int count = number(bytes);
-      if (count < 0 || count > bytes.remaining()) {
-        throw new UnfitValueException("the indexes of its message are damaged");
-      }
-      for (int at = 0; at < count; at++) {
-        path.add(number(bytes));
-      }
-      String fault = faults.computeIfAbsent(path.isEmpty() ? List.of(0) : path, this::fault);
+      List<Integer> path = indexes(bytes);
+      String fault = faults.computeIfAbsent(path, this::fault);
       if (!fault.isEmpty()) {
         throw new UnfitValueException(fault);
       }
@@ -220,14 +214,9 @@ final class ProtobufFormat implements Format {
 
     /** Why messages of the writer cannot be read; empty: they can. */
     private String fault(List<Integer> path) {
-      List<Descriptor> among = file.getMessageTypes();
-      Descriptor found = null;
-      for (int each : path) {
-        if (each < 0 || each >= among.size()) {
-          return "the schema has no message with the indexes %s".formatted(path);
-        }
-        found = among.get(each);
-        among = found.getNestedTypes();
+      Descriptor found = message(file, path);
+      if (found == null) {
+        return "the schema has no message with the indexes %s".formatted(path);
       }
       if (!found.getFullName().equals(wanted.getFullName())) {
         return "the message is a %s and not a %s".formatted(found.getFullName(), wanted.getFullName());
@@ -240,6 +229,33 @@ final class ProtobufFormat implements Format {
       int from = bytes.arrayOffset() + bytes.position();
       return rows.row(DynamicMessage.newBuilder(wanted).mergeFrom(bytes.array(), from, bytes.remaining()).build());
     }
+  }
+
+  /** The indexes of a message in its file, which Confluent's wire format has between a schema's id and the value. */
+  static List<Integer> indexes(ByteBuffer bytes) {
+    List<Integer> path = new ArrayList<>();
+    int count = number(bytes);
+    if (count < 0 || count > bytes.remaining()) {
+      throw new UnfitValueException("the indexes of its message are damaged");
+    }
+    for (int at = 0; at < count; at++) {
+      path.add(number(bytes));
+    }
+    return path.isEmpty() ? List.of(0) : path;
+  }
+
+  /** The message with these indexes; null if there is none. */
+  static Descriptor message(FileDescriptor file, List<Integer> path) {
+    List<Descriptor> among = file.getMessageTypes();
+    Descriptor found = null;
+    for (int each : path) {
+      if (each < 0 || each >= among.size()) {
+        return null;
+      }
+      found = among.get(each);
+      among = found.getNestedTypes();
+    }
+    return found;
   }
 
   /** A number of Confluent's wire format: zigzag, in groups of seven bits. */

@@ -28,16 +28,17 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
  * @param key file of its private key (PEM)
  * @param timeout for a request
  * @param outage how long the registry may be away before a topology ends
+ * @param copies folder for copies of its schemas; null: none are kept
  */
 public record RegistrySettings(
     List<String> urls, String username, String password, String token, String authority, String certificate, String key,
-    Duration timeout, Duration outage) implements Serializable {
+    Duration timeout, Duration outage, String copies) implements Serializable {
   /** Creates the settings from Python's list and numbers of milliseconds. */
   public static RegistrySettings of(
       List<String> urls, String username, String password, String token, String authority, String certificate,
-      String key, long timeoutMs, long outageMs) {
+      String key, long timeoutMs, long outageMs, String copies) {
     return new RegistrySettings(List.copyOf(urls), username, password, token, authority, certificate, key,
-        Duration.ofMillis(timeoutMs), Duration.ofMillis(outageMs));
+        Duration.ofMillis(timeoutMs), Duration.ofMillis(outageMs), copies);
   }
 
   Optional<String> authorization() {

@@ -31,11 +31,14 @@ final class SchemaIds {
   private static final AtomicLong TURN = new AtomicLong(System.nanoTime());
   private static final Executor THREADS = threads();
 
+  /** Stands for the name of a format: the schema may be of any. */
+  static final String ANY = "";
+
   /** An id of a schema of a format. */
   record Id(String type, int number) {}
 
   /** What the registry says of an id: its schema, why it has none, or that it is not known, since the registry is away. */
-  record Answer(SchemaText schema, String fault) {
+  record Answer(SchemaRegistry.Typed schema, String fault) {
     static final Answer AWAY = new Answer(null, null);
   }
 
@@ -43,7 +46,7 @@ final class SchemaIds {
 
   private final Function<Id, Answer> ask;
   private final BooleanSupplier isAway;
-  private final Map<Id, SchemaText> schemas = Collections.synchronizedMap(new Recent<>(MOST_SCHEMAS));
+  private final Map<Id, SchemaRegistry.Typed> schemas = Collections.synchronizedMap(new Recent<>(MOST_SCHEMAS));
   private final Map<Id, Fault> faults = Collections.synchronizedMap(new Recent<>(MOST_FAULTS));
   private final Map<Id, CompletableFuture<Answer>> expected = new ConcurrentHashMap<>();
 
@@ -99,7 +102,7 @@ final class SchemaIds {
   }
 
   private Answer known(Id id) {
-    SchemaText schema = schemas.get(id);
+    SchemaRegistry.Typed schema = schemas.get(id);
     if (schema != null) {
       return new Answer(schema, null);
     }

@@ -8,6 +8,12 @@ public interface SchemaRegistry extends Serializable {
   /** A version of a subject, with its number there and the id of its schema. */
   record Version(int number, int id, SchemaText schema) {}
 
+  /** A schema with the name of its format. */
+  record Typed(String type, SchemaText schema) {}
+
+  /** The schema of an id, of whatever format; UnfitValueException if the registry says that there is none. */
+  Typed typed(int id);
+
   /** The schema of an id; UnfitValueException if the registry says that there is none, or that it is of another type. */
   SchemaText schema(String type, int id);
 
