@@ -88,7 +88,7 @@ def test_a_version_whose_values_the_former_one_cannot_read_is_a_change(spark: Sp
 def test_a_topology_that_uses_a_later_field_gets_the_latest_version_and_is_compared(
     spark: SparkSession, registry: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registries, "_client", lambda *_: registry)
+    monkeypatch.setattr(registries, "jvm_registry", lambda *_: registry)
     first = KeptState.of(plan(topology(totals), spark, registry=registry), PARTITIONS, None)
     register(spark, registry, click("int", NOTE))
     made = registries.planned(SchemaConfig(), topology(notes), spark, pinned=first.versions)
