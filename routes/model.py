@@ -17,6 +17,7 @@ from routes.keys import table
 from routes.keys.addresses import TARGETS
 from routes.keys.conversions import BODY_STEPS
 from routes.keys.language import BODY_PATHS, KEY_HEADER, PREDICATE
+from routes.keys.schemas import SCHEMA
 from routes.keys.table import key, named_of, part
 from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice
 from routes.predicate.body_format import with_unreadable
@@ -45,6 +46,7 @@ from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 if TYPE_CHECKING:
     from routes.body_steps import BodySteps
     from routes.predicate.nodes import BodyPath, Predicate
+    from routes.schema_names import SchemaName
     from routes.targets import Template
 
 __all__ = [
@@ -148,6 +150,15 @@ class Route:
         "of another format, fails softly; without this key it is left to the routes after this one.",
         example="json",
     )
+    schema: SchemaName | None = table.key(
+        "in.schema",
+        SCHEMA,
+        "Schema that the route's bodies have to fit: `json-schema:`, `avro:` or `protobuf:` with a file (`.json`, "
+        "`.avsc`, `.desc`) or a subject of the registry, `SUBJECT` or `SUBJECT@VERSION`. A message that does not fit "
+        "fails softly. See [schemas](routing.md#schemas).",
+        example="json-schema:schemas/order.json",
+    )
+    """Schema that bodies have to fit; None: any does."""
     goes_on: bool = table.key(
         "in.continue",
         FLAG,
@@ -235,9 +246,14 @@ class Route:
         return Mask(self.masked, self.mask_method, self.mask_secret) if self.masked else None
 
     @property
+    def read_as(self) -> DocumentFormat | None:
+        """Format that bodies have, by `in.body` or by the schema that they have to fit; None: any."""
+        return self.schema.kind.body_format if self.body_format is None and self.schema else self.body_format
+
+    @property
     def taken(self) -> Predicate:
         """Messages that the route takes, those among them whose body is not of its format."""
-        return self.include if self.body_format is None else with_unreadable(self.include, self.body_format)
+        return self.include if self.read_as is None else with_unreadable(self.include, self.read_as)
 
     @property
     def publications(self) -> tuple[Publication, ...]:

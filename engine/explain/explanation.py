@@ -232,9 +232,9 @@ def _steps(message: Message, routes: Iterable[Route]) -> tuple[Step, ...]:
 
 
 def _body_fault(message: Message, route: Route) -> str:
-    if route.body_format is None or not evaluate(route.taken, message.lookup, message.content):
+    if route.read_as is None or not evaluate(route.taken, message.lookup, message.content):
         return ""
-    return message.content.fault(route.body_format) or ""
+    return message.content.fault(route.read_as) or ""
 
 
 def _changed(record: Record, route: Route) -> Record:

@@ -41,6 +41,7 @@ from engine.router.run import Run
 from engine.router.secret import present_keys
 from engine.router.vitals import Readiness, Vitals, process_age
 from engine.router.warm_up import compile_routing
+from engine.schemas.jvm_registry import RegistryUnavailableError, registry_trouble
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots, wait_for_slots
@@ -78,6 +79,8 @@ _GIVE_UP_SECONDS = 10.0
 """Time that producers have for other records when a topic is gone."""
 _LOOK_SECONDS = 5.0
 """Interval at which topics that take no records are looked at again."""
+_REGISTRY_SECONDS = 2.0
+"""Interval at which the schema registry is asked again for the schemas that routes name."""
 _LOCK_SECONDS = 30.0
 """Greatest time to wait for the lock of the checkpoint."""
 
@@ -206,6 +209,9 @@ class _Router:
                 self._retry(error_failure(error), stop)
             except (KafkaUnavailableError, StorageUnavailableError, StoppedByPolicyError, UnusableTopicError) as error:
                 self._retry(error, stop)
+            except RegistryUnavailableError as error:
+                self._status.state(State.DEGRADED, f"trying again: {error}")
+                stop.wait(_REGISTRY_SECONDS)
             self._began = time.monotonic()
 
     def _has_slots(self, stop: Event) -> bool:
@@ -412,6 +418,9 @@ class _Router:
             return
         if settled:
             self._outage.over()
+        if trouble := registry_trouble(self._kafka_io.spark):
+            self._status.state(State.DEGRADED, trouble)
+            return
         if hidden := sampler.hidden:
             self._status.state(State.DEGRADED, self._hidden(hidden))
             return

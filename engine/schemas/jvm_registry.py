@@ -5,18 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import SetupError
-from engine.topologies.library.program import JVM_ERRORS, reason_of
+from engine.errors import HardFailureError, SetupError, UnreachableError
+from engine.topologies.library.program import JVM_ERRORS, is_outage, reason_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from engine.schemas.section import SchemaConfig
 
-__all__ = ["jvm_registry", "read_documents"]
+__all__ = ["RegistryUnavailableError", "called", "jvm_registry", "read_documents", "registry_trouble"]
 
 _FOR_EVER_SECONDS = 100 * 365 * 86_400.0
 """Time for which a router waits for the registry: messages wait with it, and none becomes a dead letter for that."""
+
+
+class RegistryUnavailableError(UnreachableError):
+    """The schema registry does not answer, and there is no copy of the schema that was asked for."""
 
 
 def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
@@ -32,17 +38,20 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
         urls.add(url)
     files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
     times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
-    copies = None if config.copies is None else str(config.copies)
     login = config.username, config.password, config.token
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times, copies)
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(
+            urls, *login, *files, *times, str(config.copies_of_registry)
+        )
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error
 
 
-def read_documents(config: SchemaConfig, spark: SparkSession) -> None:
+def read_documents(config: SchemaConfig, spark: SparkSession) -> Any:
     """Makes the functions over bodies that are made from now on read bodies with a schema, if there is a registry.
+
+    Returns the registry in the JVM; None if there is none.
 
     Raises SetupError if the files of `schema.registry.tls.*` cannot be used.
     """
@@ -50,3 +59,24 @@ def read_documents(config: SchemaConfig, spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     documents = jvm.jmsbridge.serdes.Documents
     documents.use(None if registry is None else documents(registry))
+    return registry
+
+
+def called(question: Callable[[], object]) -> None:
+    """Asks the JVM for schemas.
+
+    Raises:
+        RegistryUnavailableError: the registry does not answer.
+        HardFailureError: a schema cannot be used, or the registry does not have it.
+    """
+    try:
+        question()
+    except JVM_ERRORS as error:
+        kind = RegistryUnavailableError if is_outage(error) else HardFailureError
+        raise kind(reason_of(error)) from error
+
+
+def registry_trouble(spark: SparkSession) -> str:
+    """Returns the reason why messages wait for the schema registry, in words; empty if they do not wait."""
+    jvm: Any = spark._jvm
+    return str(jvm.jmsbridge.serdes.HttpRegistry.troubles())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTION", "SchemaConfig"]
 
-_BODY = "routes.NAME.in.body"
+_BODY, _SCHEMA = "routes.NAME.in.body", "routes.NAME.in.schema"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +66,18 @@ class SchemaConfig:
         "the topology's records wait.",
         default="5m",
     )
-    copies: Path | None = table.key(
+    copies: Path = table.key(
         "schema.copies",
         PATH,
         "Folder for copies of the schemas that the registry has given, by which a start succeeds while it is away.",
         default="var/schemas",
     )
+
+    @property
+    def copies_of_registry(self) -> Path:
+        """Folder for the copies of this registry's schemas: another registry means others by the same ids."""
+        addresses = "\n".join(sorted(self.urls or ()))
+        return self.copies / hashlib.sha256(addresses.encode()).hexdigest()[:16]
 
 
 def registry_login(settings: Settings) -> None:
@@ -101,17 +108,28 @@ def registry_tls(settings: Settings) -> None:
             settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
 
 
-def registry_of_routes(settings: Settings) -> None:
-    """Checks that there is a registry for the routes whose bodies have a schema."""
+def schemas_of_routes(settings: Settings) -> None:
+    """Checks that routes name schemas that can be found: there is a registry, or the file of a schema."""
     for name in settings.names("routes"):
-        body_format = settings.get(_BODY, name)
-        if body_format is not None and body_format.has_schema and not settings.is_set("schema.registry.url"):
-            settings.fault(_BODY, name, f"'{body_format}' needs a registry of schemas", "set schema.registry.url")
+        body_format, schema = settings.get(_BODY, name), settings.get(_SCHEMA, name)
+        needing = {_BODY: body_format if body_format and body_format.has_schema else None, _SCHEMA: schema}
+        for key, value in needing.items():
+            needs_none = value is None or (value is schema and not schema.needs_registry)
+            if not needs_none and not settings.is_set("schema.registry.url"):
+                settings.fault(key, name, f"'{value}' needs a registry of schemas", "set schema.registry.url")
+        if schema is None:
+            continue
+        if body_format not in (None, schema.kind.body_format):
+            message = f"'in.body' says that bodies are {body_format}, and '{schema}' is for {schema.kind.body_format}"
+            settings.fault(_SCHEMA, name, message, "remove one")
+        if schema.file is not None and not settings.has_file(schema.file):
+            hint = f"looked for {settings.base / schema.file}"
+            settings.fault(_SCHEMA, name, f"there is no file '{schema.file}'", hint)
 
 
 SECTION = Section(
     about="The registry that keeps the schemas of [bodies](routing-language.md#bodies-with-a-schema), and of [Avro and "
     "Protobuf values](streams.md#avro-and-protobuf) in topologies.",
     settings=SchemaConfig,
-    checks=(registry_login, registry_tls, registry_of_routes),
+    checks=(registry_login, registry_tls, schemas_of_routes),
 )

@@ -115,6 +115,7 @@ FAILURE_REASONS = (
     "key-invalid",
     "body-not-convertible",
     "body-unreadable",
+    "body-invalid",
     "destination-unresolved",
     "too-large",
 )

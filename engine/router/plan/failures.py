@@ -23,6 +23,7 @@ from engine.router.plan.masks import mask_fails, mask_fault
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, ByBranch, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
+from engine.router.plan.schemas import schema_fault
 from engine.telemetry.metrics import UNMATCHED
 from engine.topologies.library.casts import INT, STRING, STRINGS, cast, from_json, try_cast
 from engine.topologies.library.row import JvmFunctions
@@ -98,6 +99,8 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     made = [_body(settings)]
     if settings.body_formats.values or settings.masks.values:
         made.append(_body_format(settings))
+    if settings.schemas.values:
+        made.append(_schema(settings))
     made.append(_key_found(settings))
     if settings.configured_keys.values:
         made.append(_key_valid(settings))
@@ -163,9 +166,22 @@ def _body_format(settings: RouteSettings) -> FailureCheck:
     def stops(publication: Publication) -> str:
         if publication.route.body_format is None:
             return f"{UNMASKABLE}the body is not JSON"
-        return f"the body is not {publication.route.body_format}, which in.body names"
+        return f"the body is not {publication.route.read_as}, which in.body or in.schema names"
 
     return FailureCheck("body-unreadable", "convert", fails, says, stops)
+
+
+def _schema(settings: RouteSettings) -> FailureCheck:
+    def fails(row: PlanRow) -> Column:
+        return schema_fault(row, settings).isNotNull()
+
+    def says(row: PlanRow) -> Column:
+        return schema_fault(row, settings)
+
+    def stops(publication: Publication) -> str:
+        return f"the body does not fit {publication.route.schema}, which in.schema names"
+
+    return FailureCheck("body-invalid", "convert", fails, says, stops)
 
 
 def _destination(settings: RouteSettings) -> FailureCheck:

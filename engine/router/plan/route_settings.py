@@ -93,6 +93,8 @@ class RouteSettings:
     """Empty text for publications that also take bodies of JSON."""
     body_formats: ByBranch
     """Format of bodies, for routes that name one."""
+    schemas: ByBranch
+    """Name of the route, for routes whose bodies have to fit a schema."""
     growths: ByBranch
     """Most bytes by which edits enlarge the headers, for routes that edit some."""
     edits: ByBranch
@@ -148,7 +150,8 @@ class RouteSettings:
             policies=constant(lambda route: route.on_soft_failure),
             any_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.ANY else None),
             json_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.JSON else None),
-            body_formats=constant(lambda route: route.body_format),
+            body_formats=constant(lambda route: route.read_as),
+            schemas=constant(lambda route: route.name if route.schema else None),
             growths=constant(lambda route: str(route.edits.growth) if route.edits else None),
             edits=constant(lambda route: route.edits.json if route.edits else None),
             masks=constant(lambda route: route.name if route.mask else None),

@@ -14,9 +14,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Catalog of Spark functions. Over the headers of a record: route tables by their names, {@code header:NAME}, the text
  * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
  * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
- * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT}, {@code mask:MASKS},
- * {@code mask-types:MASKS}, {@code convert:} and {@code conversion-fault:}. Spark calls functions of a catalog with its
- * own rows, unconverted.
+ * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT},
+ * {@code schema-fault:SCHEMAS}, {@code mask:MASKS}, {@code mask-types:MASKS}, {@code convert:} and
+ * {@code conversion-fault:}. Spark calls functions of a catalog with its own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
   private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.ofEntries(
@@ -28,6 +28,7 @@ public final class Functions implements FunctionCatalog {
       Map.entry("key-check", KeyCheck::new),
       Map.entry("body", BodyField::new),
       Map.entry("body-fault", BodyFault::new),
+      Map.entry("schema-fault", BodySchemas.SchemaFault::new),
       Map.entry("mask", Masks.MaskedBody::new),
       Map.entry("mask-types", Masks.MaskedTypes::new),
       Map.entry("convert", Conversions.ConvertedBody::new),

@@ -22,6 +22,11 @@ final class Known<V> {
     return values.computeIfAbsent(name, unused -> made.get());
   }
 
+  /** Gives a name another value. */
+  synchronized void replace(String name, V value) {
+    values.put(name, value);
+  }
+
   /** The value of that name; null if there is none. */
   synchronized V get(String name) {
     return values.get(name);

@@ -53,8 +53,8 @@ public final class Documents implements Serializable {
       throw new UnfitValueException(
           "%d bytes are fewer than Confluent's wire format has before a value".formatted(body.length));
     }
-    ByteBuffer bytes = ByteBuffer.wrap(body, 1, body.length - 1);
-    int id = bytes.getInt();
+    ByteBuffer bytes = ByteBuffer.wrap(body, HEAD_BYTES, body.length - HEAD_BYTES);
+    int id = id(body);
     Known known = known(id);
     try {
       return new Document(known.type, known.reader.json(bytes));
@@ -67,6 +67,16 @@ public final class Documents implements Serializable {
       throw UnfitValueException.of(
           "the bytes are not a valid %s value of the schema with the id %d".formatted(known.type, id), failure);
     }
+  }
+
+  /** Id of the schema of a body that begins as one with a schema does, and has the bytes for it. */
+  static int id(byte[] body) {
+    return ByteBuffer.wrap(body).getInt(1);
+  }
+
+  /** The schema of an id; UnfitValueException if there is none. */
+  SchemaRegistry.Typed schema(int id) {
+    return registry.typed(id);
   }
 
   private Known known(int id) {

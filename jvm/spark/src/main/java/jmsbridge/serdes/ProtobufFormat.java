@@ -132,7 +132,8 @@ final class ProtobufFormat implements Format {
         .toList();
   }
 
-  private Descriptor descriptor(SchemaText schema) {
+  /** The message of a schema; IllegalArgumentException if there is none. */
+  Descriptor descriptor(SchemaText schema) {
     FileDescriptor file = file(schema);
     if (message.isEmpty()) {
       if (file.getMessageTypes().isEmpty()) {
@@ -181,9 +182,18 @@ final class ProtobufFormat implements Format {
 
   @Override
   public boolean reads(SchemaText writer, SchemaText reader) {
-    Descriptor written = descriptor(writer);
-    Descriptor read = descriptor(reader);
-    return written.getFullName().equals(read.getFullName()) && ProtobufRows.difference(written, read).isEmpty();
+    return difference(writer, reader).isEmpty();
+  }
+
+  /** Why messages of one schema cannot be read by another; empty: they can. */
+  String difference(SchemaText writer, SchemaText reader) {
+    return difference(descriptor(writer), descriptor(reader));
+  }
+
+  private static String difference(Descriptor written, Descriptor read) {
+    return written.getFullName().equals(read.getFullName())
+        ? ProtobufRows.difference(written, read)
+        : "the message is a %s and not a %s".formatted(written.getFullName(), read.getFullName());
   }
 
   @Override
@@ -218,10 +228,7 @@ final class ProtobufFormat implements Format {
       if (found == null) {
         return "the schema has no message with the indexes %s".formatted(path);
       }
-      if (!found.getFullName().equals(wanted.getFullName())) {
-        return "the message is a %s and not a %s".formatted(found.getFullName(), wanted.getFullName());
-      }
-      return ProtobufRows.difference(found, wanted);
+      return difference(found, wanted);
     }
 
     @Override

@@ -1,0 +1,62 @@
+"""Schemas as routes name them: a file, or a subject of the registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from routes.predicate.nodes import DocumentFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["SchemaKind", "SchemaName"]
+
+
+class SchemaKind(StrEnum):
+    """Kinds of schemas, by their names in a configuration."""
+
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+    JSON_SCHEMA = "json-schema"
+
+    @property
+    def registry_type(self) -> str:
+        """Name of the kind in a registry."""
+        return "JSON" if self is SchemaKind.JSON_SCHEMA else self.upper()
+
+    @property
+    def suffix(self) -> str:
+        """End of the names of files with such a schema."""
+        return {SchemaKind.AVRO: ".avsc", SchemaKind.PROTOBUF: ".desc", SchemaKind.JSON_SCHEMA: ".json"}[self]
+
+    @property
+    def body_format(self) -> DocumentFormat:
+        """Format of the bodies that have such a schema."""
+        return DocumentFormat.JSON if self is SchemaKind.JSON_SCHEMA else DocumentFormat(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaName:
+    """Schema of bodies, as a configuration names it: of a file, or a version of a subject."""
+
+    kind: SchemaKind
+    file: Path | None = None
+    """File with the schema: JSON of Avro or a JSON Schema, or a FileDescriptorSet; None: the registry has it."""
+    subject: str = ""
+    """Subject in the registry, without a file."""
+    version: int = 0
+    """Version of the subject; 0: the latest."""
+    message: str = ""
+    """Full name of a Protobuf message; empty: the first one of the schema."""
+
+    @property
+    def needs_registry(self) -> bool:
+        """True if bodies with the schema cannot be read, or the schema not be found, without a registry."""
+        return self.file is None or self.kind.body_format.has_schema
+
+    def __str__(self) -> str:
+        version = f"@{self.version}" if self.version else ""
+        message = f"#{self.message}" if self.message else ""
+        return f"{self.kind}:{self.file or self.subject}{version}{message}"
