@@ -19,7 +19,7 @@ from routes.keys.conversions import BODY_STEPS
 from routes.keys.language import BODY_PATHS, KEY_HEADER, PREDICATE
 from routes.keys.schemas import SCHEMA
 from routes.keys.table import key, named_of, part
-from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice
+from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice, size
 from routes.predicate.body_format import with_unreadable
 from routes.predicate.mask import Mask, MaskMethod
 from routes.predicate.nodes import DocumentFormat
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BodyConversion",
     "BrokerConfig",
+    "ClaimCheckConfig",
     "Config",
     "Embedded",
     "EmbeddedConfig",
@@ -80,6 +81,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+ClaimCheckConfig: Any
 HttpConfig: Any
 SchemaConfig: Any
 TopologyConfig: Any
@@ -208,6 +210,14 @@ class Route:
         example="gunzip, from IBM1047",
     )
     """Conversions of the bodies that leave by this route; None if they leave as they are."""
+    claim_above: int | None = table.key(
+        "out.claim-check-above",
+        size("1KiB", "512MiB"),
+        "Size of the largest body that leaves in its record. A larger one is kept as a file in `claim-check.folder`, "
+        "and the record has a claim on it; sinks put it back. See [claim checks](routing.md#claim-checks).",
+        example="256KiB",
+    )
+    """Bytes of the largest body that leaves in its record; None: each does."""
     key: str | None = table.key(
         "conv.key",
         KEY_HEADER,

@@ -55,6 +55,7 @@ SECTIONS: dict[str, Section | str] = {
         "or by its type if there is only one sink of that type. The router writes the messages for a sink into a "
         "topic of their own, from which the sink takes them.",
     ),
+    "claim-check": "engine.claims.section",
     "topologies": "engine.topologies.section",
     "schema": "engine.schemas.section",
     "kafka": "engine.kafka.section",

@@ -165,6 +165,7 @@ def _publication_json(explanation: Explanation) -> dict[str, Any]:
         "failures": [{"reason": failure.reason, "detail": failure.detail} for failure in explanation.failures],
         "headers": [{"name": name, **json_bytes("value", value)} for name, value in explanation.headers],
         **({} if explanation.changed_body is None else json_bytes("body", explanation.changed_body)),
+        **({} if explanation.claim is None else {"claim": str(explanation.claim)}),
     }
 
 

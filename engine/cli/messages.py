@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
@@ -225,7 +226,8 @@ def receive(
     """Show messages with position, key, headers and body.
 
     For a Kafka topic, the command shows the records that are there and stops at the end; it consumes nothing and does
-    not affect other readers. From a queue it takes the messages, as any JMS consumer does, until none is left.
+    not affect other readers. Bodies that a route keeps as files are read from claim-check.folder. From a queue it takes
+    the messages, as any JMS consumer does, until none is left.
 
     To a topic or a NATS subject the command subscribes, so it shows messages published from now on. For a JetStream
     stream it shows all stored messages through a consumer of its own, which it removes at the end; other readers are
@@ -235,7 +237,7 @@ def receive(
     settings = load(config)
     if topic is not None:
         _no_stream(destination, stream)
-        items = _from_kafka(settings.kafka_access, topic, start, count, follow, timeout)
+        items = _with_bodies(settings, _from_kafka(settings.kafka_access, topic, start, count, follow, timeout))
     else:
         items = _from_broker(
             settings,
@@ -291,7 +293,7 @@ def _no_stream(destination: str, stream: str | None) -> None:
 
 def _from_kafka(
     access: KafkaAccess, topic: str, start: _From, count: int | None, follow: bool, seconds: float
-) -> Iterator[Item]:
+) -> Iterator[LocatedRecord]:
     from engine.kafka.reader import KafkaTopicReader
 
     with KafkaTopicReader(access, topic) as reader:
@@ -303,7 +305,20 @@ def _from_kafka(
             )
         else:
             found = _to_the_end(reader, starts, seconds)
-        yield from map(Item.of, found)
+        yield from found
+
+
+def _with_bodies(config: Config, records: Iterable[LocatedRecord]) -> Iterator[Item]:
+    """Yields records with the bodies that they have a claim on; raises BodyLostError that names the record."""
+    from engine.claims.bodies import BodyLostError, KeptBodies
+
+    with closing(KeptBodies.of(config)) as bodies:
+        for each in records:
+            try:
+                yield Item.of(replace(each, record=bodies.restored(each.record)))
+            except BodyLostError as error:
+                msg = f"{each.position}: {error}"
+                raise BodyLostError(msg) from error
 
 
 def _to_the_end(reader: KafkaTopicReader, starts: dict[int, int], seconds: float) -> Iterator[LocatedRecord]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from engine.claims.bodies import KeptBodies
 from engine.tracing_section import TracingConfig
 from routes.kafka_access import KafkaAccess
 from routes.model import Route
@@ -45,6 +46,8 @@ class SystemEndpoint(Generic[SettingsT_co]):
     """Routes that send to it; none for a source."""
     position_keys: Callable[[], tuple[bytes, ...]] = field(repr=False)
     """Returns the keys of position seals that are known now, see `engine.connectors.position_seals`."""
+    bodies: Callable[[], KeptBodies] = field(repr=False)
+    """Returns the bodies that are kept as files, on which records of Kafka can have a claim."""
 
     @staticmethod
     def of(config: Config, settings: SettingsT) -> SystemEndpoint[SettingsT]:
@@ -65,6 +68,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
             config.section(TracingConfig),
             () if isinstance(settings, SourceConfig) else _routes_to(settings.name, config.routes),
             lambda: position_keys(bridge_id, secret, checkpoint),
+            lambda: KeptBodies.of(config),
         )
 
     @property

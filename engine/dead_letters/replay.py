@@ -10,11 +10,13 @@ into quarantine, a topic of dead letters like the first, in the same manner.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
 from engine.dead_letters.letter import DeadLetter, Filters
 from engine.dead_letters.transactions import Move, Transactions
@@ -129,17 +131,24 @@ def replay(
     Raises:
         UsageError: a position or the dead-letter topic does not exist, or another replay took over.
         HardFailureError: Kafka does not let this user write.
-        UnreachableError: Kafka does not answer.
+        UnreachableError: Kafka does not answer, or the folder of bodies cannot be read.
     """
     options = options or Options()
+    with closing(store.bodies()) as bodies:
 
-    def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-        verdict = _judged(letter, entry, options, store.max_replays)
-        if verdict.action is Action.REPLAYED and letter.publication and store.publication(letter) is None:
-            return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_no_publication(letter))
-        return verdict
+        def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
+            verdict = _judged(letter, entry, options, store.max_replays)
+            if verdict.action is not Action.REPLAYED:
+                return verdict
+            if letter.publication and store.publication(letter) is None:
+                return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_no_publication(letter))
+            record = letter.located.record
+            try:
+                return replace(verdict, size=len(bodies.body(record.value, record.headers) or b""))
+            except BodyLostError as error:
+                return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=str(error))
 
-    return _settle(store, positions, judge, dry_run, options, stop or Event())
+        yield from _settle(store, positions, judge, dry_run, options, stop or Event(), bodies)
 
 
 def discard(
@@ -189,6 +198,8 @@ class _Verdict:
     detail: str = ""
     twin: AuditEntry | None = None
     """Entry of another letter of the same origin that was settled before."""
+    size: int = 0
+    """Bytes of the body that goes into the journal; the letter may have only a claim on it."""
 
 
 class _Settled:
@@ -219,6 +230,7 @@ def _settle(
     dry_run: bool,
     options: Options,
     stop: Event,
+    bodies: KeptBodies | None = None,
 ) -> Iterator[Replayed]:
     topic = store.source(quarantine=options.quarantine)
     _check(positions, topic, store.quarantine)
@@ -240,7 +252,7 @@ def _settle(
             yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
         ensure_audit_topic(store.access, store.topic, store.journal.replication)
-        transactions = Transactions(store, options.actor, topic_id)
+        transactions = Transactions(store, options.actor, topic_id, bodies or KeptBodies(None))
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
         for batch in _batches(_judged_all(letters, judge, done), options, stop):
@@ -267,7 +279,7 @@ def _batches(
     for letter, verdict in judged:
         batch.append((letter, verdict))
         if verdict.action is not None:
-            moves, size = moves + 1, size + letter.located.record.size
+            moves, size = moves + 1, size + max(letter.located.record.size, verdict.size)
             # A letter that goes into quarantine puts no load on the router, and does not count towards the letters
             # asked for.
             left = left if left is None or verdict.action is Action.QUARANTINED else left - 1

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.claims.bodies import KeptBodies
 from engine.seals import keys_of_files
 from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.dead_letters.letter import DeadLetter
     from engine.seals import SealKeys
     from routes.model import Config, Publication
@@ -40,6 +43,8 @@ class DeadLetterStore:
     """Secret of the configuration; None: only the router's own one counts."""
     publications: tuple[Publication, ...] = ()
     """The publications of the routes in force."""
+    bodies: Callable[[], KeptBodies] = lambda: KeptBodies(None)
+    """Returns the bodies that are kept as files, on which letters of sinks can have a claim."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -53,6 +58,7 @@ class DeadLetterStore:
             config.router.checkpoint,
             config.secret,
             config.publications,
+            lambda: KeptBodies.of(config),
         )
 
     def source(self, *, quarantine: bool) -> str:

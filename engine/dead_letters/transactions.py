@@ -7,11 +7,11 @@ with an error that says so. Which letters are settled, and whether they may be, 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.dead_letters.audit import Action, Actor, AuditEntry, now
-from engine.dead_letters.letter import original
+from engine.dead_letters.letter import DeadLetter, original
 from engine.errors import HardFailureError, UsageError
 from engine.kafka.clients import producer
 from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unanswered, unavailable
@@ -22,7 +22,7 @@ from engine.kafka.types import KafkaException
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from engine.dead_letters.letter import DeadLetter
+    from engine.claims.bodies import KeptBodies
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import Position
     from engine.kafka.types import KafkaError, KafkaMessage
@@ -52,11 +52,12 @@ class Transactions:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, store: DeadLetterStore, actor: Actor, topic_id: str) -> None:
+    def __init__(self, store: DeadLetterStore, actor: Actor, topic_id: str, bodies: KeptBodies) -> None:
         """Connects, and ends whatever transaction an earlier command left open.
 
-        `topic_id` is Kafka's id of the topic that the letters are in.
+        `topic_id` is Kafka's id of the topic that the letters are in, `bodies` are those on which they have claims.
         """
+        self._bodies = bodies
         self._store = store
         self._actor = actor
         self._topic_id = topic_id
@@ -96,7 +97,9 @@ class Transactions:
                 continue
             if move.action is Action.REPLAYED:
                 publication = self._store.publication(move.letter) if move.letter.publication else None
-                record = original(move.letter, self._store.bridge_id, publication)
+                located = move.letter.located
+                whole = replace(located, record=self._bodies.restored(located.record))
+                record = original(DeadLetter(whole), self._store.bridge_id, publication)
                 self._copy(self._store.journal.topic, record, move.letter, copies)
             elif move.action is Action.QUARANTINED:
                 self._copy(self._store.quarantine, move.letter.located.record, move.letter, copies)

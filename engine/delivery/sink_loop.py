@@ -10,10 +10,13 @@ the system's answer. Everything is bounded: the messages under way, and those re
 from __future__ import annotations
 
 import time
+from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.connectors.base import Exclusive, Holding, NotConnectedError, Outcome, Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.expiry import has_expired
@@ -24,6 +27,7 @@ from engine.delivery.reply_receiver import ReplyReceiver
 from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
+from engine.errors import UnreachableError
 from engine.kafka.clients import sink_group
 from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
@@ -133,6 +137,14 @@ class SinkLoop:
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
         group = sink_group(config.bridge_id, own.name)
         self._egress = SinkTopicReader(config.kafka_access, group, own, sink.settle_seconds, self._release)
+        self._bodies = KeptBodies.of(config)
+        self._taken: deque[TakenRecord] = deque()
+        """Records of which no message is made yet: their bodies may be kept as files, and be large."""
+        self._no_bodies = ""
+        """Reason why such a body cannot be read now; empty if it can."""
+        self._bodies_at = 0.0
+        """Time of `time.monotonic` at which it is tried again."""
+        self._body_back_off = BackOff()
         self._under_way: dict[int, _UnderWay] = {}
         self._bytes = 0
         self._number = 0
@@ -161,6 +173,7 @@ class SinkLoop:
         finally:
             self._egress.close()
             self._letters.close()
+            self._bodies.close()
 
     def _session(self, stop: Event, listener: ReplyReceiver) -> None:
         """Runs one connection from beginning to end."""
@@ -187,15 +200,20 @@ class SinkLoop:
 
     def _step(self) -> None:
         room = min(self._sink.most_under_way - len(self._under_way), _BATCH)
-        if self._bytes + self._letters.size >= _MOST_BYTES_UNDER_WAY or self._egress.is_full:
+        waits = time.monotonic() < self._bodies_at
+        if waits or self._bytes + self._letters.size >= _MOST_BYTES_UNDER_WAY or self._egress.is_full:
             room = 0
+        outgoing: list[Outgoing] = []
         if room > 0:
-            taken = self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
-            outgoing = [outgoing for each in taken if (outgoing := self._take(each)) is not None]
+            if not self._taken:
+                self._taken += self._egress.take(room, _SOON_SECONDS if self._under_way else _IDLE_SECONDS)
+            else:
+                self._egress.rest(0)
+            outgoing = self._made(room)
         else:
             self._egress.rest(0)
-            self._relieve()
-            outgoing = []
+            if not waits:
+                self._relieve()
         if self._is_rebalanced:
             raise _RebalancedError
         self._send(outgoing)
@@ -210,8 +228,32 @@ class SinkLoop:
             if self._egress.has_more():
                 self._sink.relieve()
 
+    def _made(self, most: int) -> list[Outgoing]:
+        """Makes the messages to send from the records taken, until no more may be under way, or a body cannot be read.
+
+        The connection stays: on a new one, the messages under way would be sent again for nothing.
+        """
+        made: list[Outgoing] = []
+        while self._taken and len(made) < most and self._bytes + self._letters.size < _MOST_BYTES_UNDER_WAY:
+            try:
+                outgoing = self._take(self._taken[0])
+            except UnreachableError as error:
+                seconds = self._body_back_off.next()
+                self._no_bodies, self._bodies_at = str(error), time.monotonic() + seconds
+                _log.warning("will try again", why=self._no_bodies, sink=self._own.name, seconds=round(seconds, 1))
+                break
+            if self._no_bodies:
+                self._no_bodies = ""
+                self._body_back_off.reset()
+            self._taken.popleft()
+            made += [] if outgoing is None else [outgoing]
+        return made
+
     def _take(self, taken: TakenRecord) -> Outgoing | None:
-        """Makes the message to send from a record; None if the record names no destination or has expired."""
+        """Makes the message to send from a record.
+
+        None if the record names no destination, or if its message has expired or has lost its body.
+        """
         address, position = _last(taken.record, DESTINATION), _last(taken.record, POSITION)
         if address is None or position is None:
             self._refuse(taken, "the record says no destination; something else wrote it")
@@ -220,6 +262,13 @@ class SinkLoop:
         if has_expired(message):
             self._drop(taken)
             return None
+        try:
+            body = self._bodies.body(taken.record.value, taken.record.headers)
+        except BodyLostError as error:
+            self._refuse(taken, str(error))
+            return None
+        if body is not taken.record.value:
+            message = replace(message, body=body or b"")
         for name, value in message.extra:
             not_kept(name, "a header without a value" if value is None else "a repeated header")
         message, reply_to = self._requests.outgoing(message)
@@ -312,12 +361,14 @@ class SinkLoop:
             self._egress.commit()
         if now - self._figures_at >= _FIGURES_SECONDS:
             self._figures_at = now
-            self._metrics.lag(sum(self._egress.lag().values()) + len(self._under_way))
+            self._metrics.lag(sum(self._egress.lag().values()) + len(self._taken) + len(self._under_way))
             if number := take_not_kept():
                 self._metrics.not_kept(number)
             self._requests.count_timeouts()
         if self._egress.down_seconds > _OUTAGE_SECONDS:
             self._status.state(State.DEGRADED, f"waiting for Kafka at {self._config.bootstrap_servers}")
+        elif self._no_bodies:
+            self._status.state(State.DEGRADED, self._no_bodies)
         elif self._is_connected:
             self._status.state(State.READY, self._sink.address)
 
@@ -344,6 +395,7 @@ class SinkLoop:
         except NotConnectedError:
             self._settled_at = time.monotonic() + self._sink.settle_seconds
         self._letters.forget(partitions)
+        self._taken = deque(each for each in self._taken if each.partition not in partitions)
         self._egress.commit(wait=True)
         left = [number for number, each in self._under_way.items() if each.taken.partition in partitions]
         is_held = isinstance(self._sink, Exclusive) and self._sink.holds_partitions

@@ -133,7 +133,7 @@ def _programs(config: Config | None) -> Iterator[Check]:
 def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, running: bool) -> Iterator[Check]:
     yield Check("http.address", partial(check_http, config, snapshot.hash, answer))
     yield Check("ports", partial(check_embedded_ports, config, running=running))
-    yield Check("folders", partial(check_folders, config.embedded, config.router))
+    yield Check("folders", partial(check_folders, config))
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
@@ -141,7 +141,7 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("certificates", partial(check_certificates, config))
     roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}
-    yield Check("disk", partial(check_disks, {**folders_of(config.embedded, config.router), **logs, **roots}))
+    yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
     yield Check("clock", check_clock)
 
 
@@ -161,7 +161,7 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if config.section(TopologiesConfig) and (running or not config.embedded_kafka):
         look = partial(_topologies, config, seconds)
         brokers.append(Check("topologies", look, REMEDY, UnreachableError))
-    if uris_of(config.router, config.section(TopologiesConfig)):
+    if uris_of(config):
         brokers.append(Check("file systems", partial(check_file_systems, config, seconds)))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]

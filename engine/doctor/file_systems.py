@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from zipfile import BadZipFile, ZipFile
 
+from engine.claims.section import ClaimCheckConfig
 from engine.connectors.jms_client.class_path import files
 from engine.doctor.checks import Finding, failed, ok
 from engine.errors import SetupError, UnreachableError
@@ -18,7 +19,7 @@ from engine.topologies.section import TopologiesConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from routes.model import Config, RouterConfig
+    from routes.model import Config
 
 __all__ = ["check_file_systems", "uris_of"]
 
@@ -27,15 +28,19 @@ _PORTS = {"hdfs", "webhdfs", "swebhdfs"}
 """Schemes whose URIs may name host and port of a server."""
 
 
-def uris_of(router: RouterConfig, topologies: TopologiesConfig) -> Mapping[str, str]:
+def uris_of(config: Config) -> Mapping[str, str]:
     """Returns the URIs of folders on file systems of Hadoop, by the setting that names each."""
-    places = {"router.checkpoint": router.checkpoint, "topologies.state": topologies.state}
+    places = {
+        "router.checkpoint": config.router.checkpoint,
+        "claim-check.folder": config.section(ClaimCheckConfig).folder,
+        "topologies.state": config.section(TopologiesConfig).state,
+    }
     return {setting: place for setting, place in places.items() if isinstance(place, str)}
 
 
 def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     """Checks the folders that are named by URIs. Whether the bridge may write there, Spark finds out at the start."""
-    for setting, uri in uris_of(config.router, config.section(TopologiesConfig)).items():
+    for setting, uri in uris_of(config).items():
         parts = urlsplit(uri)
         name = FILE_SYSTEMS.get(parts.scheme, "")
         if name and not _has_class(config.section(SparkConfig), name):

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.claims.section import ClaimCheckConfig
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.telemetry.http_section import HttpConfig
 from routes.keys.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from routes.config.snapshot import Snapshot
-    from routes.model import Config, EmbeddedConfig, RouterConfig
+    from routes.model import Config
 
 __all__ = [
     "check_bridge_secret",
@@ -37,15 +38,19 @@ _SECRET_FILES = ("ssl.key.location", "ssl.keystore.location")
 _OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.location")
 
 
-def folders_of(embedded: EmbeddedConfig, router: RouterConfig) -> Mapping[str, Path]:
+def folders_of(config: Config) -> Mapping[str, Path]:
     """Returns the folders on this machine that a bridge writes to, by the setting that names each."""
-    places = {"embedded.data": embedded.data, "router.checkpoint": router.checkpoint}
+    places = {
+        "embedded.data": config.embedded.data,
+        "router.checkpoint": config.router.checkpoint,
+        "claim-check.folder": config.section(ClaimCheckConfig).folder,
+    }
     return {setting: place for setting, place in places.items() if isinstance(place, Path)}
 
 
-def check_folders(embedded: EmbeddedConfig, router: RouterConfig) -> Iterator[Finding]:
-    """Checks the folders for data, logs and checkpoint, and whether other users can read their files."""
-    for setting, folder in folders_of(embedded, router).items():
+def check_folders(config: Config) -> Iterator[Finding]:
+    """Checks the folders for data, logs, checkpoint and bodies, and whether other users can read their files."""
+    for setting, folder in folders_of(config).items():
         yield check_folder(setting, folder)
         yield from check_privacy(setting, folder)
 

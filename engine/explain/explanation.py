@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from engine.claims.claim import CLAIM, Claim
 from engine.explain.edited_headers import edited
 from engine.message import (
     BODY,
@@ -118,7 +119,9 @@ class Explanation:
     headers: tuple[tuple[str, bytes | None], ...]
     """Headers of the published record; empty if the message is not published."""
     changed_body: bytes | None = None
-    """Body of the published record, if the route changes bodies; None if it leaves as it came, or not at all."""
+    """Body that leaves, if the route changes bodies; None if it leaves as it came, or not at all."""
+    claim: Claim | None = None
+    """Claim that the published record has in place of the body, which leaves as a file; None if it has the body."""
     copies: tuple[Explanation, ...] = ()
     """Explanations of the further publications of the message."""
 
@@ -183,6 +186,11 @@ def _published(
     if not failures:
         leaving = _changed(leaving, route)
     published = published_headers(leaving, style, config.bridge_id, place)
+    body = leaving.value if (route.mask or route.steps) and ending is Ending.PUBLISHED else None
+    is_large = route.claim_above is not None and len(leaving.value or b"") > route.claim_above
+    claim = Claim.on(leaving.value or b"") if is_large and ending is Ending.PUBLISHED else None
+    if claim is not None:
+        published += ((CLAIM, str(claim).encode()),)
     if target.sink and destination is not None:
         published += ((DESTINATION, destination.encode()), (ROUTE, route.name.encode()))
         published += ((TARGET, publication.mark.encode()),) * config.has_copies
@@ -198,7 +206,8 @@ def _published(
         topics.get(ending),
         destination if target.sink and ending is Ending.PUBLISHED else None,
         published if ending is Ending.PUBLISHED else (),
-        leaving.value if (route.mask or route.steps) and ending is Ending.PUBLISHED else None,
+        body,
+        claim,
     )
 
 
@@ -345,7 +354,9 @@ def result(explanation: Explanation) -> str:
             place = f"kafka:{explanation.topic}"
             if explanation.publication and (sink := explanation.publication.target.sink):
                 place = f"{sink}:{explanation.destination} (by way of {place})"
-            return f"published to {place} by {route}, key {explanation.key}, with headers"
+            claim = explanation.claim
+            body = f"its body of {claim.size:,} bytes as a file in claim-check.folder, " if claim else ""
+            return f"published to {place} by {route}, key {explanation.key}, {body}with headers"
         case Ending.COUNTED:
             return {
                 "own-origin": "not routed: this bridge routed it before (jmsbridge.origin); counted as own-origin",

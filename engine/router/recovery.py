@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import structlog
 from pyspark.sql import functions as F
 
+from engine.claims.section import ClaimCheckConfig
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "outputs", "routes_text", "seal_of", "written_since"]
 
-_ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
+_ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies|claim-check)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION = 1_000_000, 10_000
 _MARGIN_MS = 60_000
 """Milliseconds by which the clocks of this machine and of Kafka may differ."""
@@ -220,6 +221,7 @@ class Recovery:
             raise HardFailureError(msg) from error
         of_then = tuple(self._with_policy(each) for each in then.routes)
         routes = replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=of_then, sinks=then.sinks)
+        routes = routes.with_section(then.section(ClaimCheckConfig))
         if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic

@@ -18,12 +18,14 @@ import structlog
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from engine.claims.section import ClaimCheckConfig
 from engine.errors import HardFailureError, ServerEndedError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
 from engine.kafka.topics import BridgeTopics
 from engine.printable import listed
+from engine.router.expired_bodies import removing_expired
 from engine.router.generation import Generations
 from engine.router.kafka_io import KafkaIO
 from engine.router.lag import LagSampler
@@ -137,7 +139,7 @@ def run_router(
 
         if (lock := _awaited(locked, Outage(config.kafka_access), status, stop)) is None:
             return
-        with limited(spark, may_publish_until):
+        with limited(spark, may_publish_until), removing_expired(spark, config.section(ClaimCheckConfig)):
             _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
         lock.release()
     finally:

@@ -75,6 +75,7 @@ _PASSING = {
 _FENCED = {"ProducerFencedException", "InvalidProducerEpochException"}
 _OWN: dict[str, type[Exception]] = {
     "jmsbridge.kafka.UnusableTopicException": UnusableTopicError,
+    "jmsbridge.predicate.ClaimFolderException": StorageUnavailableError,
     "jmsbridge.serdes.RegistryException": HardFailureError,
     "jmsbridge.serdes.RegistryOutageException": UnreachableError,
     "jmsbridge.streams.DamagedStateException": HardFailureError,

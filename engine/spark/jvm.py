@@ -27,7 +27,17 @@ from engine.private import UMASK, nameless_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["MODULE_OPTIONS", "JvmEndedError", "StartedJvm", "class_options", "spark_jars"]
+__all__ = [
+    "MODULE_OPTIONS",
+    "JvmEndedError",
+    "StartedJvm",
+    "argument_file",
+    "class_options",
+    "descriptor_path",
+    "ignore_signals",
+    "properties_text",
+    "spark_jars",
+]
 
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
@@ -172,14 +182,13 @@ class StartedJvm:
         ]
         found = find_java()
         self._connection = folder / f"connection-{uuid.uuid4().hex}"
-        properties = "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
         # Settings and options may contain passwords, every user can see the command line of a process, and a process
         # that is killed leaves its files.
-        with nameless_file(properties.encode()) as spark_settings:
-            program = [_MAIN, _path(spark_settings), str(self._connection)]
-            with nameless_file("".join(f"{_quoted(each)}\n" for each in [*java, *program]).encode()) as arguments:
+        with nameless_file(properties_text(settings)) as spark_settings:
+            program = [_MAIN, descriptor_path(spark_settings), str(self._connection)]
+            with argument_file([*java, *program]) as arguments:
                 self._process = subprocess.Popen(
-                    [found, f"@{_path(arguments)}"],
+                    [found, f"@{descriptor_path(arguments)}"],
                     pass_fds=(spark_settings.fileno(), arguments.fileno()),
                     stdin=subprocess.PIPE,
                     stdout=log,
@@ -193,7 +202,7 @@ class StartedJvm:
                     umask=UMASK,
                     # Ctrl-C and a service manager's SIGTERM may reach all processes of the bridge; the Python process
                     # stops its JVM in order, and the JVM ends by itself when the Python process is gone.
-                    preexec_fn=_ignore_signals,
+                    preexec_fn=ignore_signals,
                 )
 
     def connect(self) -> Any:
@@ -245,14 +254,25 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _ignore_signals() -> None:
+def ignore_signals() -> None:
+    """Makes this process ignore the signals that ask programs to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _path(file: IO[bytes]) -> str:
+def descriptor_path(file: IO[bytes]) -> str:
     """Path under which a process that inherits an open file can open it anew."""
     return f"/dev/fd/{file.fileno()}"
+
+
+def properties_text(settings: Mapping[str, str]) -> bytes:
+    """Content of a Java properties file with settings."""
+    return "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items()).encode()
+
+
+def argument_file(arguments: Sequence[str]) -> IO[bytes]:
+    """File without a name that has the arguments of a Java program, which others could read on its command line."""
+    return nameless_file("".join(f"{_quoted(each)}\n" for each in arguments).encode())
 
 
 def _escaped(value: str) -> str:

@@ -233,7 +233,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             MachineMetrics(
                 registry,
                 lambda: expiry_times(reload.current.config),
-                lambda: free_bytes(folders_of(reload.current.config.embedded, reload.current.config.router)),
+                lambda: free_bytes(folders_of(reload.current.config)),
             )
         )
         watch = _watch(reload, election, clean)

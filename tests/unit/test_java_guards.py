@@ -19,7 +19,7 @@ MAY_USE = {
     "jmsbridge": (),
     "jmsbridge.figures": (),
     "jmsbridge.kafka": ("jmsbridge.figures",),
-    "jmsbridge.predicate": ("jmsbridge.kafka", "jmsbridge.serdes"),
+    "jmsbridge.predicate": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
     "jmsbridge.serdes": ("jmsbridge",),
     "jmsbridge.streams": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
     "jmsbridge.cluster": ("jmsbridge.figures", "jmsbridge.streams"),

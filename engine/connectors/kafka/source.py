@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
+from engine.claims.bodies import BodyLostError
 from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.clients import consumer, member
 from engine.kafka.errors import MISSING, PASSING, UNPLACED, KafkaUnavailableError, is_fatal, refusal, remedy
 from engine.kafka.journal import JournalError
@@ -65,6 +66,7 @@ class KafkaSource:
         self._patterns = [re.compile(pattern) for pattern in source.destinations]
         self._own = endpoint.own_topics
         self._reader = RecordConverter(source, endpoint.bridge_id, propagates=endpoint.tracing.propagate)
+        self._bodies = endpoint.bodies()
         self._consumer: Consumer | None = None
         self._journal: TransactionalJournal | None = None
         self._group = ""
@@ -154,6 +156,7 @@ class KafkaSource:
         """Leaves the consumer group; records that were not committed are read again."""
         self._read.clear()
         self._next.clear()
+        self._bodies.close()
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = self._journal = None
@@ -223,10 +226,17 @@ class KafkaSource:
         partition: Any = message.partition()
         offset: Any = message.offset()
         headers: Any = message.headers() or ()
+        record, lost = Record(message.key(), message.value(), tuple(headers)), None
+        try:
+            # Another bridge may have kept the body as a file.
+            record = self._bodies.restored(record)
+        except BodyLostError as error:
+            lost = str(error)
+        except UnreachableError as error:
+            raise NotConnectedError(str(error)) from error
         self._next[topic, partition] = offset + 1
-        record = Record(message.key(), message.value(), tuple(headers))
         taken, fault = self._reader.message(SourceRecord(record, topic, partition, offset, message.timestamp()[1]))
-        return Delivery(taken, (topic, partition, offset), fault=fault)
+        return Delivery(taken, (topic, partition, offset), fault=lost or fault)
 
     def _commit(self, ends: Mapping[Place, int]) -> None:
         client = self._opened()

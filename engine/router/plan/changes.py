@@ -1,29 +1,33 @@
-"""Changes of bodies that leave, in the plan: the mask of a route, then its conversions."""
+"""Changes of bodies that leave, in the plan: the mask of a route, its conversions, and the claim on a large body."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.claims.claim import CLAIM
 from engine.message import BODY, BODY_TYPES, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header
 from engine.router.plan.masks import is_masked, mask_fails, masked, masked_body
 from engine.router.plan.route_settings import RouteSettings
 from engine.router.plan.row import PlanRow
+from engine.topologies.library.casts import BINARY, INT, cast
 from routes.body_steps import not_converted
 
-__all__ = ["changed", "changed_body", "conversion_fault", "is_changed"]
+__all__ = ["changed", "changed_body", "claimed", "conversion_fault", "is_changed"]
 
 
 def is_changed(row: PlanRow, settings: RouteSettings) -> Column:
-    """True for a message whose route changes bodies."""
-    return is_masked(row, settings) | settings.steps(row).isNotNull()
+    """True for a message whose route changes bodies, or keeps this one as a file."""
+    changes = is_masked(row, settings) | settings.steps(row).isNotNull()
+    return changes | _is_large(row, settings, row.value) if settings.claims.values else changes
 
 
 def changed_body(row: PlanRow, settings: RouteSettings) -> Column:
-    """The body of a message as it leaves by its route; NULL if a change cannot be made."""
-    return _converted_body(row, settings, masked_body(row, settings))
+    """The value of the record that leaves by the message's route; NULL if a change cannot be made."""
+    body = _converted_body(row, settings, masked_body(row, settings))
+    return _left_in_record(row, settings, body) if settings.claims.values else body
 
 
 def changed(row: PlanRow, settings: RouteSettings) -> PlanRow:
@@ -37,6 +41,16 @@ def changed(row: PlanRow, settings: RouteSettings) -> PlanRow:
         value=_converted_body(row, settings, row.value),
         headers=F.when(settings.steps(row).isNotNull(), headers).otherwise(row.headers),
     )
+
+
+def claimed(row: PlanRow, settings: RouteSettings) -> PlanRow:
+    """The row of a changed message, whose body is kept as a file if it is larger than its route has in records.
+
+    The trail needs the claim, which is there when the file is: no record is sent before.
+    """
+    claim = row.header_view.functions.call(f"claim:{settings.claim_folder}", row.value)
+    trail = F.when(_is_large(row, settings, row.value), F.array(header(CLAIM, claim)))
+    return row.replace(value=_left_in_record(row, settings, row.value), trail=trail)
 
 
 def conversion_fault(row: PlanRow, settings: RouteSettings) -> Column:
@@ -55,3 +69,12 @@ def conversion_fault(row: PlanRow, settings: RouteSettings) -> Column:
 
 def _converted_body(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
     return row.header_view.functions.call("convert:", settings.steps(row), body) if settings.steps.values else body
+
+
+def _is_large(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
+    return F.coalesce(F.octet_length(body) > cast(settings.claims(row), INT), F.lit(False))
+
+
+def _left_in_record(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
+    # Not NULL, with which a compacted topic would delete the key.
+    return F.when(_is_large(row, settings, body), cast(F.lit(""), BINARY)).otherwise(body)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from engine.claims.section import ClaimCheckConfig
 from engine.router.plan.language import filled
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BINARY, cast
@@ -107,6 +108,10 @@ class RouteSettings:
     """Kind of converted bodies, for routes that convert some."""
     converted_json: ByBranch
     """Empty text for publications that also convert the JSON of maps, streams and objects."""
+    claims: ByBranch
+    """Bytes of the largest body that leaves in its record, for routes that keep larger ones as files."""
+    claim_folder: str | None
+    """Place of these files."""
     templates: ByBranch
     """Addresses that depend on the message, as JSON (`routes.template_json`)."""
     templates_ask_for_body: bool
@@ -158,6 +163,8 @@ class RouteSettings:
             steps=constant(lambda route: route.steps.json if route.steps else None),
             converted_kinds=constant(lambda route: route.steps.kind if route.steps else None),
             converted_json=of_target(lambda publication: "" if publication.converts_json else None),
+            claims=constant(lambda route: None if route.claim_above is None else str(route.claim_above)),
+            claim_folder=config.section(ClaimCheckConfig).place,
             templates=of_target(lambda each: _template(each.target)),
             templates_ask_for_body=bool(paths_of(target.address for target in made)),
             patterns=of_target(lambda each: _pattern(each.target, systems)),
@@ -178,8 +185,8 @@ class RouteSettings:
 
     @property
     def changes_bodies(self) -> bool:
-        """True if a route masks or converts bodies."""
-        return bool(self.masks.values or self.steps.values)
+        """True if a route masks or converts bodies, or keeps some as files."""
+        return bool(self.masks.values or self.steps.values or self.claims.values)
 
     @property
     def growth(self) -> int:

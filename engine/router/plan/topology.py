@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE, TARGET
 from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
-from engine.router.plan.changes import changed, is_changed
+from engine.router.plan.changes import changed, claimed, is_changed
 from engine.router.plan.failures import (
     CHECKS,
     NOT_PUBLISHED,
@@ -133,6 +133,9 @@ def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequ
         ways.branch(lambda row: is_changed(row, settings), name="to-change")
         others, passed = ways.default_branch("not-to-change")
         bodies = others.map(lambda row: changed(row, settings), name="changed-bodies")
+        if settings.claims.values:
+            # A node of its own: Spark then keeps the changed body, of which size and claim are taken.
+            bodies = bodies.map(lambda row: claimed(row, settings), name="claimed-bodies")
         bodies.map(lambda row: _with_headers(row, settings), name="changed-headers").to(settings.topics, name=CHANGED)
     published = passed.map(lambda row: _with_headers(row, settings), name="headers")
     published.to(settings.topics, name=PUBLISHED)
@@ -146,7 +149,8 @@ def _key(row: PlanRow, name: str) -> Column:
 def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
     """The row with the journal's headers in the configured style.
 
-    Records for sinks keep the journal's style and also carry destination and route, and which publication they are.
+    Records for sinks keep the journal's style and also carry destination and route, and which publication they are,
+    behind the trail that the row has.
     """
     style = styled(row.headers, settings.header_style)
     if not settings.sinks.values:
@@ -157,8 +161,10 @@ def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
     more = {DESTINATION: settings.address(row), ROUTE: settings.names(row)}
     if settings.numbered.values:
         more[TARGET] = settings.numbered(row)
-    trail = F.array(*(header(name, text) for name, text in more.items()))
-    return row.replace(headers=style, trail=F.when(given, trail))
+    trail = F.when(given, F.array(*(header(name, text) for name, text in more.items())))
+    if row.trail is not None:
+        trail = F.coalesce(F.concat(row.trail, trail), row.trail, trail)
+    return row.replace(headers=style, trail=trail)
 
 
 def _after_policy(

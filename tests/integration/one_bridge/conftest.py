@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SYSTEMS = """\
 routing.create-topics=true
+claim-check.folder=var/bodies
 source.jms.destinations={queues}
 source.amqp.type=amqp
 source.amqp.destinations=queue:amqp.in, topic:amqp.prices, queue:amqp.ask, queue:trip.in
@@ -60,6 +61,10 @@ routes.fan.in.continue=true
 routes.fan.out.topic=fan-1, jms:queue/fan.a, stomp:queue/fan.b, amqp:queue/fan.c, files:queue/fan-${msg.header.place}
 routes.fan-again.in.include=msg.address==fan
 routes.fan-again.out.topic=fan-2
+
+routes.scans.in.include=msg.address==scans
+routes.scans.out.topic=scans, jms:queue/scans.out
+routes.scans.out.claim-check-above=256KiB
 
 routes.to-jms.in.include=msg.address==to.jms
 routes.to-jms.out.topic=stomp:queue/from.jms
@@ -113,7 +118,19 @@ routes.ask-files.out.topic=files:queue/service
 routes.files-ask.in.include=msg.address==files.ask
 routes.files-ask.out.topic=jms:queue/files.service
 """
-QUEUES = ("fan", "orders", "seen", "to.jms", "to.kafka", "mirror", "ask.amqp", "managed", "to.files", "ask.files")
+QUEUES = (
+    "fan",
+    "scans",
+    "orders",
+    "seen",
+    "to.jms",
+    "to.kafka",
+    "mirror",
+    "ask.amqp",
+    "managed",
+    "to.files",
+    "ask.files",
+)
 
 NATS = """\
 embedded.nats.port={nats}

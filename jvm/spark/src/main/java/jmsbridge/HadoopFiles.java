@@ -1,5 +1,6 @@
 package jmsbridge;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -17,10 +18,11 @@ import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.StreamCapabilities;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.deploy.SparkHadoopUtil;
 
-/** Small files of the bridge in a checkpoint on a file system of Hadoop. Each appears as a whole or not at all. */
+/** The bridge's files on a file system of Hadoop: of a checkpoint, and bodies. Each appears as a whole or not at all. */
 public final class HadoopFiles {
   private static final String IF_ABSENT = Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE;
   private static final FsPermission FOLDER = new FsPermission("700");
@@ -33,10 +35,10 @@ public final class HadoopFiles {
     files = FileSystem.get(URI.create(uri), settings());
   }
 
-  /** Hadoop's settings of the session, in the driver and in executors. */
+  /** Hadoop's settings of the session, in the driver and in executors; without a session those of the properties. */
   public static Configuration settings() {
     SparkEnv spark = SparkEnv.get();
-    return spark == null ? new Configuration() : SparkHadoopUtil.get().newConfiguration(spark.conf());
+    return SparkHadoopUtil.get().newConfiguration(spark == null ? new SparkConf() : spark.conf());
   }
 
   /** Names of what is in a folder; FileNotFoundException without the folder. */
@@ -50,6 +52,15 @@ public final class HadoopFiles {
 
   public boolean exists(String path) throws IOException {
     return files.exists(new Path(path));
+  }
+
+  /** Bytes of a file; -1 without it. */
+  long size(String path) throws IOException {
+    try {
+      return files.getFileStatus(new Path(path)).getLen();
+    } catch (FileNotFoundException none) {
+      return -1;
+    }
   }
 
   /** The content of a file; FileNotFoundException without it. */

@@ -15,8 +15,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
  * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
  * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT},
- * {@code schema-fault:SCHEMAS}, {@code mask:MASKS}, {@code mask-types:MASKS}, {@code convert:} and
- * {@code conversion-fault:}. Spark calls functions of a catalog with its own rows, unconverted.
+ * {@code schema-fault:SCHEMAS}, {@code mask:MASKS}, {@code mask-types:MASKS}, {@code convert:},
+ * {@code conversion-fault:} and {@code claim:FOLDER}. Spark calls functions of a catalog with its own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
   private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.ofEntries(
@@ -32,7 +32,8 @@ public final class Functions implements FunctionCatalog {
       Map.entry("mask", Masks.MaskedBody::new),
       Map.entry("mask-types", Masks.MaskedTypes::new),
       Map.entry("convert", Conversions.ConvertedBody::new),
-      Map.entry("conversion-fault", Conversions.ConversionFault::new));
+      Map.entry("conversion-fault", Conversions.ConversionFault::new),
+      Map.entry("claim", ClaimedBody::new));
 
   private String name;
 
