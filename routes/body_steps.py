@@ -99,6 +99,11 @@ class BodySteps:
         return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON) else "bytes"
 
     @property
+    def reads_xml(self) -> bool:
+        """True if a step makes JSON of XML, all of whose values are texts."""
+        return any(step.kind is StepKind.XML_TO_JSON for step in self.steps)
+
+    @property
     def takes_json(self) -> bool:
         """True if the steps begin with text, which the JSON of a map, stream or object also is."""
         return self.steps[0].kind in (StepKind.TO, StepKind.GZIP)

@@ -23,6 +23,7 @@ from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice, size
 from routes.predicate.body_format import with_unreadable
 from routes.predicate.mask import Mask, MaskMethod
 from routes.predicate.nodes import DocumentFormat
+from routes.schema_names import SchemaName, SubjectStrategy
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
     BodyConversion,
@@ -46,7 +47,6 @@ from routes.targets import audit_topic, quarantine_topic, set_aside_topic
 if TYPE_CHECKING:
     from routes.body_steps import BodySteps
     from routes.predicate.nodes import BodyPath, Predicate
-    from routes.schema_names import SchemaName
     from routes.targets import Template
 
 __all__ = [
@@ -210,6 +210,22 @@ class Route:
         example="gunzip, from IBM1047",
     )
     """Conversions of the bodies that leave by this route; None if they leave as they are."""
+    written_schema: SchemaName | None = table.key(
+        "out.schema",
+        SCHEMA,
+        "Schema by which bodies of JSON, maps, and XML that `out.convert=xml-to-json` made JSON, leave in Confluent's "
+        "wire format: `avro:`, `protobuf:` or `json-schema:` with a subject of the registry, or with a file, which is "
+        "registered. A body that does not fit fails softly. See [schemas](routing.md#schemas).",
+        example="avro:orders-value",
+    )
+    """Schema by which bodies are written; None if they leave without one."""
+    subjects: SubjectStrategy = table.key(
+        "out.subject",
+        choice(SubjectStrategy),
+        "Subject under which the schema of a file in `out.schema` is registered: `topic`, `TOPIC-value`; `record`, the "
+        "full name of the record; `topic-record`, `TOPIC-NAME`.",
+        default="topic",
+    )
     claim_above: int | None = table.key(
         "out.claim-check-above",
         size("1KiB", "512MiB"),
@@ -266,6 +282,16 @@ class Route:
         return self.include if self.read_as is None else with_unreadable(self.include, self.read_as)
 
     @property
+    def converts(self) -> bool:
+        """True if bodies that leave by this route have another form."""
+        return self.steps is not None or self.written_schema is not None
+
+    @property
+    def left_kind(self) -> str:
+        """Kind of the bodies that leave converted (`engine.message.BodyType`)."""
+        return self.steps.kind if self.steps and self.written_schema is None else "bytes"
+
+    @property
     def publications(self) -> tuple[Publication, ...]:
         """Publications of each message that the route takes."""
         return tuple(Publication(self, number, target) for number, target in enumerate(self.targets, 1))
@@ -299,13 +325,16 @@ class Publication:
     @property
     def conversion(self) -> BodyConversion:
         """The kinds of bodies that the destination takes: all of them at a sink that keeps the kind."""
+        if self.route.written_schema:
+            return BodyConversion.JSON
         return BodyConversion.ANY if self.target.takes_any_body else self.route.conversion
 
     @property
     def converts_json(self) -> bool:
-        """True if the steps of the route also take the JSON of a map, stream or object."""
+        """True if steps or the schema of the route also take the JSON of a map, stream or object."""
         steps = self.route.steps
-        return steps is not None and steps.takes_json and self.conversion is BodyConversion.JSON
+        takes_json = steps is None or steps.takes_json
+        return self.route.converts and takes_json and self.conversion is BodyConversion.JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from routes.predicate.nodes import DocumentFormat
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SchemaKind", "SchemaName"]
+__all__ = ["SchemaKind", "SchemaName", "SubjectStrategy"]
 
 
 class SchemaKind(StrEnum):
@@ -35,6 +35,14 @@ class SchemaKind(StrEnum):
     def body_format(self) -> DocumentFormat:
         """Format of the bodies that have such a schema."""
         return DocumentFormat.JSON if self is SchemaKind.JSON_SCHEMA else DocumentFormat(self)
+
+
+class SubjectStrategy(StrEnum):
+    """Names of the subjects under which schemas of files are registered, as Confluent's serializers have them."""
+
+    TOPIC = "topic"
+    RECORD = "record"
+    TOPIC_RECORD = "topic-record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routes.body_steps import StepKind
 from routes.keys import table
 from routes.keys.addresses import REGISTRY_URLS
 from routes.keys.values import PATH, TEXT, TOKEN, duration
+from routes.schema_names import SubjectStrategy
 from routes.section_registry import Section
 
 if TYPE_CHECKING:
     from routes.keys.settings import Settings
+    from routes.schema_names import SchemaName
 
 __all__ = ["SECTION", "SchemaConfig"]
 
-_BODY, _SCHEMA = "routes.NAME.in.body", "routes.NAME.in.schema"
+_BODY, _READ = "routes.NAME.in.body", "routes.NAME.in.schema"
+_WRITTEN, _SUBJECT, _STEPS = (f"routes.NAME.out.{key}" for key in ("schema", "subject", "convert"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,20 +115,40 @@ def registry_tls(settings: Settings) -> None:
 def schemas_of_routes(settings: Settings) -> None:
     """Checks that routes name schemas that can be found: there is a registry, or the file of a schema."""
     for name in settings.names("routes"):
-        body_format, schema = settings.get(_BODY, name), settings.get(_SCHEMA, name)
-        needing = {_BODY: body_format if body_format and body_format.has_schema else None, _SCHEMA: schema}
+        body_format, read, written = (settings.get(key, name) for key in (_BODY, _READ, _WRITTEN))
+        needing = {
+            _BODY: body_format if body_format and body_format.has_schema else None,
+            _READ: read if read and read.needs_registry else None,
+            _WRITTEN: written,
+        }
         for key, value in needing.items():
-            needs_none = value is None or (value is schema and not schema.needs_registry)
-            if not needs_none and not settings.is_set("schema.registry.url"):
+            if value is not None and not settings.is_set("schema.registry.url"):
                 settings.fault(key, name, f"'{value}' needs a registry of schemas", "set schema.registry.url")
-        if schema is None:
-            continue
-        if body_format not in (None, schema.kind.body_format):
-            message = f"'in.body' says that bodies are {body_format}, and '{schema}' is for {schema.kind.body_format}"
-            settings.fault(_SCHEMA, name, message, "remove one")
-        if schema.file is not None and not settings.has_file(schema.file):
-            hint = f"looked for {settings.base / schema.file}"
-            settings.fault(_SCHEMA, name, f"there is no file '{schema.file}'", hint)
+        for key, schema in ((_READ, read), (_WRITTEN, written)):
+            if schema is not None and schema.file is not None and not settings.has_file(schema.file):
+                hint = f"looked for {settings.base / schema.file}"
+                settings.fault(key, name, f"there is no file '{schema.file}'", hint)
+        if read is not None and body_format not in (None, read.kind.body_format):
+            message = f"'in.body' says that bodies are {body_format}, and '{read}' is for {read.kind.body_format}"
+            settings.fault(_READ, name, message, "remove one")
+        _written_schema(settings, name, written)
+
+
+def _written_schema(settings: Settings, name: str, written: SchemaName | None) -> None:
+    """Checks that bodies can be written by a schema, and that its subject can be known."""
+    subjects, steps = settings.get(_SUBJECT, name), settings.get(_STEPS, name)
+    if settings.is_set(_SUBJECT, name) and (written is None or written.file is None):
+        message = f"'{subjects}' has no effect: no schema of a file is registered for the route"
+        settings.fault(_SUBJECT, name, message, "remove it, or name a file in out.schema")
+    if written is None:
+        return
+    if steps is not None and steps.steps[-1].kind in (StepKind.TO, StepKind.GZIP):
+        message = f"'{steps.steps[-1]}' leaves no JSON to write by out.schema, which comes after it"
+        settings.fault(_STEPS, name, message, "remove one")
+    is_made = any(target.address.references for target in settings.get("routes.NAME.out.topic", name) or ())
+    if written.file is not None and is_made and subjects is not SubjectStrategy.RECORD:
+        hint = "set out.subject=record, or name a subject in out.schema"
+        settings.fault(_WRITTEN, name, "the subject would depend on each message's destination", hint)
 
 
 SECTION = Section(

@@ -12,9 +12,7 @@ from routes.schema_names import SchemaKind, SchemaName
 __all__ = ["SCHEMA"]
 
 _KINDS = [*SchemaKind]
-_HINT = (
-    "as in avro:orders-value, avro:orders-value@3, json-schema:schemas/order.json or protobuf:orders.desc#shop.Order"
-)
+_HINT = "as in avro:orders-value@3, json-schema:schemas/order.json or protobuf:orders.desc#shop.Order"
 _VERSION = re.compile(r"(.+)@([1-9]\d{0,8})", re.DOTALL)
 _MESSAGE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 

@@ -1,4 +1,4 @@
-"""Changes of bodies that leave, in the plan: the mask of a route, its conversions, and the claim on a large body."""
+"""Changes of bodies that leave, in the plan: mask, conversions and schema of a route, and the claim on a large body."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from engine.router.plan.headers import header
 from engine.router.plan.masks import is_masked, mask_fails, masked, masked_body
 from engine.router.plan.route_settings import RouteSettings
 from engine.router.plan.row import PlanRow
+from engine.router.plan.schemas import writing_fault, written_body
 from engine.topologies.library.casts import BINARY, INT, cast
 from routes.body_steps import not_converted
 
@@ -20,7 +21,7 @@ __all__ = ["changed", "changed_body", "claimed", "conversion_fault", "is_changed
 
 def is_changed(row: PlanRow, settings: RouteSettings) -> Column:
     """True for a message whose route changes bodies, or keeps this one as a file."""
-    changes = is_masked(row, settings) | settings.steps(row).isNotNull()
+    changes = is_masked(row, settings) | settings.converted_kinds(row).isNotNull()
     return changes | _is_large(row, settings, row.value) if settings.claims.values else changes
 
 
@@ -33,13 +34,13 @@ def changed_body(row: PlanRow, settings: RouteSettings) -> Column:
 def changed(row: PlanRow, settings: RouteSettings) -> PlanRow:
     """The row of a message as it leaves by its route, with the headers that belong to its body."""
     row = masked(row, settings)
-    if not settings.steps.values:
+    if not settings.converted_kinds.values:
         return row
     others = F.filter(row.headers, lambda each: ~each.getField("key").isin(BODY, BODY_TYPES))
     headers = F.concat(others, F.array(header(BODY, settings.converted_kinds(row))))
     return row.replace(
         value=_converted_body(row, settings, row.value),
-        headers=F.when(settings.steps(row).isNotNull(), headers).otherwise(row.headers),
+        headers=F.when(settings.converted_kinds(row).isNotNull(), headers).otherwise(row.headers),
     )
 
 
@@ -54,20 +55,30 @@ def claimed(row: PlanRow, settings: RouteSettings) -> PlanRow:
 
 
 def conversion_fault(row: PlanRow, settings: RouteSettings) -> Column:
-    """The reason why the conversions of a message's route cannot be made; NULL if they can, or if there are none."""
+    """The reason why a body cannot be converted, or written by a schema, as its route says; NULL if it can."""
+    functions = row.header_view.functions
     kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
     is_plain = kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
     if settings.converted_json.values:
         is_plain |= settings.converted_json(row).isNotNull()
     body = masked_body(row, settings)
-    fault = row.header_view.functions.call("conversion-fault:", settings.steps(row), body)
+    faults = []
+    if settings.steps.values:
+        faults.append(functions.call("conversion-fault:", settings.steps(row), body))
+    if settings.written.values:
+        faults.append(writing_fault(row, settings, _stepped(row, settings, body)))
     before, after = not_converted("\0").split("\0")
     refused = F.concat(F.lit(before), F.substring(kind, 1, LONGEST_REASON), F.lit(after))
-    found = F.when(settings.steps(row).isNotNull(), F.when(is_plain, fault).otherwise(refused))
+    fault = F.when(is_plain, F.coalesce(*faults)).otherwise(refused)
+    found = F.when(settings.converted_kinds(row).isNotNull(), fault)
     return F.when(~mask_fails(row, settings), found) if settings.masks.values else found
 
 
 def _converted_body(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
+    return written_body(row, settings, _stepped(row, settings, body))
+
+
+def _stepped(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
     return row.header_view.functions.call("convert:", settings.steps(row), body) if settings.steps.values else body
 
 

@@ -109,7 +109,10 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     most = settings.max_message_bytes + FRAMING_BYTES + settings.growth
     # A changed body may be larger than the one in the journal.
     growing = {
-        topic for each in settings.publications if each.route.mask or each.route.steps for topic in each.target.topics
+        topic
+        for each in settings.publications
+        if each.route.mask or each.route.converts
+        for topic in each.target.topics
     }
     if limits := {topic: limit for topic, limit in settings.limits.items() if limit < most or topic in growing}:
         made.append(_size(settings, limits))
@@ -131,18 +134,18 @@ def _body(settings: RouteSettings) -> FailureCheck:
 
     def fails(row: PlanRow) -> Column:
         other = is_other(row)
-        return other | conversion_fault(row, settings).isNotNull() if settings.steps.values else other
+        return other | conversion_fault(row, settings).isNotNull() if settings.converted_kinds.values else other
 
     def says(row: PlanRow) -> Column:
         kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
         other = F.concat(F.lit("the body is of type "), kind, F.lit(", neither text nor bytes"))
-        if not settings.steps.values:
+        if not settings.converted_kinds.values:
             return other
         return F.when(is_other(row), other).otherwise(conversion_fault(row, settings))
 
     def stops(publication: Publication) -> str:
-        steps = publication.route.steps
-        return f"the body is neither text nor bytes{f', or not one for the steps {steps}' if steps else ''}"
+        wanted = ", ".join(str(each) for each in (publication.route.steps, publication.route.written_schema) if each)
+        return f"the body is neither text nor bytes{f', or does not fit {wanted}' if wanted else ''}"
 
     return FailureCheck("body-not-convertible", "convert", fails, says, stops)
 

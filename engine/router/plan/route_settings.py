@@ -104,8 +104,10 @@ class RouteSettings:
     """Name of the route, for routes that mask bodies."""
     steps: ByBranch
     """Conversions of bodies, as JSON (`BodySteps.json`), for routes that convert some."""
+    written: ByBranch
+    """Name of the publication, for those whose bodies are written by a schema."""
     converted_kinds: ByBranch
-    """Kind of converted bodies, for routes that convert some."""
+    """Kind of bodies that leave, for routes that convert them or write them by a schema."""
     converted_json: ByBranch
     """Empty text for publications that also convert the JSON of maps, streams and objects."""
     claims: ByBranch
@@ -161,7 +163,8 @@ class RouteSettings:
             edits=constant(lambda route: route.edits.json if route.edits else None),
             masks=constant(lambda route: route.name if route.mask else None),
             steps=constant(lambda route: route.steps.json if route.steps else None),
-            converted_kinds=constant(lambda route: route.steps.kind if route.steps else None),
+            written=of_target(lambda publication: publication.name if publication.route.written_schema else None),
+            converted_kinds=constant(lambda route: route.left_kind if route.converts else None),
             converted_json=of_target(lambda publication: "" if publication.converts_json else None),
             claims=constant(lambda route: None if route.claim_above is None else str(route.claim_above)),
             claim_folder=config.section(ClaimCheckConfig).place,
@@ -185,8 +188,8 @@ class RouteSettings:
 
     @property
     def changes_bodies(self) -> bool:
-        """True if a route masks or converts bodies, or keeps some as files."""
-        return bool(self.masks.values or self.steps.values or self.claims.values)
+        """True if a route masks, converts or writes bodies, or keeps some as files."""
+        return bool(self.masks.values or self.converted_kinds.values or self.claims.values)
 
     @property
     def growth(self) -> int:

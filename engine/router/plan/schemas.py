@@ -1,4 +1,4 @@
-"""Schemas of routes in the plan: what bodies that come in have to fit.
+"""Schemas of routes in the plan: those that bodies which come in have to fit, and those by which bodies are written.
 
 The JVM finds the schemas when the plan is made, and gives them to its functions; the plan has only their name.
 """
@@ -18,17 +18,17 @@ from engine.schemas.jvm_registry import called
 from routes.schema_names import SchemaKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from engine.router.plan.route_settings import RouteSettings
     from engine.router.plan.row import PlanRow
-    from routes.model import Config
+    from routes.model import Config, Publication
     from routes.schema_names import SchemaName
 
-__all__ = ["find_schemas", "schema_fault"]
+__all__ = ["find_schemas", "schema_fault", "writing_fault", "written_body"]
 
 
 def find_schemas(config: Config, registry: Any, spark: SparkSession) -> None:
@@ -38,25 +38,67 @@ def find_schemas(config: Config, registry: Any, spark: SparkSession) -> None:
         HardFailureError: a file cannot be used, or the registry has no such schema.
         UnreachableError: the registry is away, and there is no copy of the schema.
     """
-    named = {route.name: route.schema for route in config.routes if route.schema}
-    if not named:
+    named = _named(config.publications)
+    if not any(named.values()):
         return
-    given = {name: _given(schema, config.path.parent) for name, schema in named.items()}
+    base = config.path.parent
+    read = {name: _given(schema, base) for name, schema in named["read"].items()}
+    written = {each.name: _to_write(each, base) for each in config.publications if each.route.written_schema}
+    text = json.dumps({"read": read, "written": written})
     jvm: Any = spark._jvm
-    called(lambda: jvm.jmsbridge.predicate.BodySchemas.put(_name(named), json.dumps(given), registry))
+    called(lambda: jvm.jmsbridge.predicate.BodySchemas.put(_mark(named), text, registry))
 
 
 def schema_fault(row: PlanRow, settings: RouteSettings) -> Column:
     """The reason why a message's body does not fit the schema of its route; NULL if it does, or if there is none."""
-    named = {route.name: route.schema for route in settings.routes if route.schema}
-    fault = row.header_view.functions.call(f"schema-fault:{_name(named)}", settings.schemas(row), row.value)
+    fault = _call(row, settings, "schema-fault", settings.schemas(row), row.value)
     return F.when(settings.schemas(row).isNotNull(), fault)
 
 
-def _name(named: Mapping[str, SchemaName]) -> str:
-    """The name under which the JVM has the schemas of these routes."""
-    text = json.dumps({name: str(schema) for name, schema in named.items()})
+def written_body(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
+    """The body as the schema of the message's publication, if any, has it; NULL if it does not fit."""
+    if not settings.written.values:
+        return body
+    written = _call(row, settings, "written", settings.written(row), body)
+    return F.when(settings.written(row).isNotNull(), written).otherwise(body)
+
+
+def writing_fault(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
+    """The reason why a body cannot be written by the schema of its publication; NULL if it can, or without one."""
+    return _call(row, settings, "writing-fault", settings.written(row), body)
+
+
+def _call(row: PlanRow, settings: RouteSettings, function: str, name: Column, body: Column) -> Column:
+    mark = _mark(_named(settings.publications))
+    return row.header_view.functions.call(f"{function}:{mark}", name, body)
+
+
+def _named(publications: Iterable[Publication]) -> dict[str, dict[str, SchemaName]]:
+    """Schemas that are read, by route, and those that are written, by publication."""
+    read, written = {}, {}
+    for each in publications:
+        if each.route.schema:
+            read[each.route.name] = each.route.schema
+        if each.route.written_schema:
+            written[each.name] = each.route.written_schema
+    return {"read": read, "written": written}
+
+
+def _mark(named: Mapping[str, Mapping[str, SchemaName]]) -> str:
+    """The name under which the JVM has these schemas."""
+    text = json.dumps({use: {name: str(schema) for name, schema in each.items()} for use, each in named.items()})
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _to_write(publication: Publication, base: Path) -> dict[str, Any]:
+    """The schema of a publication that is written, with what its subject is made of."""
+    route, target = publication.route, publication.target
+    assert route.written_schema is not None
+    given = _given(route.written_schema, base)
+    given["xml"] = route.steps is not None and route.steps.reads_xml
+    if route.written_schema.file is not None:
+        given |= {"subjects": route.subjects, "topic": target.topic if not target.sink else str(target.address)}
+    return given
 
 
 def _given(schema: SchemaName, base: Path) -> dict[str, Any]:

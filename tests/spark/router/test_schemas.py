@@ -166,3 +166,57 @@ def test_a_registry_that_is_away_is_told_apart(router: Router) -> None:
     away = "schema.registry.url=http://127.0.0.1:1\nschema.registry.timeout=1s\n"
     with pytest.raises(RegistryUnavailableError, match="the schema registry has been away for"):
         router(away + checked("avro:orders-value"), [message(b"")])
+
+
+def writing(schema: str, more: str = "") -> str:
+    return f"routes.r.in.include=TRUE\nroutes.r.out.schema={schema}\nroutes.r.out.topic=out\n{more}"
+
+
+@pytest.fixture
+def subject(registry: RegistryServer) -> RegistryServer:
+    registry.answers["/subjects/orders-value/versions/latest"] = [
+        (200, {"version": 4, "id": 12, "schemaType": "JSON", "schema": json.dumps(JSON_SCHEMA)})
+    ]
+    return registry
+
+
+def test_json_and_maps_leave_with_a_schema(router: Router, subject: RegistryServer) -> None:
+    body = b'{"id": 1, "lines": []}'
+    good, a_map, bad, text = router(
+        head(subject) + writing("json-schema:orders-value"),
+        [
+            message(body, BodyType.TEXT),
+            message(body, BodyType.MAP),
+            message(b'{"id": "1"}'),
+            message(b"no JSON", BodyType.TEXT),
+        ],
+    )
+    for each in (good, a_map):
+        assert outcome(each)[:2] == ("out", "routed")
+        assert each.record.value == b"\0" + (12).to_bytes(4, "big") + body
+        assert each.header("jmsbridge.body") == "bytes"
+    assert outcome(bad)[:2] == outcome(text)[:2] == ("dlt", "dead-letter.body-not-convertible")
+    assert bad.record.value == b'{"id": "1"}'
+    said = [each.header("__connect.errors.exception.message") for each in (bad, text)]
+    assert said[0] == "the body does not fit json-schema:orders-value: msg.body.id does not fit 'type'"
+    assert said[1] == "the body is not JSON, or has a number of more than 1,000 digits"
+
+
+@pytest.mark.parametrize(
+    ("more", "subject_name"),
+    [
+        ("", "out-value"),
+        ("routes.r.out.subject=record\n", "Order"),
+        ("routes.r.out.subject=topic-record\n", "out-Order"),
+    ],
+)
+def test_the_schema_of_a_file_is_registered(
+    router: Router, registry: RegistryServer, tmp_path: Path, more: str, subject_name: str
+) -> None:
+    place = tmp_path / "order.json"
+    place.write_text(json.dumps(JSON_SCHEMA | {"title": "Order"}))
+    path = f"/subjects/{subject_name}/versions"
+    registry.answers[path] = [(200, {"id": 5})]
+    [result] = router(head(registry) + writing(f"json-schema:{place}", more), [message(b'{"id": 1}')])
+    assert result.record.value == b"\0\0\0\0\5" + b'{"id": 1}'
+    assert [each.path for each in registry.asked] == [path]

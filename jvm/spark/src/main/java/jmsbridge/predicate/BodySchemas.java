@@ -8,14 +8,17 @@ import java.util.HashMap;
 import java.util.Map;
 import jmsbridge.serdes.BodyCheck;
 import jmsbridge.serdes.BodyChecks;
+import jmsbridge.serdes.BodyWriter;
 import jmsbridge.serdes.Documents;
 import jmsbridge.serdes.NamedSchema;
 import jmsbridge.serdes.SchemaRegistry;
+import jmsbridge.serdes.UnfitValueException;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Schemas that bodies of routes have to fit, by the names of the routes.
+ * Schemas that bodies of routes have to fit, and schemas by which they are written.
  *
  * <p>They are found when the plan is made, and go to executors with their functions.
  */
@@ -23,9 +26,21 @@ public final class BodySchemas implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final Known<BodySchemas> KNOWN = new Known<>();
 
-  private final HashMap<String, NamedSchema> schemas = new HashMap<>();
+  /** Schemas that bodies have to fit, by the names of the routes. */
+  private final HashMap<String, NamedSchema> read;
+  /** Schemas by which bodies are written, by the names of the publications. */
+  private final HashMap<String, NamedSchema> written;
 
-  private BodySchemas() {}
+  private BodySchemas(JsonNode json, SchemaRegistry registry) {
+    read = found(json.get("read"), registry);
+    written = found(json.get("written"), registry);
+  }
+
+  private static HashMap<String, NamedSchema> found(JsonNode given, SchemaRegistry registry) {
+    HashMap<String, NamedSchema> found = new HashMap<>();
+    given.properties().forEach(each -> found.put(each.getKey(), NamedSchema.find(each.getValue(), registry)));
+    return found;
+  }
 
   /**
    * Finds the schemas that the JSON of {@code engine/router/plan/schemas.py} describes.
@@ -33,16 +48,8 @@ public final class BodySchemas implements Serializable {
    * @param registry null: there is no registry
    */
   public static void put(String name, String json, SchemaRegistry registry) {
-    BodySchemas found = new BodySchemas();
-    for (Map.Entry<String, JsonNode> each : read(json).properties()) {
-      found.schemas.put(each.getKey(), NamedSchema.find(each.getValue(), registry));
-    }
-    KNOWN.replace(name, found);
-  }
-
-  private static JsonNode read(String json) {
     try {
-      return new ObjectMapper().readTree(json);
+      KNOWN.replace(name, new BodySchemas(new ObjectMapper().readTree(json), registry));
     } catch (JsonProcessingException error) {
       throw new IllegalArgumentException(error);
     }
@@ -77,11 +84,75 @@ public final class BodySchemas implements Serializable {
       }
       if (checks == null) {
         checks = new HashMap<>();
-        schemas.schemas.forEach((of, schema) -> checks.put(UTF8String.fromString(of), BodyChecks.of(schema, documents)));
+        schemas.read.forEach((of, schema) -> checks.put(UTF8String.fromString(of), BodyChecks.of(schema, documents)));
       }
       BodyCheck check = checks.get(route);
       String fault = check == null ? null : check.fault(body);
       return fault == null ? null : UTF8String.fromString(fault);
+    }
+  }
+
+  /** Column function from a publication's name and a body to something of the body that is written by a schema. */
+  private abstract static class Writing<R> extends NamedFunction<R> {
+    private static final long serialVersionUID = 1L;
+
+    private final BodySchemas schemas;
+    private transient Map<UTF8String, BodyWriter> writers;
+
+    private Writing(String function, String name, DataType result) {
+      super(function + name, result, DataTypes.StringType, DataTypes.BinaryType);
+      schemas = get(name);
+    }
+
+    /** The writer of a publication, which has one. */
+    final BodyWriter writer(UTF8String publication) {
+      if (writers == null) {
+        writers = new HashMap<>();
+        schemas.written.forEach((of, schema) -> writers.put(UTF8String.fromString(of), new BodyWriter(schema)));
+      }
+      return writers.get(publication);
+    }
+  }
+
+  /** The body in Confluent's wire format; null if it does not fit, and without a publication that has a schema. */
+  public static final class WrittenBody extends Writing<byte[]> {
+    private static final long serialVersionUID = 1L;
+
+    /** Function for the schemas of that name. */
+    public WrittenBody(String name) {
+      super("written:", name, DataTypes.BinaryType);
+    }
+
+    /** Writes a body. */
+    public byte[] invoke(UTF8String publication, byte[] body) {
+      try {
+        return publication == null || body == null ? null : writer(publication).write(body);
+      } catch (UnfitValueException unfit) {
+        return null;
+      }
+    }
+  }
+
+  /** The reason why a body cannot be written; null if it can, and without a publication that has a schema. */
+  public static final class WritingFault extends Writing<UTF8String> {
+    private static final long serialVersionUID = 1L;
+
+    /** Function for the schemas of that name. */
+    public WritingFault(String name) {
+      super("writing-fault:", name, DataTypes.StringType);
+    }
+
+    /** Writes a body to see why that cannot be done. */
+    public UTF8String invoke(UTF8String publication, byte[] body) {
+      if (publication == null) {
+        return null;
+      }
+      try {
+        writer(publication).write(body);
+        return null;
+      } catch (UnfitValueException unfit) {
+        return UTF8String.fromString(unfit.getMessage());
+      }
     }
   }
 }

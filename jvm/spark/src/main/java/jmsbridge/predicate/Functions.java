@@ -15,8 +15,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
  * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
  * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT},
- * {@code schema-fault:SCHEMAS}, {@code mask:MASKS}, {@code mask-types:MASKS}, {@code convert:},
- * {@code conversion-fault:} and {@code claim:FOLDER}. Spark calls functions of a catalog with its own rows, unconverted.
+ * {@code schema-fault:SCHEMAS}, {@code written:SCHEMAS}, {@code writing-fault:SCHEMAS}, {@code mask:MASKS},
+ * {@code mask-types:MASKS}, {@code convert:}, {@code conversion-fault:} and {@code claim:FOLDER}. Spark calls functions
+ * of a catalog with its own rows, unconverted.
  */
 public final class Functions implements FunctionCatalog {
   private static final Map<String, Function<String, BoundFunction>> BY_PREFIX = Map.ofEntries(
@@ -29,6 +30,8 @@ public final class Functions implements FunctionCatalog {
       Map.entry("body", BodyField::new),
       Map.entry("body-fault", BodyFault::new),
       Map.entry("schema-fault", BodySchemas.SchemaFault::new),
+      Map.entry("written", BodySchemas.WrittenBody::new),
+      Map.entry("writing-fault", BodySchemas.WritingFault::new),
       Map.entry("mask", Masks.MaskedBody::new),
       Map.entry("mask-types", Masks.MaskedTypes::new),
       Map.entry("convert", Conversions.ConvertedBody::new),

@@ -11,13 +11,14 @@ import java.io.Serializable;
  * @param schema the schema itself
  * @param id its id in the registry; 0: it has none
  * @param message full name of a Protobuf message; empty: the first one of the schema
+ * @param isXml whether bodies that are written by it were XML, all of whose values are texts
  */
-public record NamedSchema(String type, String name, SchemaText schema, int id, String message)
+public record NamedSchema(String type, String name, SchemaText schema, int id, String message, boolean isXml)
     implements Serializable {
   private static final String JSON = "JSON";
 
   /**
-   * The schema that Python's JSON describes ({@code routes/schema_names.py}).
+   * The schema that Python's JSON describes ({@code engine/router/plan/schemas.py}).
    *
    * @param registry null: there is no registry
    */
@@ -25,21 +26,33 @@ public record NamedSchema(String type, String name, SchemaText schema, int id, S
     String type = given.get("type").asText();
     String name = given.get("name").asText();
     String message = given.get("message").asText();
+    boolean isXml = given.path("xml").asBoolean();
     if (!given.hasNonNull("text")) {
       SchemaRegistry.Version found =
           registry.version(type, given.get("subject").asText(), given.get("version").asInt());
-      return new NamedSchema(type, name, found.schema(), found.id(), message);
+      return new NamedSchema(type, name, found.schema(), found.id(), message, isXml);
     }
     String text = given.get("text").asText();
     SchemaText schema =
         type.equals(JSON) ? JsonSchemas.schema(text) : Formats.of(type, message).schema(text);
-    String subject = given.path("subject").asText("");
-    return new NamedSchema(
-        type, name, schema, subject.isEmpty() ? 0 : registry.register(type, subject, schema), message);
+    if (!given.hasNonNull("subjects")) {
+      return new NamedSchema(type, name, schema, 0, message, isXml);
+    }
+    String subject = subject(given.get("subjects").asText(), given.get("topic").asText(), type, schema, message);
+    return new NamedSchema(type, name, schema, registry.register(type, subject, schema), message, isXml);
   }
 
-  /** Full name of the record or message, which strategies for names of subjects use. */
-  public String recordName() {
+  /** Subject by one of Confluent's strategies. */
+  private static String subject(String strategy, String topic, String type, SchemaText schema, String message) {
+    return switch (strategy) {
+      case "topic" -> Role.VALUE.subject(topic);
+      case "record" -> recordName(type, schema, message);
+      case "topic-record" -> topic + "-" + recordName(type, schema, message);
+      default -> throw new IllegalArgumentException("no strategy " + strategy);
+    };
+  }
+
+  private static String recordName(String type, SchemaText schema, String message) {
     return switch (type) {
       case "AVRO" -> AvroFormat.parsed(schema).getFullName();
       case "PROTOBUF" -> new ProtobufFormat(message).descriptor(schema).getFullName();
