@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routes.errors import Level
 from routes.keys.table import key
 from routes.keys.values import PLACE, duration
 from routes.section_registry import Section
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTION", "ClaimCheckConfig"]
 
-_FOLDER = "claim-check.folder"
+_FOLDER, _KEEP = "claim-check.folder", "claim-check.keep"
+_RETENTION = "journal.retention"
 _ABOVE = "routes.NAME.out.claim-check-above"
 
 
@@ -33,7 +35,7 @@ class ClaimCheckConfig:
     )
     """A local path, or the URI of a folder on a file system of Hadoop; None: no route keeps bodies as files."""
     keep_seconds: float = key(
-        "claim-check.keep",
+        _KEEP,
         duration("1d", "3650d"),
         "Time for which a body is kept: the router removes the files of a UTC day when that day is over for so long. "
         "Longer than the retention of the topics that the claims are in, dead-letter topic included.",
@@ -54,12 +56,23 @@ def folder_of_claims(settings: Settings) -> None:
         if settings.is_set(_ABOVE, name):
             hint = f"as in {_FOLDER}=/srv/bodies"
             settings.fault(_ABOVE, name, f"route '{name}' keeps bodies as files, and there is no folder for them", hint)
-    if settings.is_set("claim-check.keep"):
-        settings.fault("claim-check.keep", "", "nothing is kept without a folder", f"set {_FOLDER}, or remove this")
+    if settings.is_set(_KEEP):
+        settings.fault(_KEEP, "", "nothing is kept without a folder", f"set {_FOLDER}, or remove this")
+
+
+def bodies_that_outlive_records(settings: Settings) -> None:
+    """Warns of bodies that are removed before the records of sink topics, which have claims on them."""
+    keep, retention = settings.get(_KEEP), settings.get(_RETENTION)
+    entry = settings.entry(_KEEP) or settings.entry(_RETENTION)
+    if not settings.is_set(_FOLDER) or entry is None or keep is None or retention is None:
+        return
+    if not 0 <= retention <= keep:
+        message = f"topics of sinks keep records as long as {_RETENTION}, and {_KEEP} removes their bodies before"
+        settings.faults.append(entry.fault(message, f"make {_KEEP} longer", level=Level.WARNING))
 
 
 SECTION = Section(
     about="The files of bodies that are too large for topics: [claim checks](routing.md#claim-checks).",
     settings=ClaimCheckConfig,
-    checks=(folder_of_claims,),
+    checks=(folder_of_claims, bodies_that_outlive_records),
 )

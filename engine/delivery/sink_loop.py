@@ -225,7 +225,7 @@ class SinkLoop:
         now = time.monotonic()
         if isinstance(self._sink, Holding) and now - self._relieved_at >= _RELIEVE_SECONDS:
             self._relieved_at = now
-            if self._egress.has_more():
+            if self._taken or self._egress.has_more():
                 self._sink.relieve()
 
     def _made(self, most: int) -> list[Outgoing]:

@@ -38,7 +38,7 @@ HEADER = "header "
 _CASE = ("name", "message", "expect")
 _BODIES = ("body", "body_json", "body_base64", "body_file")
 _MESSAGE = ("address", "headers", "properties", *_BODIES, "body_type")
-_OF_PUBLISHED = ("destination", "key", "headers")
+_OF_PUBLISHED = ("destination", "key", "headers", "claim")
 _ENDINGS = {
     "dead-letter": (*FAILURE_REASONS, "unmatched"),
     "skip": FAILURE_REASONS,
@@ -57,9 +57,9 @@ class Expected:
     """An expected property of a message's outcome, with its position in the file."""
 
     what: str
-    """Name of the property: `result`, `route`, `topic`, `destination`, `key`, or `header NAME`."""
+    """Name of the property: `result`, `route`, `topic`, `destination`, `key`, `claim`, or `header NAME`."""
     value: str | bytes | None
-    """Value; a result is `none`, `published`, or `ENDING: REASON`. None: no such key or header is expected."""
+    """Value; a result is `none`, `published`, or `ENDING: REASON`. None: no such key, claim or header is expected."""
     place: SourcePosition
 
 
@@ -205,7 +205,7 @@ class _Reader:
         expected = [self._result(members, node)]
         expected += [
             self._one(name, self._document.text(members[name], f"'{name}'"), members[name])
-            for name in ("route", "topic", "destination", "key")
+            for name in ("route", "topic", "destination", "key", "claim")
             if name in members
         ]
         if "headers" in members:

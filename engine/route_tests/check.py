@@ -101,6 +101,8 @@ def _of_publication(what: str, explanation: Explanation) -> str | bytes | None:
             return f"{sink}:{explanation.destination}" if sink else f"{_KAFKA}:{explanation.topic}"
         case "key":
             return explanation.key
+        case "claim":
+            return None if explanation.claim is None else str(explanation.claim.size)
     value = next((value for name, value in explanation.headers if name == what.removeprefix(HEADER)), None)
     try:
         return None if value is None else value.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import re
@@ -274,6 +275,19 @@ def test_the_body_of_an_explained_message_is_shown_as_its_route_masks_it(call: C
     assert "4711" not in out
     assert json.loads(call(*explain, "--json")[1])["body"] == '{\n "card": "***"\n}'
     assert "body\n" not in call("explain", "--address", "queue:orders", "--body", "x", "-c", str(file))[1]
+
+
+def test_an_explained_message_shows_that_its_body_leaves_as_a_file(call: Call, file: Path) -> None:
+    file.write_text(WITH_SINKS + "claim-check.folder=bodies\nroutes.rest.out.claim-check-above=1KiB\n")
+    explain = ("explain", "--address", "queue:rest", "--body", "x" * 2000, "-c", str(file))
+    out = call(*explain)[1]
+    assert (
+        "by route 'rest', key ID:example, its body of 2,000 bytes as a file in claim-check.folder, with headers" in out
+    )
+    digest = hashlib.sha256(b"x" * 2000).hexdigest()
+    assert re.search(rf"  jmsbridge\.claim +\d{{4}}-\d\d-\d\d/{digest} 2000\n  jmsbridge\.destination ", out)
+    assert json.loads(call(*explain, "--json")[1])["claim"].endswith(f"/{digest} 2000")
+    assert not (file.parent / "bodies").exists()
 
 
 def test_a_converted_body_that_is_not_text_is_shown_in_hexadecimal(call: Call, file: Path) -> None:

@@ -48,6 +48,24 @@ def test_a_fault_is_told_at_its_place(text: str, fault: str) -> None:
     assert told(text) == [fault]
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("claim-check.keep=2d", "7:18"),
+        ("journal.retention=15d", "7:19"),
+        ("journal.retention=forever", "7:19"),
+        ("journal.retention=15d\nclaim-check.keep=10d", "8:18"),
+        ("claim-check.keep=7d", None),
+        ("journal.retention=30d\nclaim-check.keep=31d", None),
+    ],
+)
+def test_bodies_that_are_removed_before_the_records_of_sinks_are_told(text: str, place: str | None) -> None:
+    message = "topics of sinks keep records as long as journal.retention, and claim-check.keep removes their bodies "
+    assert told(FOLDER + text) == (
+        [f"{place}: warning: {message}before (make claim-check.keep longer)"] if place else []
+    )
+
+
 def test_sizes_and_the_folder_are_read(tmp_path: Path) -> None:
     config = loads(START + FOLDER + ABOVE, base=tmp_path)
     claims = config.section(ClaimCheckConfig)

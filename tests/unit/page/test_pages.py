@@ -259,6 +259,16 @@ def test_the_body_of_a_tried_message_is_shown_as_its_route_converts_it(tmp_path:
     assert "Body as published" not in text
 
 
+def test_a_tried_message_shows_that_its_body_leaves_as_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "bodies"
+    page = Page(tmp_path, CONFIGURATION + f"claim-check.folder={folder}\nroutes.events.out.claim-check-above=1KiB\n")
+    _, text = tried(page, address="topic:events.a", body="x" * 2000, kind="text")
+    assert "its body of 2,000 bytes as a file in claim-check.folder" in text
+    assert "jmsbridge.claim" in text
+    assert not folder.exists()
+    assert "jmsbridge.claim" not in tried(page, address="topic:events.a", body="x", kind="text")[1]
+
+
 def test_a_message_that_fails_says_why(page: Page) -> None:
     _, text = tried(page, address="queue:orders", properties="region=emea", kind="text")
     assert "dead letter in kafka:dead: key-not-found" in text

@@ -190,3 +190,16 @@ def test_the_tests_of_the_shipped_routes_pass_and_each_route_has_one(capsys: pyt
     out = capsys.readouterr().out
     assert ended.value.code == 0, out
     assert out.splitlines()[-1].endswith(" tests, 0 failed")
+
+
+def test_a_body_that_leaves_as_a_file_is_expected_by_its_size(call: Call, tmp_path: Path) -> None:
+    claims = "claim-check.folder=bodies\nroutes.rest.out.claim-check-above=1KiB\n"
+    (tmp_path / "b.properties").write_text(CONFIG + claims)
+    case = "- message: {{address: queue:rest, body: {}}}\n  expect: {{claim: {}}}\n"
+    cases = [("x" * 2000, "2000"), ("x" * 1024, "~"), ("x" * 1024, "1024")]
+    (tmp_path / "routes.test.yaml").write_text("tests:\n" + "".join(case.format(*each) for each in cases))
+    status, out, _ = call()
+    assert status == 1
+    assert "routes.test.yaml:7:19: claim\n        expected  1024\n        found     (none)\n" in out
+    assert "3 tests, 1 failed" in out
+    assert not (tmp_path / "bodies").exists()
