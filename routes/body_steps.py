@@ -14,7 +14,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.charsets import NO_CHARACTER
+from routes.json_to_xml import json_to_xml
 from routes.predicate.bodies import BOUNDS
+from routes.unconvertible import LARGEST, TOO_LARGE, UnconvertibleBodyError
 from routes.xml_to_json import xml_to_json
 
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BodyStep", "BodySteps", "StepKind", "UnconvertibleBodyError", "not_converted"]
 
-_LARGEST = 4 * 2**20
-"""Most bytes of a body before and after each step."""
-_TOO_LARGE = f"it has more than {_LARGEST:,} bytes"
 _TRUNCATED = "it is truncated"
 _DAMAGED = "it is damaged"
 
@@ -46,6 +45,7 @@ class StepKind(StrEnum):
     GUNZIP = "gunzip"
     FROM = "from"
     XML_TO_JSON = "xml-to-json"
+    JSON_TO_XML = "json-to-xml"
     TO = "to"
     GZIP = "gzip"
 
@@ -53,10 +53,6 @@ class StepKind(StrEnum):
     def takes_charset(self) -> bool:
         """True if the step names a character set."""
         return self in (StepKind.FROM, StepKind.TO)
-
-
-class UnconvertibleBodyError(ValueError):
-    """Error for a body to which a step cannot be applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +72,8 @@ class BodyStep:
                 return _gunzip(body)
             case StepKind.XML_TO_JSON:
                 return _xml_to_json(body)
+            case StepKind.JSON_TO_XML:
+                return json_to_xml(body)
             case StepKind.GZIP:
                 return _gzip(body)
         assert self.charset is not None
@@ -96,12 +94,12 @@ class BodySteps:
     @property
     def kind(self) -> str:
         """Kind of the converted body (`engine.message.BodyType`)."""
-        return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON) else "bytes"
+        return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON, StepKind.JSON_TO_XML) else "bytes"
 
     @property
     def takes_json(self) -> bool:
         """True if the steps begin with text, which the JSON of a map, stream or object also is."""
-        return self.steps[0].kind in (StepKind.TO, StepKind.GZIP)
+        return self.steps[0].kind in (StepKind.JSON_TO_XML, StepKind.TO, StepKind.GZIP)
 
     @property
     def json(self) -> str:
@@ -142,8 +140,8 @@ def not_converted(kind: str) -> str:
 
 
 def _bounded(body: bytes) -> bytes:
-    if len(body) > _LARGEST:
-        raise UnconvertibleBodyError(_TOO_LARGE)
+    if len(body) > LARGEST:
+        raise UnconvertibleBodyError(TOO_LARGE)
     return body
 
 
@@ -166,7 +164,7 @@ def _trailer(content: bytes) -> bytes:
 
 def _gunzip(body: bytes) -> bytes:
     """Decompresses all members of a body; it ends with the last one."""
-    at, parts, left = 0, list[bytes](), _LARGEST
+    at, parts, left = 0, list[bytes](), LARGEST
     while at < len(body) or not parts:
         content, at = _inflated(body, _after_header(body, at), left)
         if len(body) - at < _TRAILER:
@@ -221,7 +219,7 @@ def _inflated(body: bytes, at: int, most: int) -> tuple[bytes, int]:
             raise UnconvertibleBodyError(_DAMAGED) from None
         most -= len(parts[-1])
         if most < 0:
-            raise UnconvertibleBodyError(_TOO_LARGE)
+            raise UnconvertibleBodyError(TOO_LARGE)
         at += len(chunk) - len(inflater.unused_data)
         size = min(2 * size, _MOST_CHUNK)
     return b"".join(parts), at

@@ -25,6 +25,7 @@ final class BodySteps {
     return switch (step.get("step").asText()) {
       case "gunzip" -> Gzip::decompressed;
       case "xml-to-json" -> XmlToJson::convert;
+      case "json-to-xml" -> JsonToXml::convert;
       case "gzip" -> Gzip::compressed;
       case "from" -> new BodyCharset(step)::toUtf8;
       case "to" -> new BodyCharset(step)::fromUtf8;
