@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from routes.charsets import NO_CHARACTER
 from routes.json_to_xml import json_to_xml
-from routes.predicate.bodies import BOUNDS
+from routes.predicate.bodies import BOUNDS, Bounds
 from routes.unconvertible import LARGEST, TOO_LARGE, UnconvertibleBodyError
 from routes.xml_to_json import xml_to_json
 
@@ -26,10 +26,6 @@ __all__ = ["BodyStep", "BodySteps", "StepKind", "UnconvertibleBodyError", "not_c
 
 _TRUNCATED = "it is truncated"
 _DAMAGED = "it is damaged"
-
-_NOT_XML = (
-    f"it is not XML without a DTD of at most {BOUNDS.size:,} bytes, with elements nested at most {BOUNDS.depth} deep"
-)
 
 _MAGIC = b"\x1f\x8b\x08"
 _HEADER, _TRAILER = 10, 8
@@ -65,15 +61,15 @@ class BodyStep:
     def __str__(self) -> str:
         return f"{self.kind} {self.charset.name}" if self.charset else str(self.kind)
 
-    def apply(self, body: bytes) -> bytes:
+    def apply(self, body: bytes, bounds: Bounds) -> bytes:
         """Returns the next body; raises UnconvertibleBodyError if there cannot be one."""
         match self.kind:
             case StepKind.GUNZIP:
                 return _gunzip(body)
             case StepKind.XML_TO_JSON:
-                return _xml_to_json(body)
+                return _xml_to_json(body, bounds)
             case StepKind.JSON_TO_XML:
-                return json_to_xml(body)
+                return json_to_xml(body, bounds)
             case StepKind.GZIP:
                 return _gzip(body)
         assert self.charset is not None
@@ -113,22 +109,25 @@ class BodySteps:
             ]
         )
 
-    def body(self, body: bytes | None) -> bytes:
-        """Returns the converted body; raises UnconvertibleBodyError with the reason if there cannot be one."""
+    def body(self, body: bytes | None, bounds: Bounds = BOUNDS) -> bytes:
+        """Returns the converted body; raises UnconvertibleBodyError with the reason if there cannot be one.
+
+        JSON and XML are read within bounds.
+        """
         for step in self.steps:
             try:
                 if body is None:
                     raise UnconvertibleBodyError("the message has no body")
-                body = _bounded(step.apply(_bounded(body)))
+                body = _bounded(step.apply(_bounded(body), bounds))
             except UnconvertibleBodyError as error:
                 raise UnconvertibleBodyError(f"'{step}' could not be applied: {error}") from None
         assert body is not None
         return body
 
-    def fault(self, body: bytes | None) -> str | None:
+    def fault(self, body: bytes | None, bounds: Bounds = BOUNDS) -> str | None:
         """Returns the reason why the body cannot be converted; None if it can."""
         try:
-            self.body(body)
+            self.body(body, bounds)
         except UnconvertibleBodyError as error:
             return str(error)
         return None
@@ -145,10 +144,11 @@ def _bounded(body: bytes) -> bytes:
     return body
 
 
-def _xml_to_json(body: bytes) -> bytes:
-    found = xml_to_json(body)
+def _xml_to_json(body: bytes, bounds: Bounds) -> bytes:
+    found = xml_to_json(body, bounds)
     if found is None:
-        raise UnconvertibleBodyError(_NOT_XML)
+        most = f"at most {bounds.size:,} bytes, with elements nested at most {bounds.depth} deep"
+        raise UnconvertibleBodyError(f"it is not XML without a DTD of {most}")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from routes.predicate.bodies import BOUNDS, SURROGATE, read_json
+from routes.predicate.bodies import BOUNDS, SURROGATE, Bounds, read_json
 from routes.unconvertible import LARGEST, TOO_LARGE, UnconvertibleBodyError
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["json_to_xml"]
 
-_NOT_JSON = f"it is not JSON of at most {BOUNDS.size:,} bytes, with values nested at most {BOUNDS.depth} deep"
 _TEXT = "#text"
 _START = (
     "A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
@@ -27,14 +26,15 @@ _IN_ATTRIBUTE = _IN_TEXT | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#
 _LONGEST_QUOTE = 40
 
 
-def json_to_xml(content: bytes) -> bytes:
+def json_to_xml(content: bytes, bounds: Bounds = BOUNDS) -> bytes:
     """Returns the document of which `xml_to_json` makes a text; UnconvertibleBodyError says why there is none.
 
     Numbers are written as they are spelled, `null` as an empty text. Of several members with one name the last counts.
     """
-    read = read_json(content, BOUNDS) if len(content) <= BOUNDS.size else None
+    read = read_json(content, bounds) if len(content) <= bounds.size else None
     if read is None:
-        raise UnconvertibleBodyError(_NOT_JSON)
+        msg = f"it is not JSON of at most {bounds.size:,} bytes, with values nested at most {bounds.depth} deep"
+        raise UnconvertibleBodyError(msg)
     [document] = read
     if not isinstance(document, dict) or len(document) != 1:
         raise UnconvertibleBodyError("it is not an object with one member, the root element")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.seals import keys_of_files
 from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
+from routes.predicate.bodies import BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from engine.dead_letters.letter import DeadLetter
@@ -40,6 +41,8 @@ class DeadLetterStore:
     """Secret of the configuration; None: only the router's own one counts."""
     publications: tuple[Publication, ...] = ()
     """The publications of the routes in force."""
+    bounds: Bounds = BOUNDS
+    """Sizes beyond which bodies are not read."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -53,6 +56,7 @@ class DeadLetterStore:
             config.router.checkpoint,
             config.secret,
             config.publications,
+            config.routing.bounds,
         )
 
     def source(self, *, quarantine: bool) -> str:

@@ -27,8 +27,8 @@ final class JsonToXml {
   private JsonToXml() {}
 
   /** The document of which {@link XmlToJson} makes a text. */
-  static byte[] convert(byte[] content) throws UnconvertibleBodyException {
-    if (!(document(content) instanceof Map<?, ?> members) || members.size() != 1) {
+  static byte[] convert(byte[] content, Bounds bounds) throws UnconvertibleBodyException {
+    if (!(document(content, bounds) instanceof Map<?, ?> members) || members.size() != 1) {
       throw new UnconvertibleBodyException("it is not an object with one member, the root element");
     }
     Map.Entry<?, ?> root = members.entrySet().iterator().next();
@@ -41,10 +41,10 @@ final class JsonToXml {
     return run.written.toByteArray();
   }
 
-  private static Object document(byte[] content) throws UnconvertibleBodyException {
+  private static Object document(byte[] content, Bounds bounds) throws UnconvertibleBodyException {
     try {
-      if (content.length <= Body.SIZE) {
-        JsonScanner scanner = new JsonScanner(content, Body.DEPTH);
+      if (content.length <= bounds.size()) {
+        JsonScanner scanner = new JsonScanner(content, bounds.depth());
         scanner.skipBlanks();
         Object found = value(scanner, content);
         scanner.end();
@@ -57,8 +57,8 @@ final class JsonToXml {
         String.format(
             Locale.ROOT,
             "it is not JSON of at most %,d bytes, with values nested at most %d deep",
-            Body.SIZE,
-            Body.DEPTH));
+            bounds.size(),
+            bounds.depth()));
   }
 
   /** The next value: an object as a map, an array as a list, and the text of any other. */
