@@ -17,13 +17,13 @@ from urllib.parse import unquote
 
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
-from routes.predicate.bodies import Body, body_path
+from routes.predicate.bodies import BOUNDS, Body, body_path
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
 
 if TYPE_CHECKING:
-    from routes.predicate.bodies import DocumentReader
+    from routes.predicate.bodies import Bounds, DocumentReader
 
 __all__ = [
     "BODY",
@@ -140,6 +140,8 @@ class Message:
     ones after the first. They go to Kafka topics only."""
     documents: DocumentReader | None = field(default=None, compare=False, repr=False)
     """Reader of bodies with a schema; None: they have no values."""
+    bounds: Bounds = field(default=BOUNDS, compare=False, repr=False)
+    """Sizes beyond which the body has no values."""
 
     def lookup(self, name: str) -> Property | None:
         """Value that a predicate sees under the name of a JMS field or property; None if the message has none."""
@@ -163,7 +165,7 @@ class Message:
     @property
     def content(self) -> Body:
         """The body as predicates see it."""
-        return Body(None if self.has_null_value else self.body, documents=self.documents)
+        return Body(None if self.has_null_value else self.body, self.bounds, self.documents)
 
     def _spelled(self, spelling: str) -> Property | None:
         """Returns the property that is not there under its spelling, not even without a value, but under its name."""
@@ -241,10 +243,10 @@ class Message:
         return replace(record, headers=(*record.headers, (SIZE, str(record.size).encode())))
 
     @staticmethod
-    def from_record(record: Record, documents: DocumentReader | None = None) -> Message:
+    def from_record(record: Record, documents: DocumentReader | None = None, bounds: Bounds = BOUNDS) -> Message:
         """Reads the message from a journal record or published record; never fails.
 
-        Predicates read a body with a schema by `documents`.
+        Predicates read a body within `bounds`, and one with a schema by `documents`.
 
         The first of several headers of one name wins, as in Spark; the others and those without a value are `extra`.
         Headers of other systems are left out. Bytes that are not UTF-8 become U+FFFD. A null value reads as a null
@@ -288,6 +290,7 @@ class Message:
             decode_names(names.decode("utf-8", "replace")) if names else _EMPTY,
             extra,
             documents,
+            bounds,
         )
 
 

@@ -14,7 +14,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.charsets import NO_CHARACTER
-from routes.predicate.bodies import BOUNDS
+from routes.json_to_xml import json_to_xml
+from routes.predicate.bodies import BOUNDS, Bounds
+from routes.unconvertible import LARGEST, TOO_LARGE, UnconvertibleBodyError
 from routes.xml_to_json import xml_to_json
 
 if TYPE_CHECKING:
@@ -22,15 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BodyStep", "BodySteps", "StepKind", "UnconvertibleBodyError", "not_converted"]
 
-_LARGEST = 4 * 2**20
-"""Most bytes of a body before and after each step."""
-_TOO_LARGE = f"it has more than {_LARGEST:,} bytes"
 _TRUNCATED = "it is truncated"
 _DAMAGED = "it is damaged"
-
-_NOT_XML = (
-    f"it is not XML without a DTD of at most {BOUNDS.size:,} bytes, with elements nested at most {BOUNDS.depth} deep"
-)
 
 _MAGIC = b"\x1f\x8b\x08"
 _HEADER, _TRAILER = 10, 8
@@ -46,6 +41,7 @@ class StepKind(StrEnum):
     GUNZIP = "gunzip"
     FROM = "from"
     XML_TO_JSON = "xml-to-json"
+    JSON_TO_XML = "json-to-xml"
     TO = "to"
     GZIP = "gzip"
 
@@ -53,10 +49,6 @@ class StepKind(StrEnum):
     def takes_charset(self) -> bool:
         """True if the step names a character set."""
         return self in (StepKind.FROM, StepKind.TO)
-
-
-class UnconvertibleBodyError(ValueError):
-    """Error for a body to which a step cannot be applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +61,15 @@ class BodyStep:
     def __str__(self) -> str:
         return f"{self.kind} {self.charset.name}" if self.charset else str(self.kind)
 
-    def apply(self, body: bytes) -> bytes:
+    def apply(self, body: bytes, bounds: Bounds) -> bytes:
         """Returns the next body; raises UnconvertibleBodyError if there cannot be one."""
         match self.kind:
             case StepKind.GUNZIP:
                 return _gunzip(body)
             case StepKind.XML_TO_JSON:
-                return _xml_to_json(body)
+                return _xml_to_json(body, bounds)
+            case StepKind.JSON_TO_XML:
+                return json_to_xml(body, bounds)
             case StepKind.GZIP:
                 return _gzip(body)
         assert self.charset is not None
@@ -96,7 +90,7 @@ class BodySteps:
     @property
     def kind(self) -> str:
         """Kind of the converted body (`engine.message.BodyType`)."""
-        return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON) else "bytes"
+        return "text" if self.steps[-1].kind in (StepKind.FROM, StepKind.XML_TO_JSON, StepKind.JSON_TO_XML) else "bytes"
 
     @property
     def reads_xml(self) -> bool:
@@ -106,7 +100,7 @@ class BodySteps:
     @property
     def takes_json(self) -> bool:
         """True if the steps begin with text, which the JSON of a map, stream or object also is."""
-        return self.steps[0].kind in (StepKind.TO, StepKind.GZIP)
+        return self.steps[0].kind in (StepKind.JSON_TO_XML, StepKind.TO, StepKind.GZIP)
 
     @property
     def json(self) -> str:
@@ -120,22 +114,25 @@ class BodySteps:
             ]
         )
 
-    def body(self, body: bytes | None) -> bytes:
-        """Returns the converted body; raises UnconvertibleBodyError with the reason if there cannot be one."""
+    def body(self, body: bytes | None, bounds: Bounds = BOUNDS) -> bytes:
+        """Returns the converted body; raises UnconvertibleBodyError with the reason if there cannot be one.
+
+        JSON and XML are read within bounds.
+        """
         for step in self.steps:
             try:
                 if body is None:
                     raise UnconvertibleBodyError("the message has no body")
-                body = _bounded(step.apply(_bounded(body)))
+                body = _bounded(step.apply(_bounded(body), bounds))
             except UnconvertibleBodyError as error:
                 raise UnconvertibleBodyError(f"'{step}' could not be applied: {error}") from None
         assert body is not None
         return body
 
-    def fault(self, body: bytes | None) -> str | None:
+    def fault(self, body: bytes | None, bounds: Bounds = BOUNDS) -> str | None:
         """Returns the reason why the body cannot be converted; None if it can."""
         try:
-            self.body(body)
+            self.body(body, bounds)
         except UnconvertibleBodyError as error:
             return str(error)
         return None
@@ -147,15 +144,16 @@ def not_converted(kind: str) -> str:
 
 
 def _bounded(body: bytes) -> bytes:
-    if len(body) > _LARGEST:
-        raise UnconvertibleBodyError(_TOO_LARGE)
+    if len(body) > LARGEST:
+        raise UnconvertibleBodyError(TOO_LARGE)
     return body
 
 
-def _xml_to_json(body: bytes) -> bytes:
-    found = xml_to_json(body)
+def _xml_to_json(body: bytes, bounds: Bounds) -> bytes:
+    found = xml_to_json(body, bounds)
     if found is None:
-        raise UnconvertibleBodyError(_NOT_XML)
+        most = f"at most {bounds.size:,} bytes, with elements nested at most {bounds.depth} deep"
+        raise UnconvertibleBodyError(f"it is not XML without a DTD of {most}")
     return found
 
 
@@ -171,7 +169,7 @@ def _trailer(content: bytes) -> bytes:
 
 def _gunzip(body: bytes) -> bytes:
     """Decompresses all members of a body; it ends with the last one."""
-    at, parts, left = 0, list[bytes](), _LARGEST
+    at, parts, left = 0, list[bytes](), LARGEST
     while at < len(body) or not parts:
         content, at = _inflated(body, _after_header(body, at), left)
         if len(body) - at < _TRAILER:
@@ -226,7 +224,7 @@ def _inflated(body: bytes, at: int, most: int) -> tuple[bytes, int]:
             raise UnconvertibleBodyError(_DAMAGED) from None
         most -= len(parts[-1])
         if most < 0:
-            raise UnconvertibleBodyError(_TOO_LARGE)
+            raise UnconvertibleBodyError(TOO_LARGE)
         at += len(chunk) - len(inflater.unused_data)
         size = min(2 * size, _MOST_CHUNK)
     return b"".join(parts), at

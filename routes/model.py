@@ -205,8 +205,8 @@ class Route:
         "out.convert",
         BODY_STEPS,
         "Conversions of the bodies that leave, separated by commas, in this order: `gunzip`, `from CHARSET` (to "
-        "UTF-8), `xml-to-json`, `to CHARSET` (from UTF-8), `gzip`. A message whose body cannot be converted fails "
-        "softly. See [conversions](routing.md#conversions).",
+        "UTF-8), `xml-to-json`, `json-to-xml`, `to CHARSET` (from UTF-8), `gzip`. A message whose body cannot be "
+        "converted fails softly. See [conversions](routing.md#conversions).",
         example="gunzip, from IBM1047",
     )
     """Conversions of the bodies that leave by this route; None if they leave as they are."""

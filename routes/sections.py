@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from routes.keys.addresses import HOST_PORTS, TOPIC
 from routes.keys.pattern import DEFAULT_KEY_PATTERN, KEY_PATTERN
-from routes.keys.table import key
+from routes.keys.table import key, part
 from routes.keys.values import (
     ANY_TEXT,
     CREATE_TOPICS,
@@ -28,6 +28,7 @@ from routes.keys.values import (
     size,
     whole,
 )
+from routes.predicate.bodies import Bounds
 from routes.targets import state_topic
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REALTIME_INTERVAL_SECONDS",
+    "BodyBounds",
     "BodyConversion",
     "Embedded",
     "EmbeddedConfig",
@@ -116,6 +118,33 @@ class BodyConversion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class BodyBounds(Bounds):
+    """`routing.body.*`: sizes beyond which bodies are not read."""
+
+    size: int = key(
+        "routing.body.max-bytes",
+        size("1KiB", "64MiB"),
+        "Size of the largest body that routes read: one that is larger has no values for predicates, keys and "
+        "destinations, and cannot be masked or converted between JSON and XML. A body is read in memory; a masked one "
+        "may have four times as many bytes.",
+        default="1MiB",
+    )
+    depth: int = key(
+        "routing.body.max-depth",
+        whole(1, 200),
+        "Most objects, arrays or elements around a value of a body that routes read.",
+        default="100",
+    )
+    elements: int = key(
+        "routing.body.max-elements",
+        whole(1, 1_000_000),
+        "Most values that a path with `[*]`, or one into XML, names in a body; a condition about more is unknown, "
+        "unless one of the first decides it.",
+        default="10000",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RoutingConfig:
     """`routing.*`: settings for all routes."""
 
@@ -172,6 +201,7 @@ class RoutingConfig:
         example="[A-Z]+-[0-9]+",
     )
     """Regular expression that the whole key has to match; Java and Python read it alike."""
+    bounds: BodyBounds = part(BodyBounds, BodyBounds())
     create_topics: bool | None = key(
         "routing.create-topics",
         CREATE_TOPICS,

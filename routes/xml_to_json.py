@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from routes.predicate.bodies import BOUNDS
+from routes.predicate.bodies import BOUNDS, Bounds
 from routes.predicate.xml_document import XmlElement, read_xml
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ _BLANKS = " \t\r\n"
 _Json: TypeAlias = "str | list[_Json] | dict[str, _Json]"
 
 
-def xml_to_json(content: bytes) -> bytes | None:
+def xml_to_json(content: bytes, bounds: Bounds = BOUNDS) -> bytes | None:
     """Returns the JSON of a document; None for what is not XML, has a DTD, is too large or is nested too deeply.
 
     An element is an object with its attributes (`@name`), its child elements (an array for several of a name) and its
     text (`#text`), if that has more than blanks; without attributes and child elements it is its text.
     """
-    document = read_xml(content, BOUNDS.depth) if len(content) <= BOUNDS.size else None
+    document = read_xml(content, bounds.depth) if len(content) <= bounds.size else None
     if document is None:
         return None
     return json.dumps(_children(document, {}), ensure_ascii=False, separators=(",", ":")).encode()

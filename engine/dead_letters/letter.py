@@ -19,6 +19,7 @@ from engine.record import SEAL
 from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
 from routes.predicate import evaluate
+from routes.predicate.bodies import BOUNDS, Bounds
 from routes.properties import SEED_NAMES
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ class Filters:
     property, or of a header of the record as it is (`jmsbridge.source`)."""
     where: Predicate | None = None
     """Predicate that the message has to fulfil."""
+    bounds: Bounds = field(default=BOUNDS, compare=False)
+    """Sizes beyond which the predicate does not see the message's body."""
 
     def __bool__(self) -> bool:
         """True if any filter is set."""
@@ -202,9 +205,8 @@ class Filters:
         given += [("--where", self.where.text)] if self.where is not None else []
         return [f"{name} {shlex.quote(value)}" for name, value in given]
 
-    @staticmethod
-    def _fulfils(letter: DeadLetter, where: Predicate) -> bool:
-        message = Message.from_record(letter.located.record)
+    def _fulfils(self, letter: DeadLetter, where: Predicate) -> bool:
+        message = Message.from_record(letter.located.record, bounds=self.bounds)
         return evaluate(where, message.lookup, message.content) is True
 
 

@@ -10,6 +10,7 @@ from engine.claims.bodies import KeptBodies
 from engine.seals import keys_of_files
 from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
+from routes.predicate.bodies import BOUNDS, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,8 @@ class DeadLetterStore:
     """The publications of the routes in force."""
     bodies: Callable[[], KeptBodies] = lambda: KeptBodies(None)
     """Returns the bodies that are kept as files, on which letters of sinks can have a claim."""
+    bounds: Bounds = BOUNDS
+    """Sizes beyond which bodies are not read."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -59,6 +62,7 @@ class DeadLetterStore:
             config.secret,
             config.publications,
             lambda: KeptBodies.of(config),
+            config.routing.bounds,
         )
 
     def source(self, *, quarantine: bool) -> str:

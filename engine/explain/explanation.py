@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from routes.model import Config, Publication, Route, SinkConfig, Target
     from routes.predicate import Trace
-    from routes.predicate.bodies import DocumentReader
+    from routes.predicate.bodies import Bounds, DocumentReader
     from routes.predicate.mask import Mask
 
 __all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
@@ -149,7 +149,7 @@ def explain(
     `position` is the record's `topic:partition:offset` in the journal, for the published header. `documents` reads
     bodies with a schema; None if there is no registry.
     """
-    message = Message.from_record(record, documents)
+    message = Message.from_record(record, documents, config.routing.bounds)
     if reason := _guard(
         message, config.bridge_id, config.routing.non_durable, int(time.time() * 1000) if now_ms is None else now_ms
     ):
@@ -184,7 +184,7 @@ def _published(
     style = HeaderStyle.TEXT if target.sink else config.routing.headers
     leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
     if not failures:
-        leaving = _changed(leaving, route)
+        leaving = _changed(leaving, route, message.bounds)
     published = published_headers(leaving, style, config.bridge_id, place)
     body = leaving.value if (route.mask or route.steps) and ending is Ending.PUBLISHED else None
     is_large = route.claim_above is not None and len(leaving.value or b"") > route.claim_above
@@ -246,34 +246,35 @@ def _body_fault(message: Message, route: Route) -> str:
     return message.content.fault(route.read_as) or ""
 
 
-def _changed(record: Record, route: Route) -> Record:
+def _changed(record: Record, route: Route, bounds: Bounds) -> Record:
     """The record with its body as the mask and the steps of the route leave it, for a body that they can change."""
     if route.mask:
-        record = _masked(record, route.mask)
+        record = _masked(record, route.mask, bounds)
     if route.steps is None:
         return record
     headers = (header for header in record.headers if header[0] not in (BODY, BODY_TYPES))
-    return replace(record, value=route.steps.body(record.value), headers=(*headers, (BODY, route.steps.kind.encode())))
+    value = route.steps.body(record.value, bounds)
+    return replace(record, value=value, headers=(*headers, (BODY, route.steps.kind.encode())))
 
 
-def _conversion_fault(record: Record, kind: str, publication: Publication) -> str | None:
+def _conversion_fault(record: Record, kind: str, publication: Publication, bounds: Bounds) -> str | None:
     """The reason why the steps of the route cannot be applied; None if they can, or if the mask cannot."""
     route, body = publication.route, record.value
-    if route.steps is None or (route.mask and route.mask.fault(body)):
+    if route.steps is None or (route.mask and route.mask.fault(body, bounds)):
         return None
     if kind not in (BodyType.TEXT, BodyType.BYTES) and not publication.converts_json:
         return not_converted(kind)
-    return route.steps.fault(route.mask.body(body) if route.mask else body)
+    return route.steps.fault(route.mask.body(body, bounds) if route.mask else body, bounds)
 
 
-def _masked(record: Record, mask: Mask) -> Record:
+def _masked(record: Record, mask: Mask, bounds: Bounds) -> Record:
     """The record with the body, and the types of its values, as the mask leaves them; for a body that is JSON."""
     body, kind, types = record.value or b"", record.header(BODY), record.header(BODY_TYPES)
     headers = record.headers
     if types is not None and kind in (BodyType.MAP, BodyType.STREAM):
         left = mask.types(body, types, is_map=kind == BodyType.MAP).encode()
         headers = tuple((name, left if name == BODY_TYPES else value) for name, value in headers)
-    return replace(record, value=mask.body(body), headers=headers)
+    return replace(record, value=mask.body(body, bounds), headers=headers)
 
 
 def _failures(
@@ -285,9 +286,9 @@ def _failures(
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    elif unconvertible := _conversion_fault(record, body, publication):
+    elif unconvertible := _conversion_fault(record, body, publication, message.bounds):
         failures.append(Failure("body-not-convertible", unconvertible))
-    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value)):
+    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value, message.bounds)):
         failures.append(Failure("body-unreadable", fault))
     name, key = _key(record, message, publication)
     found = message.lookup(name)

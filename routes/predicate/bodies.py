@@ -35,6 +35,7 @@ __all__ = [
     "DocumentReader",
     "UnreadableBodyError",
     "body_path",
+    "read_json",
 ]
 
 _SCHEMA_MARK = b"\0"
@@ -173,13 +174,7 @@ class Body:
         """The JSON document in a tuple; None if there is none."""
         document = self._document
         content = document.content if isinstance(document, BodyDocument) else None if document else self._read
-        if content is None or _depth(content) > self._bounds.depth:
-            return None
-        try:
-            text = content.removeprefix(BYTE_ORDER_MARK).decode()
-            return (json.loads(text, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse),)
-        except ValueError:
-            return None
+        return None if content is None else read_json(content, self._bounds)
 
     @cached_property
     def _xml(self) -> XmlElement | None:
@@ -203,6 +198,16 @@ def body_path(name: str) -> ValuePath | None:
     return root.operand if isinstance(root, IsNull) and isinstance(root.operand, ValuePath) else None
 
 
+def read_json(content: bytes, bounds: Bounds) -> tuple[Any] | None:
+    """Returns a JSON document in a tuple, its numbers as they are written; None for what is not JSON, or too deep."""
+    if _depth(content) > bounds.depth:
+        return None
+    try:
+        return (_DECODER.decode(content.removeprefix(BYTE_ORDER_MARK).decode()),)
+    except ValueError:
+        return None
+
+
 def _depth(content: bytes) -> int:
     depth = deepest = 0
     for token in _TOKEN.finditer(content):
@@ -217,6 +222,15 @@ def _depth(content: bytes) -> int:
 
 def _refuse(name: str) -> Any:
     raise ValueError(name)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {SURROGATE.sub("\ufffd", name): value for name, value in pairs}
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_refuse
+)
 
 
 def _select(

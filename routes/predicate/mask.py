@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from routes.predicate.bodies import BOUNDS, BYTE_ORDER_MARK, SURROGATE, Body
+from routes.predicate.bodies import BOUNDS, BYTE_ORDER_MARK, SURROGATE, Body, Bounds
 from routes.predicate.nodes import DocumentFormat
 from routes.properties import encode_type_name
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from routes.predicate.nodes import BodyPath, PathStep
 
-__all__ = ["TOO_LARGE", "UNMASKABLE", "Mask", "MaskMethod"]
+__all__ = ["UNMASKABLE", "Mask", "MaskMethod", "too_large"]
 
 UNMASKABLE = "the mask could not be applied: "
 """Beginning of the reason why a body has no mask."""
-_LARGEST = 4 * BOUNDS.size
-"""Bytes of a masked body: digests may make it much larger."""
-TOO_LARGE = f"the masked body has more than {_LARGEST:,} bytes"
+_GROWTH = 4
+"""Bytes of a masked body for each one that a body may have: digests may make it much larger."""
 
 _STARS = '"***"'
 _STRING = "string"
@@ -75,15 +74,15 @@ class Mask:
     secret: str | None = field(repr=False)
     """Key of the digests of `MaskMethod.HASH`."""
 
-    def fault(self, body: bytes | None) -> str | None:
+    def fault(self, body: bytes | None, bounds: Bounds = BOUNDS) -> str | None:
         """Returns the reason why the mask cannot be applied to a body; None if it can."""
-        if self.body(body) is not None:
+        if self.body(body, bounds) is not None:
             return None
-        return UNMASKABLE + (Body(body).fault(DocumentFormat.JSON) or TOO_LARGE)
+        return UNMASKABLE + (Body(body, bounds).fault(DocumentFormat.JSON) or too_large(bounds))
 
-    def body(self, body: bytes | None) -> bytes | None:
+    def body(self, body: bytes | None, bounds: Bounds = BOUNDS) -> bytes | None:
         """Returns the body with its values masked; None if it cannot be read as JSON, or becomes too large."""
-        if body is None or Body(body).fault(DocumentFormat.JSON) is not None:
+        if body is None or Body(body, bounds).fault(DocumentFormat.JSON) is not None:
             return None
         content = body.removeprefix(BYTE_ORDER_MARK)
         text, parts, copied = content.decode(), list[str](), 0
@@ -91,7 +90,7 @@ class Mask:
             parts += [text[copied : edit.start], edit.text]
             copied = edit.end
         left = body[: len(body) - len(content)] + "".join((*parts, text[copied:])).encode()
-        return left if len(left) <= _LARGEST else None
+        return left if len(left) <= _GROWTH * bounds.size else None
 
     def types(self, body: bytes, types: str, *, is_map: bool) -> str:
         """Returns the types of the values of a map or stream (`engine.jms_values`) that belong to the masked body.
@@ -146,6 +145,11 @@ class Mask:
             return _STARS
         content = _decoded(value) if value[0] == '"' else value
         return f'"{hmac.digest((self.secret or "").encode(), content.encode(), "sha256").hex()}"'
+
+
+def too_large(bounds: Bounds) -> str:
+    """Returns the reason why a mask is not applied to a body that it would enlarge beyond bounds."""
+    return f"the masked body has more than {_GROWTH * bounds.size:,} bytes"
 
 
 def _read(text: str, at: int) -> _Node:

@@ -164,7 +164,7 @@ def _body_format(settings: RouteSettings) -> FailureCheck:
         return wrong | mask_fails(row, settings) if settings.masks.values else wrong
 
     def says(row: PlanRow) -> Column:
-        return F.coalesce(fault(row), mask_fault(row)) if settings.masks.values else fault(row)
+        return F.coalesce(fault(row), mask_fault(row, settings)) if settings.masks.values else fault(row)
 
     def stops(publication: Publication) -> str:
         if publication.route.body_format is None:

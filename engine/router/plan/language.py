@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from engine.router.plan.nodes import CopyCondition, RecordCondition
@@ -16,7 +17,7 @@ from engine.topologies.library.casts import BINARY, cast
 from engine.topologies.library.row import HeaderView
 from routes.model import Publication
 from routes.predicate import Predicate
-from routes.predicate.bodies import body_path
+from routes.predicate.bodies import Bounds, body_path
 from routes.predicate.columns import CopyRule, Rule, compile_predicate, copies, first_match
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.path_json import path_json
@@ -30,6 +31,7 @@ __all__ = [
     "declared_type",
     "field_text",
     "filled",
+    "read_within",
     "text_of",
 ]
 
@@ -111,6 +113,13 @@ def field_text(headers: HeaderView, name: str) -> Column:
     destination = headers.text(f"{JMS_PREFIX}JMSDestination")
     prefixed = destination.startswith("queue:") | destination.startswith("topic:")
     return F.when(prefixed, F.substring(destination, len("queue:") + 1, _REST)).otherwise(destination)
+
+
+def read_within(bounds: Bounds, spark: SparkSession) -> None:
+    """Makes the functions over bodies that are made from now on read bodies within bounds."""
+    jvm: Any = spark._jvm
+    kind = jvm.jmsbridge.predicate.Bounds
+    kind.use(kind(bounds.size, bounds.depth, bounds.elements))
 
 
 def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:

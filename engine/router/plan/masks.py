@@ -18,7 +18,7 @@ from engine.router.plan.headers import header
 from engine.router.plan.route_settings import RouteSettings
 from engine.router.plan.row import PlanRow
 from routes.model import BodyConversion, Route
-from routes.predicate.mask import TOO_LARGE, UNMASKABLE, Mask
+from routes.predicate.mask import UNMASKABLE, Mask, too_large
 from routes.predicate.nodes import DocumentFormat
 from routes.predicate.path_json import path_json
 
@@ -35,10 +35,10 @@ def mask_fails(row: PlanRow, settings: RouteSettings) -> Column:
     return is_masked(row, settings) & masked_body(row, settings).isNull()
 
 
-def mask_fault(row: PlanRow) -> Column:
+def mask_fault(row: PlanRow, settings: RouteSettings) -> Column:
     """The reason why the mask of a message's route cannot be applied, for one to which it cannot."""
     fault = row.header_view.functions.call(f"body-fault:{DocumentFormat.JSON}", row.value)
-    return F.concat(F.lit(UNMASKABLE), F.coalesce(fault, F.lit(TOO_LARGE)))
+    return F.concat(F.lit(UNMASKABLE), F.coalesce(fault, F.lit(too_large(settings.bounds))))
 
 
 def masked_body(row: PlanRow, settings: RouteSettings) -> Column:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from engine.router.plan.compile import Compiled, compile_topology
 from engine.router.plan.failures import CHECKS, UNMATCHED, checks
-from engine.router.plan.language import field_text
+from engine.router.plan.language import field_text, read_within
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
 from engine.router.plan.schemas import find_schemas
@@ -75,6 +75,7 @@ def route(
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
     find_schemas(config, read_documents(config.section(SchemaConfig), frame.sparkSession), frame.sparkSession)
+    read_within(config.routing.bounds, frame.sparkSession)
     settings = RouteSettings.of(config, limits or {})
     made = checks(settings, refusals)
     reasons = tuple(check.reason for check in made)

@@ -17,6 +17,7 @@ from engine.router.plan.language import filled
 from engine.router.plan.row import PlanFunction, PlanRow
 from engine.topologies.library.casts import BINARY, cast
 from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route, Target
+from routes.predicate.bodies import Bounds
 from routes.systems import System
 from routes.template_json import paths_of, template_json
 
@@ -66,6 +67,8 @@ class RouteSettings:
     """Style of the headers of records that are not for sinks."""
     key_pattern: str
     """Regular expression that a key of text has to match."""
+    bounds: Bounds
+    """Sizes beyond which a body is not read."""
     max_message_bytes: int
     """The most bytes that a journal record can have."""
     letter_limit: int | None
@@ -143,6 +146,7 @@ class RouteSettings:
             config.bridge_id,
             config.routing.headers,
             config.routing.key_pattern,
+            config.routing.bounds,
             config.journal.max_message_bytes,
             limits.get(config.letter_topic),
             {topic: limit for topic, limit in limits.items() if topic in topics},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import zlib
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ from engine.topologies.library.row import JvmFunctions
 from routes.body_steps import BodySteps, UnconvertibleBodyError
 from routes.charsets import CHARSET_NAMES, charset
 from routes.keys.conversions import BODY_STEPS
+from tests.spark.predicate.test_bodies import HOSTILE as HOSTILE_JSON
+from tests.spark.predicate.test_bodies import body as json_body
+from tests.spark.predicate.test_bodies import document as json_document
 from tests.spark.predicate.test_bodies import frame_of
 from tests.spark.predicate.test_columns import many_seeds
 from tests.spark.predicate.test_xml_bodies import HOSTILE as HOSTILE_XML
@@ -63,6 +67,33 @@ UTF_16 = (
         b"\0\xd8\0\xdc",
     ),
     *(b"\xd8\0\xd8\0", b"\xff\xff", b"\xff\xfe\0\xd8", b"\xfe\xff\xd8\0", b"\xfe\xff\0", b"a\0\xfe\xff"),
+)
+UNFIT = (
+    *(
+        f'{{"a":"{text}"}}'.encode()
+        for text in ("\\u0000", "\\ufffe", "\uffff", "\\ud800", "\x7f\x85", "\U0001fffe", "]]>")
+    ),
+    *(
+        f'{{"a":{{"@b":{value},"#text":{value},"c":{value}}}}}'.encode()
+        for value in ("[]", "{}", "1E+2", '"&<>\\r\\t\\n\\""')
+    ),
+    *(
+        json.dumps({name: 1}).encode()
+        for name in ("", "1", "a:b", "a b", "@", "@a", "#text", "xmlns", "xml", "é", "\xd7")
+    ),
+    *(
+        json.dumps({"a": {f"@{name}": 1}}).encode()
+        for name in ("", "1", "xmlns", "xml", "@a", "\U000effff", "\U000f0000")
+    ),
+    *(b'{"a":[[1]]}', b'{"a":{"b":[[]]}}', b'{"a":{"b":[{},[]]}}', b'{"a":1,"a":2}', b'{"a":1,"b":2}', b'{"a":null}'),
+    b'{"a":{"\\ud800":1,"\\udc00":2,"\\ud800":3,"b":1,"b":2,"#text":"x","@c":"y"}}',
+    b'{"a":{"' + b"n" * 100 + b'x \\u00e4":1}}',
+    b'{"a":{"' + b"n" * MIB + b'":1}}',
+    b'{"a":{"' + b"n" * 500_000 + b'":[1,2,3,4]}}',
+    b'{"a":{"' + b"n" * 500_000 + b'":[1,2,3,4,5]}}',
+    b'{"a":{"' + b"n" * 1000 + b'":[' + b"1," * 500_000 + b"1]}}",
+    b'{"a":{"b":"' + b"<" * 1_000_000 + b'"}}',
+    b'{"a":{"b":"' + b"\\r" * 500_000 + b'"}}',
 )
 
 
@@ -227,6 +258,22 @@ def test_the_json_of_xml_is_the_same(spark: SparkSession, seed: int) -> None:
 def test_the_json_of_hostile_xml_is_the_same(spark: SparkSession) -> None:
     wide = b"<a>" + b"<b/>" * 200_000 + b"</a>"
     assert agree(spark, ["xml-to-json", "xml-to-json, gzip"], [None, *HOSTILE_XML, wide, b"<a>" + b"\n" * MIB]) > 50
+
+
+@many_seeds
+@given(seed=st.integers(0, 2**32))
+def test_the_xml_of_json_is_the_same(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)  # noqa: S311 (no secret is made of it)
+    texts = [f'{{"a":{json_document(random, 4)}}}'.encode() for _ in range(200)]
+    assert agree(spark, ["json-to-xml"], [*texts, *(json_body(random) for _ in range(100))]) > 50
+    # What it made of the JSON of a document has that JSON again.
+    both = BODY_STEPS.parse("xml-to-json, json-to-xml")
+    documents = [left for _ in range(300) if (left := converted(both, xml_body(random))[0])]
+    assert agree(spark, ["xml-to-json, json-to-xml", "json-to-xml"], documents) > 100
+
+
+def test_the_xml_of_hostile_json_is_the_same(spark: SparkSession) -> None:
+    assert agree(spark, ["json-to-xml", "json-to-xml, gzip"], [None, *HOSTILE_JSON, *UNFIT]) > 20
 
 
 @pytest.mark.parametrize("name", [each for each in CHARSET_NAMES if not each.startswith("UTF")])

@@ -64,6 +64,13 @@ def test_xml_becomes_json(router: Router) -> None:
     )
 
 
+def test_json_becomes_xml_behind_a_mask(router: Router) -> None:
+    text = POLICY + ROUTES.format("json-to-xml, to ISO-8859-1") + "routes.old.out.mask=msg.body.a.n\n"
+    made, unfit = router(text, [message('{"a":{"n":1,"b":["ä",2]}}'.encode(), BodyType.TEXT), message(b'{"a":[]}')])
+    assert (made.record.value, made.header(BODY)) == ("<a><n>***</n><b>ä</b><b>2</b></a>".encode("latin-1"), "bytes")
+    assert why(unfit) == "'json-to-xml' could not be applied: the root element 'a' is an array"
+
+
 def test_messages_of_other_routes_are_published_by_reference(spark: SparkSession, tmp_path: Path) -> None:
     config = loads(HEAD + ROUTES.format("from IBM1047"), base=tmp_path)
     frame = records_frame(spark, {"journal": [message(EBCDIC).to_record(), message(b"x", to="queue:x").to_record()]})

@@ -14,8 +14,8 @@ routes.r.in.include=msg.address==q
 routes.r.out.topic=t
 routes.r.out.convert="""
 AS_IN = "as in gunzip, from IBM1047"
-ORDER = "steps have the order gunzip, from, xml-to-json, to, gzip"
-KINDS = "gunzip, from, xml-to-json, to or gzip"
+ORDER = "steps have the order gunzip, from, xml-to-json, json-to-xml, to, gzip"
+KINDS = "gunzip, from, xml-to-json, json-to-xml, to or gzip"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.cli.dlt import read_filters
 from engine.dead_letters.letter import Filters
 from engine.errors import UsageError
+from routes.predicate.bodies import Bounds
 from tests.unit.dead_letters.letters import letter
 
 AT = 1_795_240_800_123
@@ -47,6 +50,12 @@ def filters(
 )
 def test_a_dead_letter_is_taken(taken: Filters) -> None:
     assert taken.takes(letter())
+
+
+def test_a_body_beyond_the_bounds_of_the_configuration_has_no_values() -> None:
+    whole = filters(where="msg.text IS NOT NULL")
+    assert whole.takes(letter())
+    assert not replace(whole, bounds=Bounds(size=0)).takes(letter())
 
 
 @pytest.mark.parametrize(

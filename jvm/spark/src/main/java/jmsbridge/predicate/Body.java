@@ -15,12 +15,6 @@ import org.apache.spark.unsafe.types.UTF8String;
  * <p>{@code routes/predicate/bodies.py} is the same in Python.
  */
 final class Body {
-  /** Bytes of a body that is read. */
-  static final int SIZE = 1 << 20;
-  /** Objects and arrays around a value. */
-  static final int DEPTH = 100;
-  private static final int ELEMENTS = 10_000;
-
   /** Formats that paths lead into. */
   enum Format {
     JSON,
@@ -39,6 +33,7 @@ final class Body {
 
   private final BodyPaths paths;
   private final Documents documents;
+  private final Bounds bounds;
   private final boolean isMissing;
   /** The body; null if there is none to be read. */
   private final byte[] content;
@@ -56,13 +51,15 @@ final class Body {
    * Body of a record.
    *
    * @param documents reader of bodies with a schema; null: there is no registry
+   * @param bounds sizes beyond which the body is not read
    * @param content null: the record has none
    */
-  Body(BodyPaths paths, Documents documents, byte[] content) {
+  Body(BodyPaths paths, Documents documents, Bounds bounds, byte[] content) {
     this.paths = paths;
     this.documents = documents;
+    this.bounds = bounds;
     isMissing = content == null;
-    this.content = content == null || content.length > SIZE ? null : content;
+    this.content = content == null || content.length > bounds.size() ? null : content;
   }
 
   /** The whole body; null if it is too large, or is not UTF-8. */
@@ -77,7 +74,7 @@ final class Body {
       return "there is no body";
     }
     if (content == null) {
-      return String.format(Locale.ROOT, "the body has more than %,d bytes", SIZE);
+      return String.format(Locale.ROOT, "the body has more than %,d bytes", bounds.size());
     }
     if (format == Format.XML) {
       return xml() == null ? isNot(format) : null;
@@ -95,8 +92,8 @@ final class Body {
     return isJson ? null : isNot(format);
   }
 
-  private static String isNot(Format format) {
-    return "the body is not " + format + ", or is nested more than " + DEPTH + " deep";
+  private String isNot(Format format) {
+    return "the body is not " + format + ", or is nested more than " + bounds.depth() + " deep";
   }
 
   /** The value that a path names, the first of several in XML; null if there is none. */
@@ -132,7 +129,7 @@ final class Body {
     return found;
   }
 
-  private static boolean collect(XmlReader.Element element, XmlPaths.Path path, int step, List<Value> found) {
+  private boolean collect(XmlReader.Element element, XmlPaths.Path path, int step, List<Value> found) {
     if (step < path.steps().length) {
       XmlPaths.Step asked = path.steps()[step];
       List<XmlReader.Element> named = element.children.getOrDefault(asked.name(), List.of());
@@ -146,7 +143,7 @@ final class Body {
       return true;
     }
     String text = text(element, path);
-    if (text != null && found.size() == ELEMENTS) {
+    if (text != null && found.size() == bounds.elements()) {
       return false;
     }
     if (text != null) {
@@ -167,7 +164,7 @@ final class Body {
     return path.isOwnText() && text.isEmpty() ? null : text.toString();
   }
 
-  private static boolean collect(Object value, JsonPaths.Step[] steps, int first, List<Value> found) {
+  private boolean collect(Object value, JsonPaths.Step[] steps, int first, List<Value> found) {
     Object at = value;
     for (int index = first; index < steps.length; index++) {
       if (steps[index].kind() == JsonPaths.Kind.EACH) {
@@ -180,7 +177,7 @@ final class Body {
       }
       at = next(at, steps[index]);
     }
-    if (found.size() == ELEMENTS) {
+    if (found.size() == bounds.elements()) {
       return false;
     }
     found.add(at instanceof Value known ? known : null);
@@ -204,7 +201,7 @@ final class Body {
       isRead = true;
       try {
         byte[] json = json();
-        document = json == null ? null : new JsonScanner(json, DEPTH).read(paths.json.root);
+        document = json == null ? null : new JsonScanner(json, bounds.depth()).read(paths.json.root);
         isJson = json != null;
       } catch (JsonScanner.NotJsonException none) {
         document = null;
@@ -232,7 +229,7 @@ final class Body {
     if (!xmlIsRead) {
       xmlIsRead = true;
       try {
-        xml = content == null ? null : new XmlReader(DEPTH).read(content, paths.xml.root);
+        xml = content == null ? null : new XmlReader(bounds.depth()).read(content, paths.xml.root);
       } catch (XmlReader.NotXmlException none) {
         xml = null;
       }

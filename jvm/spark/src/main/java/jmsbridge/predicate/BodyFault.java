@@ -11,6 +11,7 @@ public final class BodyFault extends NamedFunction<UTF8String> {
 
   private final Body.Format format;
   private final Documents documents = Documents.used();
+  private final Bounds bounds = Bounds.used();
 
   /** Function for a format, by its name. */
   public BodyFault(String format) {
@@ -21,7 +22,7 @@ public final class BodyFault extends NamedFunction<UTF8String> {
   /** The reason, as a sentence. */
   public UTF8String invoke(byte[] body) {
     BodyPaths none = new BodyPaths(JsonNodeFactory.instance.arrayNode());
-    String fault = new Body(none, documents, body).fault(format);
+    String fault = new Body(none, documents, bounds, body).fault(format);
     return fault == null ? null : UTF8String.fromString(fault);
   }
 }

@@ -12,17 +12,19 @@ public final class BodyField extends NamedFunction<UTF8String> {
 
   private final String json;
   private final Documents documents;
+  private final Bounds bounds;
   private final transient BodyPaths paths;
 
   /** Function for a path, as JSON in a list of its own. */
   public BodyField(String json) {
-    this(json, Documents.used());
+    this(json, Documents.used(), Bounds.used());
   }
 
-  private BodyField(String json, Documents documents) {
+  private BodyField(String json, Documents documents, Bounds bounds) {
     super("body:" + json, DataTypes.StringType, DataTypes.BinaryType);
     this.json = json;
     this.documents = documents;
+    this.bounds = bounds;
     paths = read(json);
   }
 
@@ -36,11 +38,11 @@ public final class BodyField extends NamedFunction<UTF8String> {
 
   /** The text of the value under the path. */
   public UTF8String invoke(byte[] body) {
-    Value found = new Body(paths, documents, body).value(0);
+    Value found = new Body(paths, documents, bounds, body).value(0);
     return found == null ? null : found.plain();
   }
 
   private Object readResolve() {
-    return new BodyField(json, documents);
+    return new BodyField(json, documents, bounds);
   }
 }

@@ -17,14 +17,15 @@ final class BodySteps {
   private final List<Step> steps = new ArrayList<>();
 
   /** The steps that Python gives as JSON. */
-  BodySteps(JsonNode json) {
-    json.forEach(step -> steps.add(new Step(step.get("name").asText(), change(step))));
+  BodySteps(JsonNode json, Bounds bounds) {
+    json.forEach(step -> steps.add(new Step(step.get("name").asText(), change(step, bounds))));
   }
 
-  private static Change change(JsonNode step) {
+  private static Change change(JsonNode step, Bounds bounds) {
     return switch (step.get("step").asText()) {
       case "gunzip" -> Gzip::decompressed;
-      case "xml-to-json" -> XmlToJson::convert;
+      case "xml-to-json" -> body -> XmlToJson.convert(body, bounds);
+      case "json-to-xml" -> body -> JsonToXml.convert(body, bounds);
       case "gzip" -> Gzip::compressed;
       case "from" -> new BodyCharset(step)::toUtf8;
       case "to" -> new BodyCharset(step)::fromUtf8;

@@ -12,6 +12,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 abstract class Conversions<R> extends NamedFunction<R> {
   private static final long serialVersionUID = 1L;
 
+  private final Bounds bounds = Bounds.used();
   /** Steps by their JSON: one for each route that has some. */
   private transient ByJson<BodySteps> known;
 
@@ -19,11 +20,11 @@ abstract class Conversions<R> extends NamedFunction<R> {
     super(name, result, DataTypes.StringType, DataTypes.BinaryType);
   }
 
-  final BodySteps steps(UTF8String json) {
+  final BodySteps steps(UTF8String steps) {
     if (known == null) {
-      known = new ByJson<>(BodySteps::new);
+      known = new ByJson<>(json -> new BodySteps(json, bounds));
     }
-    return known.of(json);
+    return known.of(steps);
   }
 
   /** The converted body; null if there cannot be one, and the body as it is without steps. */

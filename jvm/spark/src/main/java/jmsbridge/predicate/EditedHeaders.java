@@ -11,6 +11,7 @@ public final class EditedHeaders extends NamedFunction<ArrayData> {
   private static final long serialVersionUID = 1L;
 
   private final Documents documents = Documents.used();
+  private final Bounds bounds = Bounds.used();
   /** Edits by their JSON: one for each route that has some. */
   private transient ByJson<HeaderEdits> known;
 
@@ -36,6 +37,6 @@ public final class EditedHeaders extends NamedFunction<ArrayData> {
     if (known == null) {
       known = new ByJson<>(HeaderEdits::new);
     }
-    return known.of(edits).edited(headers, documents, body);
+    return known.of(edits).edited(headers, documents, bounds, body);
   }
 }

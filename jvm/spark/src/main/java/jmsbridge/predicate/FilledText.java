@@ -12,6 +12,7 @@ public final class FilledText extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
   private final Documents documents = Documents.used();
+  private final Bounds bounds = Bounds.used();
   /** Templates by their JSON: one for each destination that has values of the message in it. */
   private transient ByJson<Template> known;
 
@@ -45,6 +46,6 @@ public final class FilledText extends NamedFunction<UTF8String> {
       known = new ByJson<>(Template::read);
     }
     Template found = known.of(template);
-    return found.text.text(headers, new Body(found.paths, documents, body));
+    return found.text.text(headers, new Body(found.paths, documents, bounds, body));
   }
 }

@@ -52,13 +52,13 @@ final class HeaderEdits {
   }
 
   /** The headers after the edits; headers, reader of bodies with a schema, and body may be null. */
-  ArrayData edited(ArrayData headers, Documents documents, byte[] content) {
+  ArrayData edited(ArrayData headers, Documents documents, Bounds bounds, byte[] content) {
     HeaderDraft draft = new HeaderDraft(headers);
     draft.remove(removed);
     for (Rename each : renames) {
       draft.rename(each.from, each.to, each.type);
     }
-    Body body = new Body(paths, documents, content);
+    Body body = new Body(paths, documents, bounds, content);
     for (Given each : given) {
       draft.give(each.header, each.text(headers, body));
     }

@@ -26,8 +26,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class Mask {
   private enum Method { REPLACE, REMOVE, HASH }
 
-  /** Bytes of a masked body: digests may make it much larger. */
-  private static final int LARGEST = 4 * Body.SIZE;
+  /** Bytes of a masked body for each one that a body may have: digests may make it much larger. */
+  private static final int GROWTH = 4;
   private static final String ALGORITHM = "HmacSHA256";
   private static final String STRING = "string";
   private static final byte[] STARS = "\"***\"".getBytes(StandardCharsets.US_ASCII);
@@ -74,24 +74,24 @@ final class Mask {
   }
 
   /** The body with its values masked; null if it cannot be read as JSON, or becomes too large. */
-  byte[] body(byte[] body) {
-    if (body == null || body.length > Body.SIZE) {
+  byte[] body(byte[] body, Bounds bounds) {
+    if (body == null || body.length > bounds.size()) {
       return null;
     }
     try {
-      return new Run(body).masked();
+      return new Run(body, bounds).masked();
     } catch (JsonScanner.NotJsonException none) {
       return null;
     }
   }
 
   /** The types of a map's or a stream's values, as the header has them, that belong to the masked body. */
-  String types(byte[] body, String types, boolean isMap) {
+  String types(byte[] body, String types, boolean isMap, Bounds bounds) {
     if (types.isEmpty()) {
       return types;
     }
     String[] all = types.split(",", -1);
-    int size = isMap ? 0 : size(body);
+    int size = isMap ? 0 : size(body, bounds);
     StringJoiner left = new StringJoiner(",");
     for (int index = 0; index < all.length; index++) {
       String name = all[index].substring(0, Math.max(all[index].lastIndexOf('='), 0));
@@ -106,9 +106,9 @@ final class Mask {
   }
 
   /** Number of elements of a body that is an array; 0 for any other. */
-  private static int size(byte[] body) {
+  private static int size(byte[] body, Bounds bounds) {
     try {
-      JsonScanner scanner = new JsonScanner(body, Body.DEPTH);
+      JsonScanner scanner = new JsonScanner(body, bounds.depth());
       scanner.skipBlanks();
       return scanner.peek() == '[' ? scanner.size() : 0;
     } catch (JsonScanner.NotJsonException none) {
@@ -155,12 +155,14 @@ final class Mask {
     private final JsonScanner scanner;
     private final ByteArrayOutputStream copy;
     private int copied;
+    private final int largest;
     private boolean isTooLarge;
     private Mac digest;
 
-    Run(byte[] text) {
+    Run(byte[] text, Bounds bounds) {
       this.text = text;
-      scanner = new JsonScanner(text, Body.DEPTH);
+      scanner = new JsonScanner(text, bounds.depth());
+      largest = GROWTH * bounds.size();
       copy = new ByteArrayOutputStream(text.length);
     }
 
@@ -242,7 +244,7 @@ final class Mask {
     }
 
     private void replace(int start, int end, byte[] by) {
-      isTooLarge |= copy.size() + start - copied + by.length > LARGEST;
+      isTooLarge |= copy.size() + start - copied + by.length > largest;
       if (!isTooLarge) {
         copy.write(text, copied, start - copied);
         copy.write(by, 0, by.length);

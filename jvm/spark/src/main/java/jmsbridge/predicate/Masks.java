@@ -66,6 +66,7 @@ public final class Masks implements Serializable {
     private static final long serialVersionUID = 1L;
 
     private final Masks masks;
+    private final Bounds bounds = Bounds.used();
 
     /** Function for the masks of that name. */
     public MaskedBody(String name) {
@@ -76,7 +77,7 @@ public final class Masks implements Serializable {
     /** The masked body; null also without a route that has a mask. */
     public byte[] invoke(UTF8String route, byte[] body) {
       Mask mask = masks.masks.get(route);
-      return mask == null ? null : mask.body(body);
+      return mask == null ? null : mask.body(body, bounds);
     }
   }
 
@@ -89,6 +90,7 @@ public final class Masks implements Serializable {
     };
 
     private final Masks masks;
+    private final Bounds bounds = Bounds.used();
 
     /** Function for the masks of that name. */
     public MaskedTypes(String name) {
@@ -102,7 +104,7 @@ public final class Masks implements Serializable {
       if (mask == null || body == null || kind == null || types == null) {
         return types;
       }
-      return UTF8String.fromString(mask.types(body, types.toString(), kind.equals(MAP)));
+      return UTF8String.fromString(mask.types(body, types.toString(), kind.equals(MAP), bounds));
     }
   }
 }

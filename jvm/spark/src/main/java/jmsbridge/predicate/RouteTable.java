@@ -25,14 +25,16 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
   private final String json;
   private final transient Rules rules;
   private final Documents documents;
+  private final Bounds bounds;
   /** What the record before had; not shared with other tasks, whose records have layouts of their own. */
   private final transient Fields.Recent recent = new Fields.Recent();
 
-  private RouteTable(String name, Table table, Documents documents) {
+  private RouteTable(String name, Table table, Documents documents, Bounds bounds) {
     this.name = name;
     json = table.json;
     rules = table.rules;
     this.documents = documents;
+    this.bounds = bounds;
   }
 
   /** Makes the rules of that name of the JSON of {@code routes/predicate/columns.py}, if they do not exist yet. */
@@ -44,22 +46,22 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
     return TABLES.put(name, () -> new Table(json, new Rules(json)));
   }
 
-  private static RouteTable<?> make(String name, Table table, Documents documents) {
-    return table.rules.havePublications() ? new All(name, table, documents) : new First(name, table, documents);
+  private static RouteTable<?> make(String name, Table table, Documents documents, Bounds bounds) {
+    return table.rules.havePublications() ? new All(name, table, documents, bounds) : new First(name, table, documents, bounds);
   }
 
   /** A table over the rules of that name; null if there are none. */
   static RouteTable<?> get(String name) {
     Table table = TABLES.get(name);
-    return table == null ? null : make(name, table, Documents.used());
+    return table == null ? null : make(name, table, Documents.used(), Bounds.used());
   }
 
   /** Index of the first rule whose include is true and whose exclude is not; null if there is none. */
   public static final class First extends RouteTable<Integer> {
     private static final long serialVersionUID = 1L;
 
-    First(String name, Table table, Documents documents) {
-      super(name, table, documents);
+    First(String name, Table table, Documents documents, Bounds bounds) {
+      super(name, table, documents, bounds);
     }
 
     /** The index for a record with these headers, which may be null. */
@@ -83,8 +85,8 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
     private static final long serialVersionUID = 1L;
     private static final int[] NONE = {-1};
 
-    All(String name, Table table, Documents documents) {
-      super(name, table, documents);
+    All(String name, Table table, Documents documents, Bounds bounds) {
+      super(name, table, documents, bounds);
     }
 
     /** The numbers for a record with these headers, which may be null. */
@@ -117,7 +119,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
   }
 
   final Fields fields(ArrayData headers, byte[] body) {
-    return new Fields(rules.names, recent, headers, new Body(rules.paths, documents, body));
+    return new Fields(rules.names, recent, headers, new Body(rules.paths, documents, bounds, body));
   }
 
   @Override
@@ -146,6 +148,6 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
 
   /** The table of that name in this process. */
   protected final Object readResolve() {
-    return make(name, known(name, json), documents);
+    return make(name, known(name, json), documents, bounds);
   }
 }

@@ -35,13 +35,17 @@ final class XmlToJson implements XmlReader.Handler {
 
   private final List<Open> opened = new ArrayList<>(List.of(new Open("")));
 
-  private XmlToJson() {}
+  private final Bounds bounds;
+
+  private XmlToJson(Bounds bounds) {
+    this.bounds = bounds;
+  }
 
   /** The JSON of a document. */
-  static byte[] convert(byte[] content) throws UnconvertibleBodyException {
-    XmlToJson run = new XmlToJson();
+  static byte[] convert(byte[] content, Bounds bounds) throws UnconvertibleBodyException {
+    XmlToJson run = new XmlToJson(bounds);
     try {
-      if (content.length <= Body.SIZE) {
+      if (content.length <= bounds.size()) {
         XmlReader.read(content, run);
         // As bytes, characters beyond 16 bits would become escapes.
         return MAPPER.writeValueAsString(run.opened.get(0).members).getBytes(StandardCharsets.UTF_8);
@@ -55,13 +59,13 @@ final class XmlToJson implements XmlReader.Handler {
         String.format(
             Locale.ROOT,
             "it is not XML without a DTD of at most %,d bytes, with elements nested at most %d deep",
-            Body.SIZE,
-            Body.DEPTH));
+            bounds.size(),
+            bounds.depth()));
   }
 
   @Override
   public void start(XMLStreamReader reader) throws XmlReader.NotXmlException {
-    if (opened.size() > Body.DEPTH) {
+    if (opened.size() > bounds.depth()) {
       throw new XmlReader.NotXmlException();
     }
     Open element = new Open(XmlReader.local(reader.getLocalName()));
