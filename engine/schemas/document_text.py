@@ -6,6 +6,7 @@ import json
 import struct
 import sys
 from base64 import b64encode
+from decimal import ROUND_HALF_EVEN, ROUND_UP, Context
 from math import isfinite
 
 from routes.predicate.bodies import UnreadableBodyError
@@ -92,7 +93,11 @@ def _shortest(value: float, kind: str) -> str:
     if kind == "d" and (abs(value) >= _LEAST_NORMAL or not value):
         return repr(value)
     written = struct.pack(kind, value)
-    texts = (f"{value:.{digits - 1}e}" for digits in range(2, _MOST_DIGITS + 1))
+    # Beside a power of two, a number farther from zero may read back where the nearest one does not.
+    roundings = (
+        (digits, rounding) for digits in range(2, _MOST_DIGITS + 1) for rounding in (ROUND_HALF_EVEN, ROUND_UP)
+    )
+    texts = (str(Context(digits, rounding).create_decimal_from_float(value)) for digits, rounding in roundings)
     return next(text for text in texts if _packed(kind, float(text)) == written)
 
 

@@ -1,4 +1,7 @@
-"""Documents of Protobuf messages, read by the descriptors of their schema (`jmsbridge.serdes.ProtobufDocuments`)."""
+"""Documents of Protobuf messages, read by the descriptors of their schema (`jmsbridge.serdes.ProtobufDocuments`).
+
+Damaged messages apart, in which a number has more bits than its type, Google's libraries read alike in both languages.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +168,10 @@ class ProtobufDocuments:
             value = field.message_type.fields_by_number[2]
             out.open("{")
             for each in values:
-                out.name(_key(each.key))
+                if isinstance(each.key, bytes) or (value.type == value.TYPE_STRING and isinstance(each.value, bytes)):
+                    msg = "a text in a map of it is not UTF-8"
+                    raise InvalidValueError(msg)
+                out.name(str(each.key).lower() if isinstance(each.key, bool) else str(each.key))
                 self._write_one(value, each.value, out)
             out.close("}")
             return
@@ -194,12 +200,8 @@ class ProtobufDocuments:
                 out.plain(str(value))
 
 
-def _key(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else _text(value)
-
-
 def _text(value: Any) -> str:
-    # A text that is not UTF-8, as proto2 allows, is read as bytes.
+    # A text that is not UTF-8, as proto2 allows outside maps, is read as bytes.
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
