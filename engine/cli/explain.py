@@ -67,8 +67,8 @@ def explain(
 ) -> None:
     """Explain one message: each route tried, the values in its predicate, the key, and the published record.
 
-    Needs no server, except for --journal, and the schema registry for a body with a schema. A message without JMSMessageID gets one, as from a JMS provider. Sizes are
-    not checked.
+    Needs no server, except for --journal, and the schema registry for a body with a schema. A message without
+    JMSMessageID gets one, as from a JMS provider. Sizes are not checked.
     """
     from engine.explain import explain as explain_message
     from engine.schemas.documents import documents_of

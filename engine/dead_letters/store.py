@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.schemas.documents import documents_of
 from engine.seals import keys_of_files
 from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.letter import DeadLetter
     from engine.seals import SealKeys
     from routes.model import Config, Publication
+    from routes.predicate.bodies import DocumentReader
 
 __all__ = ["DeadLetterStore"]
 
@@ -40,6 +42,8 @@ class DeadLetterStore:
     """Secret of the configuration; None: only the router's own one counts."""
     publications: tuple[Publication, ...] = ()
     """The publications of the routes in force."""
+    documents: DocumentReader | None = field(default=None, compare=False, repr=False)
+    """Reader of bodies with a schema; None if there is no registry."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -53,6 +57,7 @@ class DeadLetterStore:
             config.router.checkpoint,
             config.secret,
             config.publications,
+            documents_of(config),
         )
 
     def source(self, *, quarantine: bool) -> str:

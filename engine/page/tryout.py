@@ -81,7 +81,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
-    """Explains the message in a form, for the template; raises the UsageError of `_message`, and what its reader of bodies does."""
+    """Explains the message in a form, for the template; raises what `_message` and the reader of its body do."""
     record = traced(_message(form).to_record(), config.section(TracingConfig))
     return _result(explain(record, config, documents=documents_of(config, _REGISTRY_SECONDS)))
 
