@@ -235,7 +235,7 @@ def _fixed(schema: dict[str, Any], size: int) -> _Reader:
 
 
 def _decimal(schema: dict[str, Any], most: int) -> Callable[[bytes], str] | None:
-    """The text of a decimal in bytes; None for a type that is none, or whose precision and scale are not valid."""
+    """The text of a decimal in bytes; None for another type, also one whose precision and scale are not valid."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return None

@@ -123,7 +123,7 @@ class RegistryClient:
             raise UnreadableBodyError(msg) from error
 
     def _works(self) -> bool:
-        """Whether the registry answers another question."""
+        """True if the registry answers another question."""
         try:
             status, _ = self._ask(_ANY_PATH)
         except UnreachableError:

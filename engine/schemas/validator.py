@@ -71,7 +71,7 @@ def _validator(schema: str) -> Validator:
     types = draft.TYPE_CHECKER.redefine("integer", _is_integer).redefine("number", _is_number)
     checked = extend(draft, {"multipleOf": _multiple_of}, type_checker=types)
     # A registry of nothing: no reference is looked for elsewhere.
-    return checked(read, registry=Registry())  # type: ignore[no-any-return]
+    return checked(read, registry=Registry())
 
 
 def _is_number(_: Any, value: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -127,3 +128,45 @@ def test_floating_numbers(spark: SparkSession, server: RegistryServer) -> None:
         for begin in range(0, len(values), 50):
             part = values[begin : begin + 50]
             assert both.agree(framed(number, bytes((len(part) * 2,)) + b"".join(part) + b"\0"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "fixed", "name": "F", "size": (1 << 31) - 3}, bytes(8)),
+        ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+        ({"type": "map", "values": "null"}, b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 9}, b"\xc0\xf0\x7a" + b"\x7f" * 1_000_000),
+        ({"type": "record", "name": "R", "fields": [{"name": "r", "type": ["null", "R"]}]}, b"\2" * 100_000),
+        ({"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}, b""),
+        ("string", b"\xfe\xff\xff\xff\x0f"),
+        ("int", b"\xff\xff\xff\xff\xff\1"),
+    ],
+)
+def test_hostile_avro_values_are_refused(
+    spark: SparkSession, server: RegistryServer, schema: Any, value: bytes
+) -> None:
+    serve(server, 3_000, json.dumps(schema))
+    assert not Both(spark, server).agree(framed(3_000, value))
+
+
+def test_both_read_the_copies_that_the_other_has_kept(
+    spark: SparkSession, server: RegistryServer, tmp_path: Path
+) -> None:
+    subject = "größe/a b~c.*+%"
+    refers = {"name": "R", "subject": subject, "version": 3}
+    answer = {"id": 4, "version": 3, "schema": '{"type": "enum", "name": "R", "symbols": ["A"]}'}
+    for number in (4_000, 4_001):
+        serve(server, number, '{"type": "array", "items": "R"}')
+        server.answers[f"/schemas/ids/{number}"][0][1]["references"] = [refers]
+    server.answers[f"/subjects/{quote(subject, safe='')}/versions/3"] = [(200, answer)]
+    server.answers[f"/subjects/{quote(subject, safe='*').replace('~', '%7E')}/versions/3"] = [(200, answer)]
+    value = b"\2\0\0"
+    both = Both(spark, server, tmp_path)
+    assert both.java(framed(4_000, value))[1] == both.python(framed(4_001, value))[1] == b'["A"]'
+    assert len(list((tmp_path / "subjects").iterdir())) == 1, "one spelling of the subject"
+    server.fault = (503, {})
+    away = Both(spark, server, tmp_path)
+    assert away.agree(framed(4_000, value))
+    assert away.agree(framed(4_001, value))
+    server.fault = None

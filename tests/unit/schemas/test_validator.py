@@ -7,10 +7,13 @@ import time
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 
 from engine.schemas.validator import faults
 from engine.schemas.value_source import InvalidSchemaError
 from routes.predicate.bodies import UnreadableBodyError
+
+DRAFT_7 = Draft7Validator.META_SCHEMA["$schema"]
 
 
 def found(schema: Any, document: str) -> list[str]:
@@ -18,7 +21,7 @@ def found(schema: Any, document: str) -> list[str]:
 
 
 ORDER = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
+    "$schema": DRAFT_7,
     "type": "object",
     "required": ["id"],
     "properties": {
@@ -66,7 +69,7 @@ def test_faults_name_path_and_keyword(document: str, told: list[str]) -> None:
         ({"type": "integer"}, "true", False),
         ({"uniqueItems": True}, "[1, 1.0]", False),
         ({"prefixItems": [{"type": "null"}]}, "[7]", False),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [{"type": "null"}]}, "[7]", True),
+        ({"$schema": DRAFT_7, "prefixItems": [{"type": "null"}]}, "[7]", True),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, "7", False),
         (False, "7", False),
     ],
