@@ -163,7 +163,7 @@ def list_letters(
 
     filters = selection.filters()
     store = _store(config)
-    filters = replace(filters, bounds=store.bounds)
+    filters = replace(filters, bounds=store.bounds, documents=store.documents)
     topic = store.source(quarantine=quarantine)
     if quarantine and not exists(store.access, topic):
         note(f"no dead letters in '{topic}'")
@@ -257,7 +257,7 @@ def replay(
 
     filters = selection.filters()
     store = _store(config)
-    filters = replace(filters, bounds=store.bounds)
+    filters = replace(filters, bounds=store.bounds, documents=store.documents)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
     options = Options(filters, quarantine, force, most, rate, actor)
@@ -295,7 +295,7 @@ def discard(
 
     filters = selection.filters()
     store = _store(config)
-    filters = replace(filters, bounds=store.bounds)
+    filters = replace(filters, bounds=store.bounds, documents=store.documents)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("discard", positions, everything, filters, quarantine))
     options = Options(filters, quarantine, most=most, actor=actor)

@@ -67,10 +67,11 @@ def explain(
 ) -> None:
     """Explain one message: each route tried, the values in its predicate, the key, and the published record.
 
-    Needs no server, except for --journal. A message without JMSMessageID gets one, as from a JMS provider. Sizes are
-    not checked.
+    Needs no server, except for --journal, and the schema registry for a body with a schema. A message without
+    JMSMessageID gets one, as from a JMS provider. Sizes are not checked.
     """
     from engine.explain import explain as explain_message
+    from engine.schemas.documents import documents_of
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]
@@ -90,7 +91,7 @@ def explain(
         values = read_properties(properties, typed)
         message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
         record = traced(_as_sent(message), settings.section(TracingConfig))
-    explanation = explain_message(record, settings, position=position)
+    explanation = explain_message(record, settings, position=position, documents=documents_of(settings))
     if json_output:
         typer.echo(json_text(explanation_json(explanation)))
     else:

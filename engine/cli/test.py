@@ -46,8 +46,8 @@ def check_routes(
 ) -> None:
     """Test the routes: route each message in the files, and compare the result with the expected one.
 
-    Needs no server; messages are evaluated as by `explain`. The exit code is 0 if all tests pass, 1 if one fails, 2 if
-    the configuration or a test file has faults.
+    Needs no server, except the schema registry for bodies with a schema; messages are evaluated as by `explain`. The
+    exit code is 0 if all tests pass, 1 if one fails, 2 if the configuration or a test file has faults.
     """
     from engine.route_tests import DEFAULT_FILE, check, read_cases
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord, Position
     from routes.model import Publication
     from routes.predicate import Predicate
+    from routes.predicate.bodies import DocumentReader
 
 __all__ = ["REASON", "TIME", "DeadLetter", "Filters", "original"]
 
@@ -179,13 +180,15 @@ class Filters:
     """Predicate that the message has to fulfil."""
     bounds: Bounds = field(default=BOUNDS, compare=False)
     """Sizes beyond which the predicate does not see the message's body."""
+    documents: DocumentReader | None = field(default=None, compare=False, repr=False)
+    """Reader of bodies with a schema for `where`; None if there is no registry."""
 
     def __bool__(self) -> bool:
         """True if any filter is set."""
         return self != Filters()
 
     def takes(self, letter: DeadLetter) -> bool:
-        """Returns True if a dead letter passes all filters. Never fails, whatever the letter holds."""
+        """Returns True if a dead letter passes all filters, whatever the letter holds; raises what `documents` does."""
         return (
             (not self.reasons or letter.reason in self.reasons)
             and (not self.routes or (letter.route or NO_ROUTE) in self.routes)
@@ -206,7 +209,7 @@ class Filters:
         return [f"{name} {shlex.quote(value)}" for name, value in given]
 
     def _fulfils(self, letter: DeadLetter, where: Predicate) -> bool:
-        message = Message.from_record(letter.located.record, bounds=self.bounds)
+        message = Message.from_record(letter.located.record, self.documents, self.bounds)
         return evaluate(where, message.lookup, message.content) is True
 
 

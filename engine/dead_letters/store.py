@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.claims.bodies import KeptBodies
+from engine.schemas.documents import documents_of
 from engine.seals import keys_of_files
 from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.letter import DeadLetter
     from engine.seals import SealKeys
     from routes.model import Config, Publication
+    from routes.predicate.bodies import DocumentReader
 
 __all__ = ["DeadLetterStore"]
 
@@ -48,6 +50,8 @@ class DeadLetterStore:
     """Returns the bodies that are kept as files, on which letters of sinks can have a claim."""
     bounds: Bounds = BOUNDS
     """Sizes beyond which bodies are not read."""
+    documents: DocumentReader | None = field(default=None, compare=False, repr=False)
+    """Reader of bodies with a schema; None if there is no registry."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -63,6 +67,7 @@ class DeadLetterStore:
             config.publications,
             lambda: KeptBodies.of(config),
             config.routing.bounds,
+            documents_of(config),
         )
 
     def source(self, *, quarantine: bool) -> str:

@@ -78,9 +78,8 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
                 # The quarantine topic is created with its first message.
                 if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
                     return Found((), 0, is_complete=True)
-                return search(
-                    store.access, topic, replace(asked.filters(), bounds=store.bounds), count, _ANSWER_SECONDS
-                )
+                filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
+                return search(store.access, topic, filters, count, _ANSWER_SECONDS)
 
             result = await threads.ask(store.access.servers, look)
         except BridgeError as error:

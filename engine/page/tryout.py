@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import UnreachableError, UsageError
+from engine.errors import HardFailureError, SetupError, UnreachableError, UsageError
 from engine.explain import Ending, explain
 from engine.explain.explanation import result, rows
 from engine.limits import MOST_HEADERS
@@ -15,6 +15,7 @@ from engine.page.forms import Form
 from engine.page.render import rendered
 from engine.page.threads import Threads
 from engine.page.view import Tone
+from engine.schemas.documents import documents_of
 from engine.trace_context import traced
 from engine.tracing_section import TracingConfig
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["tryout"]
 
 _SECONDS = 5.0
+_REGISTRY_SECONDS = 1.0
+"""Time for a request to the schema registry: a message needs several where the registry has several addresses."""
 _BUSY = "other messages are being tried at this moment; try again"
 _LATE = f"this message took longer than {_SECONDS:g} s; make it smaller, or use jms-bridge explain"
 _TONES = {
@@ -61,7 +64,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
                 form, fault, status = Form({}), str(error), 403
             except UsageError as error:
                 fault, status = str(error), 400
-            except UnreachableError as error:
+            except (UnreachableError, HardFailureError, SetupError) as error:
                 fault, status = str(error), 503
         values = {
             "address": form.text("address"),
@@ -78,8 +81,9 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
-    """Explains the message in a form, for the template; raises the UsageError of `_message`."""
-    return _result(explain(traced(_message(form).to_record(), config.section(TracingConfig)), config))
+    """Explains the message in a form, for the template; raises what `_message` and the reader of its body do."""
+    record = traced(_message(form).to_record(), config.section(TracingConfig))
+    return _result(explain(record, config, documents=documents_of(config, _REGISTRY_SECONDS)))
 
 
 def _message(form: Form) -> Message:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.explain import Ending, explain
 from engine.route_tests.cases import HEADER, NONE, PUBLISHED
+from engine.schemas.documents import documents_of
 from engine.trace_context import traced
 from engine.tracing_section import TracingConfig
 
@@ -47,8 +48,11 @@ class Result:
 
 
 def check(case: Case, config: Config) -> Result:
-    """Routes the message as the router would (`engine.explain`) and compares the outcome with the expectations."""
-    explanation = explain(traced(case.record, config.section(TracingConfig)), config)
+    """Routes the message as the router would (`engine.explain`) and compares the outcome with the expectations.
+
+    Raises UnreachableError, HardFailureError or SetupError for a body with a schema that the registry does not give.
+    """
+    explanation = explain(traced(case.record, config.section(TracingConfig)), config, documents=documents_of(config))
     differences = []
     for expected in case.expected:
         wanted, found = _wanted(expected, config.sinks), _found(expected.what, explanation)

@@ -35,6 +35,7 @@ __all__ = [
     "DocumentReader",
     "UnreadableBodyError",
     "body_path",
+    "nesting",
     "read_json",
 ]
 
@@ -200,7 +201,7 @@ def body_path(name: str) -> ValuePath | None:
 
 def read_json(content: bytes, bounds: Bounds) -> tuple[Any] | None:
     """Returns a JSON document in a tuple, its numbers as they are written; None for what is not JSON, or too deep."""
-    if _depth(content) > bounds.depth:
+    if nesting(content) > bounds.depth:
         return None
     try:
         return (_DECODER.decode(content.removeprefix(BYTE_ORDER_MARK).decode()),)
@@ -208,7 +209,8 @@ def read_json(content: bytes, bounds: Bounds) -> tuple[Any] | None:
         return None
 
 
-def _depth(content: bytes) -> int:
+def nesting(content: bytes) -> int:
+    """Number of the objects and arrays within each other in a JSON document, whatever it holds."""
     depth = deepest = 0
     for token in _TOKEN.finditer(content):
         sign = content[token.start()]

@@ -66,9 +66,7 @@ final class AvroDocuments implements DocumentReader {
       case UNION -> write(chosen(schema.getTypes(), in.readIndex()), in, out);
       case ENUM -> out.text(chosen(schema.getEnumSymbols(), in.readEnum()));
       case FIXED -> {
-        byte[] bytes = new byte[schema.getFixedSize()];
-        in.readFixed(bytes, 0, bytes.length);
-        write(schema, bytes, out);
+        write(schema, in.readFixed(schema.getFixedSize()), out);
       }
       case BYTES -> write(schema, in.readBytes(null).array(), out);
       case STRING -> out.text(text(in));

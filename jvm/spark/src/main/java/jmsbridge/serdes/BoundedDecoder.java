@@ -1,5 +1,6 @@
 package jmsbridge.serdes;
 
+import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import jmsbridge.Limits;
@@ -98,6 +99,16 @@ final class BoundedDecoder extends Decoder {
   @Override
   public void skipBytes() throws IOException {
     in.skipFixed(length());
+  }
+
+  /** Reads so many bytes, which the schema says; EOFException before anything is made of them if there are fewer. */
+  byte[] readFixed(int length) throws IOException {
+    if (length > in.inputStream().available()) {
+      throw new EOFException();
+    }
+    byte[] bytes = new byte[length];
+    in.readFixed(bytes);
+    return bytes;
   }
 
   @Override
