@@ -39,10 +39,9 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
     files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
     times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
     login = config.username, config.password, config.token
+    copies = None if config.copies_of_registry is None else str(config.copies_of_registry)
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(
-            urls, *login, *files, *times, str(config.copies_of_registry)
-        )
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times, copies)
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error

@@ -70,7 +70,7 @@ class SchemaConfig:
         "the topology's records wait.",
         default="5m",
     )
-    copies: Path = table.key(
+    copies: Path | None = table.key(
         "schema.copies",
         PATH,
         "Folder for copies of the schemas that the registry has given, by which a start succeeds while it is away.",
@@ -78,8 +78,10 @@ class SchemaConfig:
     )
 
     @property
-    def copies_of_registry(self) -> Path:
+    def copies_of_registry(self) -> Path | None:
         """Folder for the copies of this registry's schemas: another registry means others by the same ids."""
+        if self.copies is None:
+            return None
         addresses = "\n".join(sorted(self.urls or ()))
         return self.copies / hashlib.sha256(addresses.encode()).hexdigest()[:16]
 

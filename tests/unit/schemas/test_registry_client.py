@@ -108,9 +108,11 @@ def test_schemas_that_a_schema_refers_to_are_fetched_and_kept_on_disk(server: Re
     reference = SchemaReference("a/b.proto", RegisteredSchema("PROTOBUF", "aW4="))
     expected = RegisteredSchema("PROTOBUF", "b3V0", (reference,))
     assert RegistryClient(config(server.url, copies=tmp_path)).schema(7) == expected
-    written = json.loads((tmp_path / "ids/7.json").read_text())
+    kept = config(server.url, copies=tmp_path).copies_of_registry
+    assert kept is not None
+    written = json.loads((kept / "ids/7.json").read_text())
     assert written["references"] == [{"name": "a/b.proto", "schema": {"schema": "aW4=", "references": []}}]
-    quoted = tmp_path / "subjects/a%2Fb%20%7E%2E*/3.json"
+    quoted = kept / "subjects/a%2Fb%20%7E%2E*/3.json"
     assert json.loads(quoted.read_text())["id"] == 4
     assert quoted.stat().st_mode & 0o777 == 0o600
     server.fault = (503, {})
@@ -150,10 +152,12 @@ def test_the_latest_version_is_that_of_the_copies_while_the_registry_is_away(
     "text", ["", "{", "[]", '{"schema": 7, "schemaType": "AVRO", "references": []}', "[" * 100_000]
 )
 def test_a_damaged_copy_counts_as_absent(server: RegistryServer, tmp_path: Path, text: str) -> None:
-    (tmp_path / "ids").mkdir()
-    (tmp_path / "ids/7.json").write_text(text)
+    kept = config(server.url, copies=tmp_path).copies_of_registry
+    assert kept is not None
+    (kept / "ids").mkdir(parents=True)
+    (kept / "ids/7.json").write_text(text)
     assert RegistryClient(config(server.url, copies=tmp_path)).schema(7) == STRING
-    assert SchemaCopies(tmp_path).schema(7) == STRING
+    assert SchemaCopies(kept).schema(7) == STRING
 
 
 def test_copies_that_cannot_be_written_do_not_matter(server: RegistryServer, tmp_path: Path) -> None:
@@ -167,3 +171,12 @@ def test_certificates_of_both_sides_are_used(tmp_path: Path) -> None:
         server.answers[PATH] = [(200, {"schema": '"string"'})]
         files = {"ca": made / "ca.pem", "certificate": made / "bridge.pem", "key": made / "bridge.key"}
         assert RegistryClient(replace(config(server.url), **files)).schema(7) == STRING
+
+
+def test_another_registry_has_copies_of_its_own(tmp_path: Path) -> None:
+    folders = {config(url, copies=tmp_path).copies_of_registry for url in ("http://a", "http://b")}
+    assert len(folders) == 2
+    assert (
+        config("http://a", "http://b", copies=tmp_path).copies_of_registry
+        == config("http://b", "http://a", copies=tmp_path).copies_of_registry
+    )
