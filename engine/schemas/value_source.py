@@ -80,7 +80,8 @@ class ValueSource:
         if count < 0:
             # The size of the block in bytes comes next.
             self.number(LONG)
-            count = -count
+            # The least number has no opposite of 64 bits, and ends the array or map, as in Java.
+            count = -count & ((1 << (LONG - 1)) - 1)
         if count > self._items:
             msg = "an array or a map announces more items than the value has bytes"
             raise InvalidValueError(msg)

@@ -135,7 +135,7 @@ def test_floating_numbers(spark: SparkSession, server: RegistryServer) -> None:
     [
         ({"type": "fixed", "name": "F", "size": (1 << 31) - 3}, bytes(8)),
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
-        ({"type": "map", "values": "null"}, b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0"),
+        ({"type": "map", "values": "null"}, b"\xfd\xff\xff\xff\xff\xff\xff\xff\xff\x01\0"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 9}, b"\xc0\xf0\x7a" + b"\x7f" * 1_000_000),
         ({"type": "record", "name": "R", "fields": [{"name": "r", "type": ["null", "R"]}]}, b"\2" * 100_000),
         ({"type": "record", "name": "R", "fields": [{"name": "r", "type": "R"}]}, b""),
@@ -148,6 +148,11 @@ def test_hostile_avro_values_are_refused(
 ) -> None:
     serve(server, 3_000, json.dumps(schema))
     assert not Both(spark, server).agree(framed(3_000, value))
+
+
+def test_the_least_number_of_items_ends_a_map(spark: SparkSession, server: RegistryServer) -> None:
+    serve(server, 3_001, '{"type": "map", "values": "null"}')
+    assert Both(spark, server).agree(framed(3_001, b"\xff" * 9 + b"\1\0"))
 
 
 def test_both_read_the_copies_that_the_other_has_kept(

@@ -88,7 +88,8 @@ public final class Documents implements Serializable {
       SchemaRegistry.Typed typed = registry.typed(id);
       try {
         found = new Known(typed.type(), reader(typed));
-      } catch (IllegalArgumentException failure) {
+      } catch (RuntimeException failure) {
+        // The libraries have errors of their own for some schemas; one schema does not end the query.
         throw UnfitValueException.of("the schema with the id %d".formatted(id), failure);
       }
       readers.put(id, found);
