@@ -53,8 +53,8 @@ _RELATIVE, _ABSOLUTE = 2.0**-22, 1e-44
 _LARGEST_FLOAT = 3.4e38
 """Numbers beyond it may all be the same float."""
 _REPLACEMENT = "\ufffd"
-_MOST_CONDITIONS, _MOST_VALUES = 50, 1_000
-_MOST_STEPS, _MOST_OF_PAIR = 50_000, 500
+_MOST_CONDITIONS, _MOST_VALUES = 20, 100
+_MOST_STEPS, _MOST_OF_PAIR = 20_000, 500
 """Most steps of conclusions about all routes, and about two of them; after these, nothing is concluded."""
 _TRUE = Literal(True)
 
@@ -117,7 +117,7 @@ class Covers:
         self._left_of_pair -= 1
         if self._left_of_pair < 0:
             return False
-        if wanted in (given, _TRUE):
+        if wanted == _TRUE or _is_same(given, wanted):
             return True
         match given, wanted:
             case _, Logical(operator=Operator.AND):
@@ -129,6 +129,16 @@ class Covers:
             case Logical(), _ if any(self._implies(each, wanted) for each in given.operands):
                 return True
         return _follows(_joined(given, Operator.AND), wanted)
+
+
+def _is_same(node: PredicateNode, other: PredicateNode) -> bool:
+    """Returns True for equal nodes whose numbers are written as the same, too: those of bodies have more digits."""
+    pairs = zip(walk(node), walk(other), strict=True)
+    return node == other and all(
+        one.written == another.written
+        for one, another in pairs
+        if isinstance(one, Literal) and isinstance(another, Literal)
+    )
 
 
 def _joined(node: PredicateNode, operator: Operator) -> Sequence[PredicateNode]:
@@ -199,7 +209,7 @@ def _comparisons(part: _Part, node: PredicateNode) -> list[_Comparison]:
 def _differ(first: _Comparison, second: _Comparison) -> bool:
     """Returns True if no number meets both comparisons."""
     (sign, number), (other_sign, other) = first, second
-    if number == other:
+    if _is_same(number, other):
         return not _MEANT[sign] & _MEANT[other_sign]
     return _is_apart(first, second) or _is_apart(second, first)
 
@@ -211,7 +221,7 @@ def _is_apart(upper: _Comparison, lower: _Comparison) -> bool:
 
 def _contains(wanted: _Comparison, given: _Comparison) -> bool:
     """Returns True if each number that meets one comparison meets the other."""
-    if wanted[1] == given[1]:
+    if _is_same(wanted[1], given[1]):
         return _MEANT[given[0]] <= _MEANT[wanted[0]]
     if "<" not in _MEANT[given[0]] and _is_below(wanted[1], given[1]):
         return ">" in _MEANT[wanted[0]]
