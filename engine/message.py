@@ -17,12 +17,14 @@ from urllib.parse import unquote
 
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
+from routes.predicate import evaluate
 from routes.predicate.bodies import BOUNDS, Body, body_path
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
 
 if TYPE_CHECKING:
+    from routes.predicate import Predicate
     from routes.predicate.bodies import Bounds, DocumentReader
 
 __all__ = [
@@ -166,6 +168,10 @@ class Message:
     def content(self) -> Body:
         """The body as predicates see it."""
         return Body(None if self.has_null_value else self.body, self.bounds, self.documents)
+
+    def fulfils(self, predicate: Predicate) -> bool:
+        """True if a predicate of the routing language is true for the message."""
+        return evaluate(predicate, self.lookup, self.content) is True
 
     def _spelled(self, spelling: str) -> Property | None:
         """Returns the property that is not there under its spelling, not even without a value, but under its name."""

@@ -126,11 +126,11 @@ ALERTS: tuple[Alert, ...] = (
     ),
     Alert(
         "JmsBridgeMessagesFail",
-        "sum by (instance, route, reason, policy) (increase(jmsbridge_failed_messages_total[10m])) > 0",
+        "sum by (instance, route, destination, reason, policy) (increase(jmsbridge_failed_messages_total[10m])) > 0",
         "0m",
         "warning",
-        "{{ $value | humanize }} messages of route {{ $labels.route }} failed within ten minutes: {{ $labels.reason }} "
-        "({{ $labels.policy }}).",
+        "{{ $value | humanize }} messages of route {{ $labels.route }} to {{ $labels.destination }} failed within ten "
+        "minutes: {{ $labels.reason }} ({{ $labels.policy }}).",
     ),
     Alert(
         "JmsBridgeSourceRejects",

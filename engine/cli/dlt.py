@@ -25,12 +25,11 @@ from engine.cli.dlt_output import (
     replayed_json,
     replayed_text,
 )
-from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, grouped, load
+from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, grouped, load, read_predicate
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
 from engine.times import read_moment
-from routes.errors import PredicateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -436,7 +435,6 @@ def read_filters(
 ) -> Filters:
     """The filters that the options make; UsageError says which one makes none."""
     from engine.dead_letters.letter import Filters
-    from routes.predicate import parse
 
     now_ms = round(time.time() * 1000)
     values: dict[str, frozenset[str]] = {}
@@ -446,17 +444,13 @@ def read_filters(
             msg = f"--header {pair!r}: expected NAME=VALUE"
             raise UsageError(msg)
         values[name] = values.get(name, frozenset()) | {value}
-    try:
-        predicate = None if where is None else parse(where)
-    except PredicateError as error:
-        raise UsageError(str(replace(error.fault, file="--where"))) from error
     return Filters(
         frozenset(reasons),
         frozenset(routes),
         None if since is None else read_moment("--since", since, now_ms),
         None if until is None else read_moment("--until", until, now_ms),
         values,
-        predicate,
+        None if where is None else read_predicate("--where", where),
     )
 
 

@@ -23,11 +23,13 @@ from engine.cli.options import (
     command,
     examples,
     load,
+    read_predicate,
     read_seconds,
 )
 from engine.cli.output import BodyFormat, Item, item_json, item_text, note, show_bytes
 from engine.connectors.nats.settings import WireFormat
 from engine.errors import UnreachableError, UsageError
+from engine.message import Message
 from engine.printable import json_text, printable
 from routes.errors import BridgeError
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord
-    from engine.message import Message
     from routes.kafka_access import KafkaAccess
     from routes.model import Config, SinkConfig
 
@@ -444,24 +445,45 @@ def _group() -> None:
     """Keep `tail` a subcommand: Typer drops the name of a group's only command."""
 
 
-@journal.command(epilog=examples("jms-bridge journal tail", "jms-bridge journal tail -n 3 --follow"))
+@journal.command(
+    epilog=examples(
+        "jms-bridge journal tail",
+        "jms-bridge journal tail -n 3 --follow",
+        'jms-bridge journal tail --where "msg.address==orders AND msg.body.amount > 1000"',
+    )
+)
 def tail(
     count: Annotated[
         int, typer.Option("--count", "-n", min=0, metavar="NUMBER", help="Number of messages to show.")
     ] = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until Ctrl-C.")] = False,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="PREDICATE", help="Only messages that match a predicate of the routing language."
+        ),
+    ] = None,
     json_output: Json = False,
     base64: Base64 = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show the newest messages of the journal, oldest first."""
     from engine.kafka.reader import KafkaTopicReader
+    from engine.schemas.documents import documents_of
 
+    wanted = None if where is None else read_predicate("--where", where)
     settings = load(config)
+
+    documents = None if wanted is None else documents_of(settings)
+
+    def takes(located: LocatedRecord) -> bool:
+        message = Message.from_record(located.record, documents, settings.routing.bounds)
+        return wanted is None or message.fulfils(wanted)
+
     with KafkaTopicReader(settings.kafka_access, settings.journal.topic) as reader:
         ends = {partition: high for partition, (_, high) in reader.bounds().items()}
-        shown = _show(map(Item.of, reader.last(count)) if count else (), json_output, base64)
+        shown = _show(map(Item.of, reader.last(count, takes)) if count else (), json_output, base64)
         if follow:
-            _show(map(Item.of, reader.read(ends, follow=True)), json_output, base64)
+            _show(map(Item.of, filter(takes, reader.read(ends, follow=True))), json_output, base64)
         elif not shown:
-            note(f"no messages in '{settings.journal.topic}'")
+            note(f"no {'' if wanted is None else 'such '}messages in '{settings.journal.topic}'")

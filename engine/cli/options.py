@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import time
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -18,12 +18,14 @@ import typer
 
 from engine.errors import UsageError
 from engine.message import BodyType, Message, Record
+from routes.errors import PredicateError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from routes.model import Config
+    from routes.predicate import Predicate
 
 __all__ = [
     "DEFAULT_CONFIG",
@@ -45,6 +47,7 @@ __all__ = [
     "read_file",
     "read_headers",
     "read_message",
+    "read_predicate",
     "read_properties",
     "read_registry_urls",
     "read_seconds",
@@ -91,6 +94,16 @@ def read_seconds(text: str | float) -> float:
     if found is None:
         raise typer.BadParameter(f"{text!r} is not a time: expected seconds, as 5 or 5s, or 500ms or 2m")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def read_predicate(option: str, text: str) -> Predicate:
+    """Reads a predicate of the routing language; UsageError with its place if it is wrong."""
+    from routes.predicate import parse
+
+    try:
+        return parse(text)
+    except PredicateError as error:
+        raise UsageError(str(replace(error.fault, file=option))) from error
 
 
 def read_registry_urls(text: str) -> str:

@@ -18,7 +18,6 @@ from engine.printable import LONGEST_REASON, shortened
 from engine.record import SEAL
 from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
-from routes.predicate import evaluate
 from routes.predicate.bodies import BOUNDS, Bounds
 from routes.properties import SEED_NAMES
 
@@ -132,6 +131,10 @@ class DeadLetter:
             digest.update(b"-" if part is None else b"%d:%b" % (len(part), part))
         return f"{self.journal_position} {digest.hexdigest()} {self.route}"
 
+    def message(self, bounds: Bounds, documents: DocumentReader | None) -> Message:
+        """Returns the message, whose body predicates read within bounds, and by `documents` if it has a schema."""
+        return Message.from_record(self.located.record, documents, bounds)
+
     def _header(self, name: str) -> str:
         # The bridge's own headers were appended after those of the message, which may carry the same names.
         for key, value in reversed(self.located.record.headers):
@@ -195,7 +198,7 @@ class Filters:
             and (self.since_ms is None or letter.time_ms >= self.since_ms)
             and (self.until_ms is None or letter.time_ms < self.until_ms)
             and all(_has(letter, name, values) for name, values in self.headers.items())
-            and (self.where is None or self._fulfils(letter, self.where))
+            and (self.where is None or letter.message(self.bounds, self.documents).fulfils(self.where))
         )
 
     def options(self) -> list[str]:
@@ -207,10 +210,6 @@ class Filters:
         given += [("--header", f"{name}={value}") for name, values in self.headers.items() for value in sorted(values)]
         given += [("--where", self.where.text)] if self.where is not None else []
         return [f"{name} {shlex.quote(value)}" for name, value in given]
-
-    def _fulfils(self, letter: DeadLetter, where: Predicate) -> bool:
-        message = Message.from_record(letter.located.record, self.documents, self.bounds)
-        return evaluate(where, message.lookup, message.content) is True
 
 
 def _has(letter: DeadLetter, name: str, values: frozenset[str]) -> bool:

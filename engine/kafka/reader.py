@@ -20,7 +20,7 @@ from engine.kafka.errors import END, MISSING, PASSING, is_invalid_name, is_of_un
 from engine.message import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from confluent_kafka import KafkaError
@@ -181,11 +181,11 @@ class KafkaTopicReader:
         bounds = self.bounds().items()
         return self.read({partition: low for partition, (low, _) in bounds}, {p: high for p, (_, high) in bounds})
 
-    def last(self, count: int) -> list[LocatedRecord]:
-        """Returns the newest `count` records of all partitions together, oldest first."""
+    def last(self, count: int, takes: Callable[[LocatedRecord], bool] = lambda _: True) -> list[LocatedRecord]:
+        """Returns the newest `count` records of all partitions together that `takes` is true for, oldest first."""
         newest: list[LocatedRecord] = []
         for partition, (low, high) in self.bounds().items():
-            newest += self._last_of(partition, low, high, count)
+            newest += self._last_of(partition, low, high, count, takes)
         newest.sort(key=lambda located: (located.time_ms, located.position))
         return newest[-count:]
 
@@ -210,13 +210,15 @@ class KafkaTopicReader:
             raise UsageError(msg)
         return found
 
-    def _last_of(self, partition: int, low: int, high: int, count: int) -> deque[LocatedRecord]:
-        # Transaction markers and compaction leave gaps in the offsets, so reading goes back further until there are
-        # enough records.
+    def _last_of(
+        self, partition: int, low: int, high: int, count: int, takes: Callable[[LocatedRecord], bool]
+    ) -> deque[LocatedRecord]:
+        # Transaction markers and compaction leave gaps in the offsets, and not every record is taken, so reading goes
+        # back further until there are enough records.
         span = count
         while True:
             start = max(low, high - span)
-            found = deque(self._until(partition, start, high), maxlen=count)
+            found = deque(filter(takes, self._until(partition, start, high)), maxlen=count)
             if len(found) == count or start == low:
                 return found
             span *= 4

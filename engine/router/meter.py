@@ -86,7 +86,7 @@ class Meter:
 
     def stopped(self, error: StoppedByPolicyError) -> None:
         """Counts a message that stops the router."""
-        self._count("failed", error.route, error.reason, Policy.STOP.value, 1)
+        self._count("failed", error.route, error.destination, error.reason, Policy.STOP.value, 1)
 
     def _count(self, method: str, *labels_and_count: str | int) -> None:
         *labels, count = labels_and_count
@@ -106,8 +106,8 @@ class Meter:
                     topic = publication.target.topic or str(publication.target.address)
                     series["routed", publication.route.name, topic] += count
                 else:
-                    name = publication.route.name if publication else NO_ROUTE
-                    series["failed", name, outcome.reason, outcome.kind] += count
+                    place = (publication.route.name, str(publication.target)) if publication else (NO_ROUTE, NO_ROUTE)
+                    series["failed", *place, outcome.reason, outcome.kind] += count
         return series
 
     def _log_failures(self, reading: RowCounts) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from engine.connectors.system import connector
 from engine.message import Message
 from routes.keys.addresses import KAFKA
-from routes.predicate import evaluate
 from routes.predicate.nodes import ADDRESS, Comparison, Identifier, Literal, Logical, Operator
 from routes.properties import HEADER_FIELDS, Property
 
@@ -84,8 +83,7 @@ def _message(destination: str, values: Mapping[str, str]) -> Message:
 
 def _winner(routes: Sequence[Route], message: Message) -> Route | None:
     def takes(route: Route) -> bool:
-        excluded = route.exclude is not None and evaluate(route.exclude, message.lookup, message.content)
-        return evaluate(route.taken, message.lookup, message.content) is True and not excluded
+        return message.fulfils(route.taken) and not (route.exclude is not None and message.fulfils(route.exclude))
 
     return next(filter(takes, routes), None)
 

@@ -167,9 +167,12 @@ class RouterMetrics:
         """Sets the number of messages that a route has sent to its topic."""
         self._figures.set(metrics.ROUTED, total, route, topic)
 
-    def failed(self, route: str, reason: str, policy: str, total: int) -> None:
-        """Sets the number of messages that failed in a route; `route` is `NO_ROUTE` for unmatched dead letters."""
-        self._figures.set(metrics.FAILED, total, route, reason, policy)
+    def failed(self, route: str, destination: str, reason: str, policy: str, total: int) -> None:
+        """Sets the number of messages that failed on their way to a destination of a route.
+
+        `destination` is that of the configuration (`routes.targets.Target`); both are `NO_ROUTE` for unmatched ones.
+        """
+        self._figures.set(metrics.FAILED, total, route, destination, reason, policy)
 
     def unrouted(self, reason: str, total: int) -> None:
         """Sets the number of messages passed over for one of `UNROUTED_REASONS`."""
@@ -210,13 +213,13 @@ class RouterMetrics:
         for route in config.routes:
             for target in route.targets:
                 self._figures.add(metrics.ROUTED, 0, route.name, target.topic or str(target.address))
-            for reason in metrics.FAILURE_REASONS:
-                self._figures.add(metrics.FAILED, 0, route.name, reason, route.on_soft_failure)
-            for reason in metrics.PUBLISH_REASONS:
-                policy = Policy.SKIP if route.on_soft_failure is Policy.SKIP else Policy.DEAD_LETTER
-                self._figures.add(metrics.FAILED, 0, route.name, reason, policy)
+                for reason in metrics.FAILURE_REASONS:
+                    self._figures.add(metrics.FAILED, 0, route.name, str(target), reason, route.on_soft_failure)
+                for reason in metrics.PUBLISH_REASONS:
+                    policy = Policy.SKIP if route.on_soft_failure is Policy.SKIP else Policy.DEAD_LETTER
+                    self._figures.add(metrics.FAILED, 0, route.name, str(target), reason, policy)
         if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
-            self._figures.add(metrics.FAILED, 0, metrics.NO_ROUTE, metrics.UNMATCHED, Unmatched.DEAD_LETTER)
+            self._figures.add(metrics.FAILED, 0, *[metrics.NO_ROUTE] * 2, metrics.UNMATCHED, Unmatched.DEAD_LETTER)
 
     def _begin(self, config: Config) -> None:
         self.prepare(config)

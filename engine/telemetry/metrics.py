@@ -176,9 +176,9 @@ ROUTED = Metric(
 FAILED = Metric(
     "jmsbridge_failed_messages_total",
     MetricType.COUNTER,
-    ("route", "reason", "policy"),
-    f"Messages that failed softly, by policy (stop, skip or dead-letter); route {NO_ROUTE} if no route matched "
-    "the message.",
+    ("route", "destination", "reason", "policy"),
+    "Messages that failed softly, by destination of the route as the configuration names it, unfilled, and by policy "
+    f"(stop, skip or dead-letter); route and destination {NO_ROUTE} if no route matched the message.",
 )
 UNROUTED = Metric(
     "jmsbridge_unrouted_messages_total",

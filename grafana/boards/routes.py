@@ -74,14 +74,14 @@ def _traffic(board: Dashboard) -> None:
 def _failures(board: Dashboard) -> None:
     board.with_row(Row("Failures")).with_panel(
         draw(
-            "Failed by route and reason",
+            "Failed by destination and reason",
             "Messages per second that failed softly, with what was done with them. A route `-` stands for messages "
             "that none wanted.",
             "mps",
             (
-                "sum by (route, reason, policy) "
+                "sum by (route, destination, reason, policy) "
                 f'(rate(jmsbridge_failed_messages_total{{{BRIDGE}, route=~"$route|-"}}[$__rate_interval]))',
-                "{{route}}: {{reason}} ({{policy}})",
+                "{{route}} > {{destination}}: {{reason}} ({{policy}})",
             ),
         )
     ).with_panel(

@@ -17,6 +17,7 @@ from routes.keys.table import named_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.bodies import body_path
 from routes.predicate.doubts import doubts, unknown_field
+from routes.predicate.implication import Covers
 from routes.predicate.nodes import Literal
 from routes.section_registry import registered_sections
 from routes.systems import all_systems
@@ -104,21 +105,30 @@ def names_of_topics(settings: Settings) -> None:
 
 
 def reachable_routes(settings: Settings) -> None:
-    """Warns of routes that get no message, because an earlier route takes all, or the same ones."""
+    """Warns of routes that get no message, because an earlier route takes all, the same ones, or all of them."""
     seen: dict[Any, str] = {}
+    covers = Covers()
     for name in settings.names("routes"):
         include = settings.get("routes.NAME.in.include", name)
         if include is None:
             continue
-        if earlier := seen.get(_EVERYTHING) or seen.get(include.root):
+        which, hint = "every one" if _EVERYTHING in seen else "the same ones", "the first route that matches wins"
+        earlier = seen.get(_EVERYTHING) or seen.get(include.root)
+        # A route with a format also takes bodies that cannot be read.
+        if earlier is None and not settings.is_set("routes.NAME.in.body", name):
+            earlier = covers.name_of(include.root)
+            which, hint = (
+                "all that it could take",
+                f"move it before '{earlier}', since the first route that matches wins",
+            )
+        if earlier:
             entry = settings.entry("routes.NAME.in.include", name)
             if entry is not None:
-                which = "every one" if _EVERYTHING in seen else "the same ones"
                 message = f"route '{name}' never gets a message: '{earlier}' takes {which} before it"
-                hint = "the first route that matches wins"
                 settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
         elif not settings.is_set("routes.NAME.in.exclude", name) and not settings.get("routes.NAME.in.continue", name):
             seen[include.root] = name
+            covers.add(name, include.root)
 
 
 def routes_that_go_on(settings: Settings) -> None:

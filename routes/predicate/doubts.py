@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from routes.predicate import faults, slips
+from routes.predicate.implication import clashes
 from routes.predicate.nodes import (
     ADDRESS,
     Between,
@@ -59,6 +60,7 @@ def doubts(predicate: Predicate) -> Iterator[Doubt]:
         if isinstance(node, Identifier):
             yield from _unknown(node)
         yield from _about(predicate, node, is_condition=id(node) in conditions)
+        yield from _never_together(predicate, node)
 
 
 def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:
@@ -108,6 +110,18 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
             yield from _two_properties(predicate, field, node.operator, other)
         case Identifier(name=name) if is_condition and _sort(name) not in ("", _SORTS[JmsType.BOOLEAN]):
             yield Doubt(node, f"{predicate.source(node)} is {_sort(name)}, and never TRUE", "compare it")
+
+
+def _never_together(predicate: Predicate, node: PredicateNode) -> Iterator[Doubt]:
+    """Yields the doubts about conditions joined by AND, which BETWEEN also is."""
+    joined = node.operands if isinstance(node, Logical) and node.operator is Operator.AND else ()
+    for part, earlier, later in clashes((node, node) if isinstance(node, Between) else joined):
+        name = predicate.source(part) if isinstance(part, Identifier) else str(part)
+        if earlier is later:
+            yield Doubt(later, f"no value of {name} meets this condition", "correct it, or remove it")
+        else:
+            message = f"no value of {name} meets this condition and {predicate.source(earlier)}"
+            yield Doubt(later, message, "join them with OR, or correct one of them")
 
 
 def _listed(predicate: Predicate, field: Identifier, node: In) -> Iterator[Doubt]:

@@ -38,7 +38,7 @@ from routes.predicate.nodes import (
 )
 from routes.predicate.values import ComparisonKind, Lookup, Value, calculate, compare, constant, find, negate, of_body
 
-__all__ = ["Lookup", "Trace", "evaluate", "trace"]
+__all__ = ["Lookup", "Trace", "evaluate", "trace", "truth_for"]
 
 _NO_BODY = Body(None)
 _LARGE = Decimal(10) ** 38
@@ -82,6 +82,11 @@ def trace(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> Trace:
         return Trace(predicate.source(node), value, is_condition, parts, "" if place is None else str(place))
 
     return follow(predicate.root, is_condition=True)
+
+
+def truth_for(condition: PredicateNode, part: PredicateNode, value: Value) -> bool | None:
+    """Returns the truth of a condition for a message that has a value in a part, and nothing else."""
+    return _SingleValueEvaluator(part, value).truth(condition)
 
 
 class _Evaluator:
@@ -168,6 +173,16 @@ class _Evaluator:
             return node.negated
         matched = re.fullmatch(patterns.split(node.pattern, node.escape).regex, value.text)
         return (matched is not None) is not node.negated
+
+
+class _SingleValueEvaluator(_Evaluator):
+    def __init__(self, part: PredicateNode, value: Value) -> None:
+        super().__init__(lambda _: None, _NO_BODY)
+        self._part = part
+        self._its_value = value
+
+    def value(self, node: PredicateNode) -> Value | None:
+        return self._its_value if node == self._part else super().value(node)
 
 
 def _not(truth: bool | None) -> bool | None:

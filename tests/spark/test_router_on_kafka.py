@@ -139,7 +139,7 @@ def test_a_message_that_stops_the_router_waits_for_a_route_that_takes_it(bench: 
     assert "route 'blue' cannot take the message at" in router.error
     assert "(key-invalid)" in router.error
     assert "\n" not in router.error
-    labels = {"route": "blue", "reason": "key-invalid", "policy": "stop"}
+    labels = {"route": "blue", "destination": f"kafka:{bench.blue}", "reason": "key-invalid", "policy": "stop"}
     assert router.metric("jmsbridge_failed_messages_total", **labels) == 1
 
     bench.start(routes=BLUE_BY_REGION + "routes.blue.on-soft-failure=dead-letter\n").wait_ready()
@@ -184,7 +184,9 @@ def test_messages_for_a_topic_that_vanishes_while_the_router_runs_become_dead_le
     assert headers["jmsbridge.reason"] == "not-published"
     assert headers["__connect.errors.exception.message"] == f"topic '{bench.blue}' does not exist"
     # The policy of the routes is `stop`, which is for faults of routes.
-    labels = {"route": headers["jmsbridge.route"], "reason": "not-published", "policy": "dead-letter"}
+    destination = "kafka:${msg.header.where}" if routes == BY_TEMPLATE else f"kafka:{bench.blue}"
+    route = {"route": headers["jmsbridge.route"], "destination": destination}
+    labels = {**route, "reason": "not-published", "policy": "dead-letter"}
     # Each message counts once: what was in the topic counted as routed.
     wait_for(lambda: router.metric("jmsbridge_failed_messages_total", **labels) == 5, 30)
     wait_for(lambda: router.state == "degraded", 30)

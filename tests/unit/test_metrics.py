@@ -104,10 +104,14 @@ def test_every_series_of_a_route_exists_before_the_first_message(config: Config)
     registry = CollectorRegistry()
     RouterMetrics(registry, config)
     assert value(registry, "jmsbridge_routed_messages_total", route="a", topic="topic-a") == 0
+    to_a, to_b = {"destination": "kafka:topic-a"}, {"destination": "kafka:topic-b"}
     for reason in FAILURE_REASONS:
-        assert value(registry, "jmsbridge_failed_messages_total", route="a", reason=reason, policy="stop") == 0
-        assert value(registry, "jmsbridge_failed_messages_total", route="b", reason=reason, policy="dead-letter") == 0
-    labels = {"route": "-", "reason": "unmatched", "policy": "dead-letter"}
+        assert value(registry, "jmsbridge_failed_messages_total", route="a", **to_a, reason=reason, policy="stop") == 0
+        assert (
+            value(registry, "jmsbridge_failed_messages_total", route="b", **to_b, reason=reason, policy="dead-letter")
+            == 0
+        )
+    labels = {"route": "-", "destination": "-", "reason": "unmatched", "policy": "dead-letter"}
     assert registry.get_sample_value("jmsbridge_failed_messages_total", labels) == 0
     for reason in UNROUTED_REASONS:
         assert value(registry, "jmsbridge_unrouted_messages_total", reason=reason) == 0

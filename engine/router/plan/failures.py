@@ -66,8 +66,8 @@ KEPT_BYTES = 64 * 1024
 class StoppedByPolicyError(SoftFailureError):
     """A message failed softly, and the policy of its route is `stop`."""
 
-    def __init__(self, route: str, reason: str, position: str, detail: str) -> None:
-        self.route, self.reason, self.position = route, reason, position
+    def __init__(self, route: str, destination: str, reason: str, position: str, detail: str) -> None:
+        self.route, self.destination, self.reason, self.position = route, destination, reason, position
         super().__init__(
             f"route {route!r} cannot take the message at {position}: {detail} ({reason}). "
             "Correct the route, or set on-soft-failure to skip or dead-letter for it, and start again: "
@@ -371,10 +371,17 @@ def error_headers(row: PlanRow, settings: RouteSettings, made: tuple[FailureChec
 
 
 def stop_message(row: PlanRow, settings: RouteSettings, made: tuple[FailureCheck, ...]) -> Column:
-    """The text of the error that stops the query: `_STOP`, then JSON with route, reason, detail and position."""
+    """The text of the error that stops the query: `_STOP`, then JSON with its parts."""
     # Texts are made here, all but the position, so that Spark generates little code for them into the routing.
     known = [
-        json.dumps({"route": publication.route.name, "reason": check.reason, "detail": check.stops(publication)})[:-1]
+        json.dumps(
+            {
+                "route": publication.route.name,
+                "destination": str(publication.target),
+                "reason": check.reason,
+                "detail": check.stops(publication),
+            }
+        )[:-1]
         for check in made
         for publication in settings.publications
     ]
@@ -390,7 +397,9 @@ def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
     if at < 0:
         return None
     fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
-    return StoppedByPolicyError(*(str(fields[name]) for name in ("route", "reason", "position", "detail")))
+    return StoppedByPolicyError(
+        *(str(fields[name]) for name in ("route", "destination", "reason", "position", "detail"))
+    )
 
 
 def _reason(row: PlanRow, made: tuple[FailureCheck, ...]) -> Column:

@@ -149,6 +149,23 @@ def test_the_journals_tail_is_the_newest_messages_of_all_partitions_oldest_first
     assert {record["partition"] for record in shown} == {0, 1}
 
 
+def test_the_journals_tail_shows_messages_that_match_a_predicate(run: Run, journal: str) -> None:
+    for number in range(30):
+        body = json.dumps({"amount": number})
+        run("send", f"kafka:{journal}", body, "-H", f"JMSMessageID=ID:{number}", "-p", f"even={number % 2 == 0}")
+    where = "even = 'True' AND msg.body.amount < 11"
+    shown = [
+        json.loads(line) for line in run("journal", "tail", "-n", "3", "--json", "--where", where).out.splitlines()
+    ]
+    assert [record["key"] for record in shown] == ["ID:6", "ID:8", "ID:10"]
+    assert len(run("journal", "tail", "--json", "-n", "100", "--where", where).out.splitlines()) == 6
+    none = run("journal", "tail", "--where", "msg.body.amount > 29")
+    assert (none.code, none.err) == (0, f"no such messages in '{journal}'\n")
+    wrong = run("journal", "tail", "--where", "amount >")
+    assert wrong.code == 64
+    assert wrong.err.startswith("--where:9: error: found the end, expected")
+
+
 def test_what_is_in_the_journal_can_be_explained_by_its_position(run: Run, journal: str) -> None:
     sent = run("send", f"kafka:{journal}", "-H", "JMSDestination=queue:orders", "-H", "JMSMessageID=ID:1", "hello")
     position = sent.err.rsplit(" ", 1)[1].strip()

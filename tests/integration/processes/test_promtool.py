@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HERE = 'job="jms-bridge", instance="a:8480"'
+FAILED = "jmsbridge_failed_messages_total"
 UNPROCESSED = "jmsbridge_topology_unprocessed_records_total"
 STANDBY = 'job="jms-bridge", instance="b:8480"'
 
@@ -78,8 +79,8 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
     ),
     "JmsBridgeMessagesFail": (
         5,
-        {f'jmsbridge_failed_messages_total{{{HERE}, route="r", reason="key-not-found", policy="skip"}}': "0 0 1x60"},
-        {f'jmsbridge_failed_messages_total{{{HERE}, route="r", reason="key-not-found", policy="skip"}}': "5x60"},
+        {f'{FAILED}{{{HERE}, route="r", destination="kafka:t", reason="key-not-found", policy="skip"}}': "0 0 1x60"},
+        {f'{FAILED}{{{HERE}, route="r", destination="kafka:t", reason="key-not-found", policy="skip"}}': "5x60"},
     ),
     "JmsBridgeSourceRejects": (
         5,

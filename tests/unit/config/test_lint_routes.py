@@ -85,9 +85,36 @@ def test_a_route_behind_one_that_takes_everything_gets_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("a = 'x'", "a = 'x' AND b > 3"),
+        ("a > 5", "a > 10"),
+        ("a IN ('x', 'y')", "a = 'x'"),
+        ("a LIKE 'x%' OR b = 1", "a IN ('xy', 'xz') AND c IS NOT NULL"),
+    ],
+)
+def test_a_route_that_an_earlier_one_covers_gets_nothing(first: str, second: str) -> None:
+    assert told(*route("a", first), *route("b", second)) == [
+        "6:21: warning: route 'b' never gets a message: 'a' takes all that it could take before it "
+        "(move it before 'a', since the first route that matches wins)"
+    ]
+    assert told(*route("b", second), *route("a", first)) == []
+
+
+def test_conditions_that_exclude_each_other_are_warned_of() -> None:
+    assert told(*route("a", "region = 'eu' AND amount > 1000 AND amount < 10")) == [
+        "4:57: warning: no value of amount meets this condition and amount > 1000 "
+        "(join them with OR, or correct one of them)"
+    ]
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         (*route("a", "x=1"), *route("all", "TRUE")),
+        (*route("a", "x > 5", "routes.a.in.continue=true"), *route("b", "x > 10")),
+        (*route("a", "x > 5", "routes.a.in.exclude=y"), *route("b", "x > 10")),
+        (*route("a", "x > 5"), *route("b", "x > 10 AND msg.body.y = 1", "routes.b.in.body=json")),
         (*route("all", "TRUE", "routes.all.in.exclude=x=1"), *route("b", "x=1")),
         (*route("none", "FALSE"), *route("b", "x=1")),
         (*route("all", "TRUE", "routes.all.in.continue=true"), *route("b", "x=1")),

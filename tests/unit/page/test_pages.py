@@ -38,7 +38,7 @@ def flow(page: Page) -> None:
         page.figures.set(ROUTED, number * 500, "orders", "orders")
         page.figures.set(ROUTED, number * 100, "events", "jms-bridge.sink.nats")
         page.figures.set(DELIVERED, number * 100, "nats")
-        page.figures.set(FAILED, number * 2, "orders", "key-not-found", "dead-letter")
+        page.figures.set(FAILED, number * 2, "orders", "kafka:orders", "key-not-found", "dead-letter")
         page.figures.set(LAG_RECORDS, 17, "0")
         page.figures.set(LAG_SECONDS, 0.5)
         page.sample()

@@ -72,8 +72,8 @@ def test_readings_and_history_are_bounded() -> None:
 def test_it_notes_when_a_route_fails() -> None:
     figures, clock, samples = made()
     for total in (7, 7, 8):
-        figures.set(FAILED, total, "orders", "key-not-found", "skip")
-        figures.set(FAILED, 1, "old", "key-not-found", "skip")
+        figures.set(FAILED, total, "orders", "kafka:orders", "key-not-found", "skip")
+        figures.set(FAILED, 1, "old", "kafka:old", "key-not-found", "skip")
         samples.take()
         clock.now += 5
     assert set(samples.failed_at) == {"orders"}

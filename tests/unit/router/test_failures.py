@@ -17,11 +17,12 @@ from routes.errors import BridgeError
 KAFKA = "org.apache.kafka.common.errors."
 
 
-def test_a_message_that_stops_the_router_is_told_with_route_reason_and_position() -> None:
-    text = '[USER_RAISED_EXCEPTION] jms-bridge:stop:{"route":"a","reason":"key-not-found","position":"j:0:7","detail":"no \\"k\\""} SQLSTATE: P0001'  # noqa: E501
+def test_a_message_that_stops_the_router_is_told_with_destination_reason_and_position() -> None:
+    text = '[USER_RAISED_EXCEPTION] jms-bridge:stop:{"route":"a","destination":"kafka:ta","reason":"key-not-found","position":"j:0:7","detail":"no \\"k\\""} SQLSTATE: P0001'  # noqa: E501
     error = router_failure([("org.apache.spark.SparkException", "Job aborted"), ("x.SparkRuntimeException", text)])
     assert isinstance(error, StoppedByPolicyError)
-    assert (error.route, error.reason, error.position) == ("a", "key-not-found", "j:0:7")
+    assert (error.route, error.destination, error.reason) == ("a", "kafka:ta", "key-not-found")
+    assert error.position == "j:0:7"
     assert str(error).startswith("route 'a' cannot take the message at j:0:7: no \"k\" (key-not-found). ")
     assert error.exit_code == 5
 

@@ -70,22 +70,42 @@ def test_totals_go_on_when_a_query_starts_again() -> None:
     assert value("jmsbridge_routed_messages_total", {"route": "a", "topic": "ta"}) == 6
     assert value("jmsbridge_routed_messages_total", {"route": "b", "topic": "tb"}) == 8
     assert value("jmsbridge_unrouted_messages_total", {"reason": "expired"}) == 10
-    assert value(name, {"route": "b", "reason": "key-invalid", "policy": "skip"}) == 12
-    assert value(name, {"route": "-", "reason": "unmatched", "policy": "dead-letter"}) == 14
+    assert value(name, {"route": "b", "destination": "kafka:tb", "reason": "key-invalid", "policy": "skip"}) == 12
+    assert value(name, {"route": "-", "destination": "-", "reason": "unmatched", "policy": "dead-letter"}) == 14
     assert value("jmsbridge_routing_latency_seconds_sum") == 3.0
     assert value("jmsbridge_routing_latency_seconds_count") == 14
     assert value("jmsbridge_routing_latency_seconds_bucket", {"le": "0.002"}) == 6
     assert value("jmsbridge_routing_latency_seconds_bucket", {"le": "300.0"}) == 6
 
 
+def test_a_failure_belongs_to_one_of_the_destinations_of_a_route() -> None:
+    config = loads("""
+bridge.id=b
+sink.n.type=nats
+routes.a.in.include=TRUE
+routes.a.out.topic=ta, n:a.${msg.header.region}
+""")
+    registry = CollectorRegistry()
+    meter = Meter(RouterMetrics(registry, config))
+    meter.begin(config.publications, config.journal.topic, OUTCOMES)
+    meter.update(replace(READING, counts=((0, 3, 4), (5, 0, 0), (0, 1, 6), (0, 0, 0))))
+    told = {
+        sample.labels["destination"]: sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "jmsbridge_failed_messages_total" and sample.value
+    }
+    assert told == {"kafka:ta": 1, "n:a.${msg.header.region}": 6}
+
+
 def test_what_the_jvm_does_not_count_is_added() -> None:
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, CONFIG))
     meter.lost(3)
-    meter.stopped(StoppedByPolicyError("a", "key-not-found", "j:0:1", "none"))
+    meter.stopped(StoppedByPolicyError("a", "kafka:ta", "key-not-found", "j:0:1", "none"))
     meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
     meter.update(READING)
-    labels = {"route": "a", "reason": "key-not-found", "policy": "stop"}
+    labels = {"route": "a", "destination": "kafka:ta", "reason": "key-not-found", "policy": "stop"}
     assert registry.get_sample_value("jmsbridge_unrouted_messages_total", {"reason": "retention"}) == 3
     assert registry.get_sample_value("jmsbridge_failed_messages_total", labels) == 1
 
