@@ -18,9 +18,10 @@ from engine.errors import UnreachableError
 from engine.explain import explain
 from engine.message import BODY, DESTINATION, POSITION, ROUTE, BodyType, Message, Record
 from engine.router import route
+from engine.router.expired_bodies import remove_expired
 from engine.router.plan.records import records_frame
 from engine.router.query_failures import error_failure
-from engine.spark.hadoop_path import StorageUnavailableError
+from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.topologies.library.row import JvmFunctions
 from routes.config import loads
 from tests.spark.router.conftest import HEAD
@@ -202,6 +203,16 @@ def test_a_file_system_of_hadoop_has_the_same_files(router: Router, tmp_path: Pa
             bodies.restored(result.record)
     assert bodies._reader is not None
     assert bodies._reader._process is None
+
+
+def test_expired_days_are_removed_from_a_file_system_of_hadoop(spark: SparkSession, tmp_path: Path) -> None:
+    for day in ("2026-11-25", "2026-11-26", "orders"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "body").write_bytes(b"x")
+    now = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    assert list(remove_expired(opened(spark, f"file://{tmp_path}"), 2 * 86_400.0, now)) == ["2026-11-25"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2026-11-26", "orders"]
+    assert list(remove_expired(opened(spark, f"file://{tmp_path}/none"), 86_400.0, now)) == []
 
 
 def test_claims_are_explained_as_they_leave(router: Router, tmp_path: Path) -> None:
