@@ -65,7 +65,12 @@ class DocumentText:
 
     def floating(self, value: float, kind: str) -> None:
         """Writes the fewest digits that read back as a float ("f") or a double ("d"); null for what is not finite."""
-        self.plain(_shortest(value, kind) if isfinite(value) else "null")
+        if not isfinite(value):
+            self.plain("null")
+            return
+        text = _shortest(value, kind)
+        # The double of a float's digits has the same digits, and 0.1 is easier to read than 1.0e-01.
+        self.plain(repr(float(text)) if kind == "f" else text)
 
     def plain(self, text: str) -> None:
         """Writes a part of the text as it is: a number, `null` or a bracket."""

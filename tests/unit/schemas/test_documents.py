@@ -106,7 +106,7 @@ def or_refused(documents: Documents, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("schema", "value", "expected"),
     [
-        ("float", struct.pack("<f", 0.1), "1.0e-01"),
+        ("float", struct.pack("<f", 0.1), "0.1"),
         ("double", struct.pack("<d", 0.1), "0.1"),
         ("double", struct.pack("<d", float("nan")), "null"),
         ("double", b"\1" + bytes(7), "4.9e-324"),
