@@ -6,8 +6,8 @@ import json
 import struct
 import sys
 from base64 import b64encode
-from decimal import ROUND_HALF_EVEN, ROUND_UP, Context
-from math import isfinite
+from decimal import ROUND_UP, Context
+from math import frexp, isfinite
 
 from routes.predicate.bodies import UnreadableBodyError
 
@@ -65,7 +65,12 @@ class DocumentText:
 
     def floating(self, value: float, kind: str) -> None:
         """Writes the fewest digits that read back as a float ("f") or a double ("d"); null for what is not finite."""
-        self.plain(_shortest(value, kind) if isfinite(value) else "null")
+        if not isfinite(value):
+            self.plain("null")
+            return
+        text = _shortest(value, kind)
+        # The double of a float's digits has the same digits, and 0.1 is easier to read than 1.0e-01.
+        self.plain(repr(float(text)) if kind == "f" else text)
 
     def plain(self, text: str) -> None:
         """Writes a part of the text as it is: a number, `null` or a bracket."""
@@ -93,12 +98,18 @@ def _shortest(value: float, kind: str) -> str:
     if kind == "d" and (abs(value) >= _LEAST_NORMAL or not value):
         return repr(value)
     written = struct.pack(kind, value)
-    # Beside a power of two, a number farther from zero may read back where the nearest one does not.
-    roundings = (
-        (digits, rounding) for digits in range(2, _MOST_DIGITS + 1) for rounding in (ROUND_HALF_EVEN, ROUND_UP)
-    )
-    texts = (str(Context(digits, rounding).create_decimal_from_float(value)) for digits, rounding in roundings)
-    return next(text for text in texts if _packed(kind, float(text)) == written)
+    is_power = abs(frexp(value)[0]) == 0.5
+    for digits in range(2, _MOST_DIGITS + 1):
+        if _packed(kind, float(text := f"{value:.{digits - 1}e}")) == written:
+            return text
+        # Beside a power of two, a number farther from zero may read back where the nearest one does not.
+        if is_power and _packed(kind, float(text := _away(value, digits))) == written:
+            return text
+    return repr(value)
+
+
+def _away(value: float, digits: int) -> str:
+    return str(Context(digits, ROUND_UP).create_decimal_from_float(value))
 
 
 def _packed(kind: str, value: float) -> bytes | None:
