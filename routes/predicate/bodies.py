@@ -35,6 +35,7 @@ __all__ = [
     "DocumentReader",
     "UnreadableBodyError",
     "body_path",
+    "nesting",
 ]
 
 _SCHEMA_MARK = b"\0"
@@ -173,7 +174,7 @@ class Body:
         """The JSON document in a tuple; None if there is none."""
         document = self._document
         content = document.content if isinstance(document, BodyDocument) else None if document else self._read
-        if content is None or _depth(content) > self._bounds.depth:
+        if content is None or nesting(content) > self._bounds.depth:
             return None
         try:
             text = content.removeprefix(BYTE_ORDER_MARK).decode()
@@ -203,7 +204,8 @@ def body_path(name: str) -> ValuePath | None:
     return root.operand if isinstance(root, IsNull) and isinstance(root.operand, ValuePath) else None
 
 
-def _depth(content: bytes) -> int:
+def nesting(content: bytes) -> int:
+    """Number of the objects and arrays within each other in a JSON document, whatever it holds."""
     depth = deepest = 0
     for token in _TOKEN.finditer(content):
         sign = content[token.start()]
