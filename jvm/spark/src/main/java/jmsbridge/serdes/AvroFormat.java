@@ -102,7 +102,7 @@ final class AvroFormat implements Format {
   public Decoder decoder(SchemaText writer, SchemaText reader) {
     Schema wanted = parsed(reader);
     Schema written = parsed(writer);
-    if (requiresItself(written, List.of())) {
+    if (requiresItself(written)) {
       throw new IllegalArgumentException("it has no values: a record requires a field of its own type");
     }
     // Refuses schemas that contain themselves.
@@ -139,6 +139,10 @@ final class AvroFormat implements Format {
   }
 
   /** Whether each value of a schema would have another one of the same schema in it. */
+  static boolean requiresItself(Schema schema) {
+    return requiresItself(schema, List.of());
+  }
+
   private static boolean requiresItself(Schema schema, List<String> within) {
     if (schema.getType() == Schema.Type.UNION) {
       return !schema.getTypes().isEmpty() && schema.getTypes().stream().allMatch(each -> requiresItself(each, within));

@@ -29,7 +29,7 @@ import java.util.regex.Pattern;
 final class JsonSchemas implements BodyCheck {
   private static final int MOST_FAULTS = 3;
   private static final int MOST_DIGITS = 1_000;
-  private static final Pattern PLAIN = Pattern.compile("[\\p{L}_$][\\p{L}\\p{N}_$]*");
+  private static final Pattern PLAIN = Pattern.compile("[A-Za-z_][A-Za-z0-9_]*");
   private static final ObjectMapper JSON = JsonMapper.builder()
       .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
       .enable(DeserializationFeature.USE_BIG_INTEGER_FOR_INTS)
