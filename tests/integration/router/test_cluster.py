@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from engine.message import Message
+from routes.properties import Property
 from tests.cluster_bridge import ClusterBridge, router_on_cluster
 from tests.integration.bridge_process import wait
 from tests.router_load import Load, faults_of
 from tests.spark_cluster import spark_cluster
+from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +24,9 @@ HEAP = ("used", "committed", "max")
 
 def test_a_router_works_on_a_cluster(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> None:
     journal, routed = topic("journal", 4), topic("routed", 4)
-    checkpoint = f"router.checkpoint=file://{tmp_path}/shared\n"
+    bodies = tmp_path / "bodies"
+    claims = f"claim-check.folder={bodies}\nroutes.all.out.claim-check-above=64KiB\n"
+    checkpoint = f"router.checkpoint=file://{tmp_path}/shared\n{claims}"
     with (
         spark_cluster(tmp_path / "cluster", workers=1, cores=2, secret="not told") as cluster,
         router_on_cluster(tmp_path, kafka, cluster, journal, routed, "realtime", checkpoint) as bridge,
@@ -42,6 +47,14 @@ def test_a_router_works_on_a_cluster(tmp_path: Path, kafka: EmbeddedKafka, topic
         wait(lambda: executors_shown(bridge) == {"0": 2, "1": 2}, lambda: bridge.output, 10)
         used, committed, most = (bridge.metric(f"jmsbridge_spark_executor_heap_{name}_bytes") for name in HEAP)
         assert 10_000_000 < used <= committed <= most
+
+        fields = {"JMSMessageID": "ID:large", "JMSDestination": "queue:orders"}
+        large = Message(b"x" * 100_000, headers=fields, properties={"region": Property("emea")}).to_record()
+        producer = ordered_producer(kafka.bootstrap)
+        producer.produce(journal, large.value, large.key, headers=list(large.headers))
+        assert producer.flush(30) == 0
+        # An executor writes it.
+        wait(lambda: [path.read_bytes() for path in bodies.glob("*/*")] == [large.value], lambda: bridge.output, 60)
 
         assert "Traceback" not in bridge.output
         assert bridge.interrupt() == 0
