@@ -72,6 +72,7 @@ def explain(
     """
     from engine.explain import explain as explain_message
     from engine.schemas.documents import documents_of
+    from engine.schemas.route_schemas import route_schemas
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]
@@ -91,7 +92,9 @@ def explain(
         values = read_properties(properties, typed)
         message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
         record = traced(_as_sent(message), settings.section(TracingConfig))
-    explanation = explain_message(record, settings, position=position, documents=documents_of(settings))
+    explanation = explain_message(
+        record, settings, position=position, documents=documents_of(settings), schemas=route_schemas(settings)
+    )
     if json_output:
         typer.echo(json_text(explanation_json(explanation)))
     else:

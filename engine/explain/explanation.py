@@ -31,7 +31,8 @@ from engine.message import (
     Message,
     Record,
 )
-from routes.body_steps import not_converted
+from engine.schemas.body_json import UnfitBodyError
+from routes.body_steps import UnconvertibleBodyError, not_converted
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
@@ -40,6 +41,7 @@ from routes.targets import KAFKAS_OWN, TOPIC
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from engine.schemas.route_schemas import SchemaReader
     from routes.model import Config, Publication, Route, SinkConfig, Target
     from routes.predicate import Trace
     from routes.predicate.bodies import Bounds, DocumentReader
@@ -143,11 +145,13 @@ def explain(
     position: str | None = None,
     now_ms: int | None = None,
     documents: DocumentReader | None = None,
+    schemas: SchemaReader | None = None,
 ) -> Explanation:
     """Explains the router's treatment of this journal record, now or at `now_ms` (milliseconds since 1970).
 
     `position` is the record's `topic:partition:offset` in the journal, for the published header. `documents` reads
-    bodies with a schema; None if there is no registry.
+    bodies with a schema; None if there is no registry. `schemas` finds those that routes name; without it bodies count
+    as fitting them, and leave as they are.
     """
     message = Message.from_record(record, documents, config.routing.bounds)
     if reason := _guard(
@@ -165,28 +169,35 @@ def explain(
     place = position or f"{config.journal.topic}:?:?"
     places = (place, *(f"{place}:{number}" for number in range(1, len(publications))))
     first, *copies = (
-        _published(record, message, config, steps, each, at) for each, at in zip(publications, places, strict=True)
+        _published(record, message, config, steps, each, at, schemas)
+        for each, at in zip(publications, places, strict=True)
     )
     return replace(first, copies=tuple(copies))
 
 
 def _published(
-    record: Record, message: Message, config: Config, steps: tuple[Step, ...], publication: Publication, place: str
+    record: Record,
+    message: Message,
+    config: Config,
+    steps: tuple[Step, ...],
+    publication: Publication,
+    place: str,
+    schemas: SchemaReader | None,
 ) -> Explanation:
     """The explanation of one publication of a message; `place` is the header `jmsbridge.position`."""
     route, target = publication.route, publication.target
     name, key = _key(record, message, publication)
     destination = _destination(message, target, config.sinks, config.own_topics)
-    failures = _failures(record, message, publication, config.routing.key_pattern, destination)
+    failures = _failures(record, message, publication, config.routing.key_pattern, destination, schemas)
     ending = Ending(route.on_soft_failure.value) if failures else Ending.PUBLISHED
     topic = target.topic or destination
     topics = {Ending.PUBLISHED: topic, Ending.DEAD_LETTER: config.letter_topic}
     style = HeaderStyle.TEXT if target.sink else config.routing.headers
     leaving = replace(record, headers=edited(record.headers, route.edits, message.text_of))
     if not failures:
-        leaving = _changed(leaving, route, message.bounds)
+        leaving = _changed(leaving, route, message.bounds, schemas)
     published = published_headers(leaving, style, config.bridge_id, place)
-    body = leaving.value if (route.mask or route.steps) and ending is Ending.PUBLISHED else None
+    body = leaving.value if (route.mask or route.converts) and ending is Ending.PUBLISHED else None
     is_large = route.claim_above is not None and len(leaving.value or b"") > route.claim_above
     claim = Claim.on(leaving.value or b"") if is_large and ending is Ending.PUBLISHED else None
     if claim is not None:
@@ -246,25 +257,40 @@ def _body_fault(message: Message, route: Route) -> str:
     return message.content.fault(route.read_as) or ""
 
 
-def _changed(record: Record, route: Route, bounds: Bounds) -> Record:
-    """The record with its body as the mask and the steps of the route leave it, for a body that they can change."""
+def _changed(record: Record, route: Route, bounds: Bounds, schemas: SchemaReader | None) -> Record:
+    """The record with its body as mask, steps and schema of the route leave it, for a body that they can change."""
     if route.mask:
         record = _masked(record, route.mask, bounds)
-    if route.steps is None:
+    if not route.converts:
         return record
     headers = (header for header in record.headers if header[0] not in (BODY, BODY_TYPES))
-    value = route.steps.body(record.value, bounds)
-    return replace(record, value=value, headers=(*headers, (BODY, route.steps.kind.encode())))
+    value = _converted(record.value, route, bounds, schemas)
+    return replace(record, value=value, headers=(*headers, (BODY, route.left_kind.encode())))
 
 
-def _conversion_fault(record: Record, kind: str, publication: Publication, bounds: Bounds) -> str | None:
-    """The reason why the steps of the route cannot be applied; None if they can, or if the mask cannot."""
+def _converted(body: bytes | None, route: Route, bounds: Bounds, schemas: SchemaReader | None) -> bytes | None:
+    """The body as steps and schema of the route leave it; UnconvertibleBodyError or UnfitBodyError if they cannot."""
+    if route.steps:
+        body = route.steps.body(body, bounds)
+    if route.written_schema is None or schemas is None:
+        return body
+    return schemas.written(route.written_schema, body, from_xml=route.steps is not None and route.steps.reads_xml)
+
+
+def _conversion_fault(
+    record: Record, kind: str, publication: Publication, bounds: Bounds, schemas: SchemaReader | None
+) -> str | None:
+    """The reason why a body cannot be converted as its route says; None if it can, or if the mask cannot be applied."""
     route, body = publication.route, record.value
-    if route.steps is None or (route.mask and route.mask.fault(body, bounds)):
+    if not route.converts or (route.mask and route.mask.fault(body, bounds)):
         return None
     if kind not in (BodyType.TEXT, BodyType.BYTES) and not publication.converts_json:
         return not_converted(kind)
-    return route.steps.fault(route.mask.body(body, bounds) if route.mask else body, bounds)
+    try:
+        _converted(route.mask.body(body, bounds) if route.mask else body, route, bounds, schemas)
+    except (UnconvertibleBodyError, UnfitBodyError) as error:
+        return str(error)
+    return None
 
 
 def _masked(record: Record, mask: Mask, bounds: Bounds) -> Record:
@@ -278,7 +304,12 @@ def _masked(record: Record, mask: Mask, bounds: Bounds) -> Record:
 
 
 def _failures(
-    record: Record, message: Message, publication: Publication, key_pattern: str, destination: str | None
+    record: Record,
+    message: Message,
+    publication: Publication,
+    key_pattern: str,
+    destination: str | None,
+    schemas: SchemaReader | None,
 ) -> tuple[Failure, ...]:
     failures = []
     route, target = publication.route, publication.target
@@ -286,10 +317,12 @@ def _failures(
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    elif unconvertible := _conversion_fault(record, body, publication, message.bounds):
+    elif unconvertible := _conversion_fault(record, body, publication, message.bounds, schemas):
         failures.append(Failure("body-not-convertible", unconvertible))
     if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value, message.bounds)):
         failures.append(Failure("body-unreadable", fault))
+    if route.schema and schemas and (unfit := schemas.fault(route.schema, message.body)):
+        failures.append(Failure("body-invalid", unfit))
     name, key = _key(record, message, publication)
     found = message.lookup(name)
     if key is None and (route.key or not target.sink):

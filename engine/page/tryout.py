@@ -16,6 +16,7 @@ from engine.page.render import rendered
 from engine.page.threads import Threads
 from engine.page.view import Tone
 from engine.schemas.documents import documents_of
+from engine.schemas.route_schemas import route_schemas
 from engine.trace_context import traced
 from engine.tracing_section import TracingConfig
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
@@ -83,7 +84,9 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 def _tried(form: Form, config: Config) -> dict[str, Any]:
     """Explains the message in a form, for the template; raises what `_message` and the reader of its body do."""
     record = traced(_message(form).to_record(), config.section(TracingConfig))
-    return _result(explain(record, config, documents=documents_of(config, _REGISTRY_SECONDS)))
+    return _result(
+        explain(record, config, documents=documents_of(config, _REGISTRY_SECONDS), schemas=route_schemas(config))
+    )
 
 
 def _message(form: Form) -> Message:

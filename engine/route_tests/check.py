@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.explain import Ending, explain
 from engine.route_tests.cases import HEADER, NONE, PUBLISHED
 from engine.schemas.documents import documents_of
+from engine.schemas.route_schemas import route_schemas
 from engine.trace_context import traced
 from engine.tracing_section import TracingConfig
 
@@ -52,7 +53,12 @@ def check(case: Case, config: Config) -> Result:
 
     Raises UnreachableError, HardFailureError or SetupError for a body with a schema that the registry does not give.
     """
-    explanation = explain(traced(case.record, config.section(TracingConfig)), config, documents=documents_of(config))
+    explanation = explain(
+        traced(case.record, config.section(TracingConfig)),
+        config,
+        documents=documents_of(config),
+        schemas=route_schemas(config),
+    )
     differences = []
     for expected in case.expected:
         wanted, found = _wanted(expected, config.sinks), _found(expected.what, explanation)

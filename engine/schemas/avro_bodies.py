@@ -12,7 +12,6 @@ from engine.schemas.body_json import (
     MOST_ENCODED_BYTES,
     BodyPlace,
     UnfitBodyError,
-    UnusableSchemaError,
     WrittenNumber,
     read_body,
     whole_text,
@@ -28,6 +27,7 @@ from engine.schemas.body_values import (
     real,
     unscaled,
 )
+from engine.schemas.value_source import InvalidSchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -57,7 +57,7 @@ class AvroBodies:
     """Encoder of bodies into values of one schema."""
 
     def __init__(self, schema: EncodingSchema) -> None:
-        """Reads the schema; raises UnusableSchemaError."""
+        """Reads the schema; raises InvalidSchemaError."""
         self._names: dict[str, Any] = {}
         self._defaults: dict[tuple[str, str], bytes] = {}
         try:
@@ -68,10 +68,10 @@ class AvroBodies:
                         _Encoding(self._names, self._defaults, _Origin.SCHEMA).write_default(name, field)
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             msg = f"the text is not an Avro schema: {error}"
-            raise UnusableSchemaError(msg) from error
+            raise InvalidSchemaError(msg) from error
         if self._requires_itself(self._schema, ()):
             msg = "it has no values: a record requires a field of its own type"
-            raise UnusableSchemaError(msg)
+            raise InvalidSchemaError(msg)
 
     def _requires_itself(self, schema: Any, within: tuple[str, ...]) -> bool:
         """True if each value of the schema would have another one of the same schema in it."""

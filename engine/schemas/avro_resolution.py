@@ -93,8 +93,7 @@ class _Resolution:
     def _compare(self, writer: Any, reader: Any, place: str) -> str:
         written, read = self._writer.resolved(writer), self._reader.resolved(reader)
         if isinstance(written, list):
-            reasons = (self._compare(branch, reader, place) for branch in written)
-            return next(filter(None, reasons), "")
+            return next(filter(None, (self._compare(branch, reader, place) for branch in written)), "")
         if isinstance(read, list):
             reasons = [self._compare(writer, branch, place) for branch in read]
             return "" if not all(reasons) else f"no branch of the union reads {_kind(written)}{_at(place)}"

@@ -21,7 +21,6 @@ __all__ = [
     "BodyPlace",
     "EncodingSchema",
     "UnfitBodyError",
-    "UnusableSchemaError",
     "WrittenNumber",
     "read_body",
     "whole_text",
@@ -40,10 +39,6 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?([0-9]+)
 
 class UnfitBodyError(ValueError):
     """Error for a body that does not fit its schema."""
-
-
-class UnusableSchemaError(ValueError):
-    """Error for a schema by which no body can be encoded."""
 
 
 class EncodingSchema(Protocol):

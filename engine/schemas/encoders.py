@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from engine.schemas.avro_bodies import AvroBodies
-from engine.schemas.body_json import UnusableSchemaError
+from engine.schemas.value_source import InvalidSchemaError
 
 if TYPE_CHECKING:
     from engine.schemas.body_json import EncodingSchema
@@ -30,10 +30,10 @@ def encoder(kind: str, schema: EncodingSchema, message: str = "") -> Encoder:
 
     `message` is the full name of a message of Protobuf; empty: the first one of the schema.
 
-    Raises UnusableSchemaError.
+    Raises InvalidSchemaError.
     """
     match kind:
         case "AVRO":
             return AvroBodies(schema)
     msg = f"bodies cannot be encoded with a schema of {kind}"
-    raise UnusableSchemaError(msg)
+    raise InvalidSchemaError(msg)

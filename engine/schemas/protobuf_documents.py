@@ -60,6 +60,17 @@ class ProtobufDocuments:
         self._add(_ROOT, schema)
         self._root = self._pool.FindFileByName(_ROOT)
 
+    def message(self, name: str) -> Any:
+        """Returns the descriptor of a message by its full name, the first one without; raises InvalidSchemaError."""
+        found = self._root.message_types_by_name.values()
+        if not name and found:
+            return next(iter(found))
+        try:
+            return self._pool.FindMessageTypeByName(name)
+        except KeyError as error:
+            msg = f"the schema has no message '{name}'"
+            raise InvalidSchemaError(msg) from error
+
     def write(self, source: ValueSource, out: DocumentText) -> None:
         """Writes the document of a message, whose indexes come first; raises InvalidValueError, UnreadableBodyError."""
         from google.protobuf.message import DecodeError

@@ -12,13 +12,14 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from engine.schemas.value_source import InvalidSchemaError
 from routes.predicate.bodies import BYTE_ORDER_MARK, SURROGATE, Body, UnreadableBodyError
 from routes.predicate.nodes import BodyPath, DocumentFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["UnusableSchemaError", "faults"]
+__all__ = ["faults"]
 
 _MOST_FAULTS = 3
 _MOST_SCHEMAS = 100
@@ -27,15 +28,11 @@ _MOST_DIGITS = 1_000
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-class UnusableSchemaError(ValueError):
-    """Error for a text that cannot be used as a JSON Schema."""
-
-
 def faults(schema_text: str, document: bytes) -> list[str]:
     """Returns the places where a document does not fit a schema: three, and the number of further ones.
 
     Raises:
-        UnusableSchemaError: the text is not a JSON Schema, or it refers to another document.
+        InvalidSchemaError: the text is not a JSON Schema, or it refers to another document.
         UnreadableBodyError: the document is not JSON, or it is beyond the bounds of bodies.
     """
     checked = _validator(schema_text)
@@ -43,10 +40,10 @@ def faults(schema_text: str, document: bytes) -> list[str]:
         errors = {_fault(error) for error in checked.iter_errors(_read(document))}
     except RecursionError as error:
         msg = "the JSON Schema is nested too deeply for this document, or refers to itself without end"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     except re.error as error:
         msg = f"the JSON Schema has the pattern '{error.pattern!s}', which cannot be used: {error}"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     found = [f"{path} does not fit '{keyword}'" for path, keyword in sorted(errors)]
     more = len(found) - _MOST_FAULTS
     return [*found[:_MOST_FAULTS], f"and {more} more"] if more > 0 else found
@@ -93,20 +90,20 @@ def _validator(schema_text: str) -> Any:
         plain, exact = json.loads(schema_text), _parsed(schema_text)
     except (ValueError, RecursionError) as error:
         msg = f"the schema is not JSON: {error}"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     base = _draft(plain)
     try:
         base.check_schema(plain)
         _check_references(plain, base)
     except exceptions.SchemaError as error:
         msg = f"the text is not a JSON Schema: {error.json_path} does not fit '{error.validator}'"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     except OverflowError as error:
         msg = f"the JSON Schema has a pattern that cannot be used: {error}"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     except RecursionError as error:
         msg = "the JSON Schema is nested too deeply"
-        raise UnusableSchemaError(msg) from error
+        raise InvalidSchemaError(msg) from error
     made = validators.extend(
         base,
         validators={name: check for name, check in _CHECKS.items() if name in base.VALIDATORS},
@@ -126,7 +123,7 @@ def _draft(schema: Any) -> Any:
     found = validators.validator_for(schema, default=None) if isinstance(name, str) else None
     if found is None:
         msg = f"the JSON Schema names the draft {name!r}, which is not known: correct $schema"
-        raise UnusableSchemaError(msg)
+        raise InvalidSchemaError(msg)
     return found
 
 
@@ -145,7 +142,7 @@ def _check_references(schema: Any, base: Any) -> None:
                 resolver.lookup(reference)
             except (exceptions.Unresolvable, ValueError) as error:
                 msg = f"the JSON Schema has the reference '{reference}', which leads to nothing in it: inline that part"
-                raise UnusableSchemaError(msg) from error
+                raise InvalidSchemaError(msg) from error
         waiting += [(each, resolver.in_subresource(each)) for each in resource.subresources()]
 
 

@@ -55,7 +55,7 @@ class Encoders:
 def test_values_and_reasons_of_avro_are_the_same(spark: SparkSession) -> None:
     encoded = refused = 0
     for seed in range(SEEDS):
-        draw = Random(seed)  # noqa: S311
+        draw = Random(seed)
         cases = AvroCases(draw, has_wide_unions=seed % 2 == 1)
         encoders = Encoders(spark, "AVRO", json.dumps(cases.schema))
         for _ in range(3):

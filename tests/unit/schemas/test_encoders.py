@@ -13,7 +13,7 @@ from tests.encoded_bodies import AvroCases, SchemaCase, written
 
 @pytest.mark.parametrize("seed", range(300))
 def test_a_body_becomes_the_value_that_a_library_makes(seed: int) -> None:
-    cases = AvroCases(Random(seed))  # noqa: S311
+    cases = AvroCases(Random(seed))
     made = encoder("AVRO", SchemaCase(json.dumps(cases.schema)))
     for _ in range(10):
         body, expected = cases.case()

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator, Draft202012Validator
 
-from engine.schemas.validator import UnusableSchemaError, faults
+from engine.schemas.validator import faults
+from engine.schemas.value_source import InvalidSchemaError
 from routes.predicate.bodies import UnreadableBodyError
 
 DRAFT_4 = Draft4Validator.META_SCHEMA["$schema"]
@@ -151,13 +152,13 @@ def test_multiples_are_exact(value: Decimal, step: Decimal, times: int) -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused(schema: str, reason: str) -> None:
-    with pytest.raises(UnusableSchemaError) as raised:
+    with pytest.raises(InvalidSchemaError) as raised:
         faults(schema, b"1")
     assert reason in str(raised.value)
 
 
 def test_a_pattern_of_an_old_draft_is_found_with_a_document() -> None:
-    with pytest.raises(UnusableSchemaError, match="the pattern '\\('"):
+    with pytest.raises(InvalidSchemaError, match="the pattern '\\('"):
         found({"$schema": DRAFT_4, "patternProperties": {"(": {}}}, '{"a": 1}')
 
 
@@ -175,7 +176,7 @@ def test_a_reference_to_a_part_with_an_id_is_within_the_document() -> None:
 def test_other_documents_are_never_fetched() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
-        with pytest.raises(UnusableSchemaError):
+        with pytest.raises(InvalidSchemaError):
             found({"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/line.json"}, "1")
         with pytest.raises(TimeoutError):
             server.accept()
