@@ -46,6 +46,7 @@ _COMMANDS = {
     "request": "messages.request",
     "journal": "messages.journal",
     "dlt": "dlt.app",
+    "schema": "schema.app",
     "config": "config.config",
     "topology": "topology.app",
 }

@@ -1,4 +1,4 @@
-"""Whether messages of one Protobuf schema can be read by another: fields of one number have one encoding."""
+"""Resolution of Protobuf schemas: whether messages of one can be read by another, by the encodings of fields."""
 
 from __future__ import annotations
 

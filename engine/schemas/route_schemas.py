@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import base64
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import HardFailureError
 from engine.schemas.avro_resolution import avro_difference
 from engine.schemas.body_json import UnfitBodyError
+from engine.schemas.descriptor_set import schema_of_set
 from engine.schemas.documents import documents_of
 from engine.schemas.encoders import encoder
 from engine.schemas.protobuf_resolution import protobuf_difference
@@ -24,6 +25,7 @@ from routes.predicate.bodies import UnreadableBodyError
 from routes.schema_names import SchemaKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from engine.schemas.documents import Documents
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from routes.model import Config
     from routes.schema_names import SchemaName
 
-__all__ = ["RouteSchemas", "SchemaReader", "route_schemas"]
+__all__ = ["RouteSchemas", "SchemaReader", "difference", "route_schemas", "schema_of_file"]
 
 _MARK = b"\0"
 _HEAD_BYTES = 5
@@ -50,13 +52,27 @@ class SchemaReader(Protocol):
 class RouteSchemas:
     """Schemas of one configuration."""
 
-    def __init__(self, base: Path, registry: RegistryClient | None, documents: Documents | None) -> None:
-        """Creates it with the folder where paths of files begin; without a registry there are files alone."""
+    def __init__(
+        self,
+        base: Path,
+        registry: RegistryClient | None,
+        documents: Documents | None,
+        tried: Mapping[str, RegisteredSchema] = MappingProxyType({}),
+    ) -> None:
+        """Creates it with the folder where paths of files begin; without a registry there are files alone.
+
+        `tried` has schemas by subject that take the place of the latest version there.
+        """
         self._base = base
+        self._tried = tried
         self._registry = registry
         self._documents = documents
         self._known: dict[SchemaName, tuple[int, RegisteredSchema]] = {}
         self._encoders: dict[SchemaName, Encoder] = {}
+
+    def with_tried(self, subject: str, schema: RegisteredSchema) -> RouteSchemas:
+        """Returns these schemas with another one in the place of the latest version of a subject."""
+        return RouteSchemas(self._base, self._registry, self._documents, {**self._tried, subject: schema})
 
     def fault(self, schema: SchemaName, body: bytes) -> str | None:
         """Returns the reason why a body does not fit a schema; None if it does.
@@ -73,7 +89,7 @@ class RouteSchemas:
                 return "the body has no schema: its first byte is not 0, as in Confluent's wire format"
             self._documents.document(body)
             number = int.from_bytes(body[1:_HEAD_BYTES], signed=True)
-            reason = self._difference(schema, self._registry.schema(number), wanted)
+            reason = difference(schema, self._registry.schema(number), wanted)
         except (InvalidSchemaError, UnreadableBodyError) as error:
             return str(error)
         return f"the schema with the id {number} does not fit {schema}: {reason}" if reason else None
@@ -119,14 +135,11 @@ class RouteSchemas:
 
     def _read(self, schema: SchemaName) -> tuple[int, RegisteredSchema]:
         assert schema.file is not None
-        try:
-            content = (self._base / schema.file).read_bytes()
-            text = base64.b64encode(content).decode() if schema.kind is SchemaKind.PROTOBUF else content.decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise _unusable(schema, error) from error
-        return 0, RegisteredSchema(schema.kind.registry_type, text)
+        return 0, schema_of_file(schema, self._base)
 
     def _asked(self, schema: SchemaName) -> tuple[int, RegisteredSchema]:
+        if not schema.version and schema.subject in self._tried:
+            return 0, self._tried[schema.subject]
         if self._registry is None:
             raise _unusable(schema, "set schema.registry.url")
         found = self._registry.version(schema.subject, schema.version or None)
@@ -134,13 +147,29 @@ class RouteSchemas:
             raise _unusable(schema, f"the subject has a schema of {found.schema.format}")
         return found.id, found.schema
 
-    def _difference(self, schema: SchemaName, writer: RegisteredSchema, reader: RegisteredSchema) -> str:
-        """The reason why values of a schema cannot be read by the one that a route names; empty: they can."""
-        if writer.format != reader.format:
-            return f"it is of {writer.format}"
-        if schema.kind is SchemaKind.AVRO:
-            return avro_difference(writer, reader)
-        return protobuf_difference(writer, reader, schema.message)
+
+def difference(schema: SchemaName, writer: RegisteredSchema, reader: RegisteredSchema) -> str:
+    """Returns the reason why values of a schema cannot be read by the one that a route names; empty: they can.
+
+    Raises InvalidSchemaError.
+    """
+    if writer.format != reader.format:
+        return f"it is of {writer.format}"
+    if schema.kind is SchemaKind.AVRO:
+        return avro_difference(writer, reader)
+    return protobuf_difference(writer, reader, schema.message)
+
+
+def schema_of_file(schema: SchemaName, base: Path) -> RegisteredSchema:
+    """Returns the schema in a file; paths begin at `base`. Raises HardFailureError if it cannot be used."""
+    assert schema.file is not None
+    try:
+        content = (base / schema.file).read_bytes()
+        if schema.kind is SchemaKind.PROTOBUF:
+            return schema_of_set(content, schema.message)
+        return RegisteredSchema(schema.kind.registry_type, content.decode())
+    except (OSError, UnicodeDecodeError, InvalidSchemaError) as error:
+        raise _unusable(schema, error) from error
 
 
 def route_schemas(config: Config) -> RouteSchemas:

@@ -12,9 +12,14 @@ import fastavro
 import pytest
 
 from engine.errors import HardFailureError
+from engine.explain import explain
 from engine.message import BodyType, Message
+from engine.schemas.documents import documents_of
 from engine.schemas.jvm_registry import RegistryUnavailableError
+from engine.schemas.route_schemas import route_schemas
+from routes.config import loads
 from tests.registry_server import RegistryServer, registry_server
+from tests.spark.router.conftest import HEAD, NOW_MS
 from tests.spark.router.harness import Result, Router
 
 POLICY = "routing.on-soft-failure=dead-letter\n"
@@ -220,3 +225,85 @@ def test_the_schema_of_a_file_is_registered(
     [result] = router(head(registry) + writing(f"json-schema:{place}", more), [message(b'{"id": 1}')])
     assert result.record.value == b"\0\0\0\0\5" + b'{"id": 1}'
     assert [each.path for each in registry.asked] == [path]
+
+
+WRITTEN = {
+    "type": "record",
+    "name": "Written",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "on", "type": "boolean", "default": True},
+        {"name": "amounts", "type": {"type": "array", "items": {"type": "double"}}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [
+        ("", b'{"id": 1, "amounts": [1.5, 2]}'),
+        ("", b'{"id": 1152921504606846977, "note": "n", "on": false, "amounts": []}'),
+        ("", b'{"id": 1.5, "amounts": []}'),
+        ("", b'{"id": "1", "amounts": []}'),
+        ("", b'{"id": 1, "amounts": [], "more": 1}'),
+        ("", b'{"id": 1}'),
+        ("", b"no JSON"),
+        ("", b""),
+        ("routes.r.out.convert=xml-to-json\n", b"<w><id>7</id><on>false</on><amounts>1.5</amounts></w>"),
+        ("routes.r.out.convert=xml-to-json\n", b"<w><id>x</id><amounts>1.5</amounts></w>"),
+        ("routes.r.out.convert=xml-to-json\n", b"no XML"),
+        ("routes.r.out.mask=msg.body.id\n", b'{"id": 1, "amounts": []}'),
+    ],
+)
+def test_explain_agrees_on_bodies_that_are_written(
+    router: Router, registry: RegistryServer, tmp_path: Path, more: str, body: bytes
+) -> None:
+    registry.answers["/subjects/written-value/versions/latest"] = [
+        (200, {"version": 1, "id": 31, "schema": json.dumps(WRITTEN)})
+    ]
+    text = head(registry) + writing("avro:written-value", more)
+    [result] = router(text, [message(body, BodyType.TEXT)])
+    agree(text, message(body, BodyType.TEXT), result, tmp_path)
+    if body.startswith((b'{"id": 11', b"<w><id>7")):
+        assert result.outcome == "routed"
+        assert result.record.value.startswith(b"\0\0\0\0\x1f")
+
+
+@pytest.mark.parametrize("schema", ["avro:orders-value", "json-schema:orders-value"])
+def test_explain_agrees_on_bodies_that_have_to_fit(
+    router: Router, registry: RegistryServer, tmp_path: Path, schema: str
+) -> None:
+    json_type = {"schemaType": "JSON", "schema": json.dumps(JSON_SCHEMA)}
+    asked = json_type if schema.startswith("json") else {"schema": json.dumps(ORDER)}
+    registry.answers["/subjects/orders-value/versions/latest"] = [(200, {"version": 1, "id": ID, **asked})]
+    registry.answers["/schemas/ids/9"] = [(200, json_type)]
+    order = {"id": 1, "lines": []}
+    bodies = [
+        avro(order),
+        avro(order)[:-1],
+        avro(order, 8),
+        b"\0\0\0\0\x09" + json.dumps(order).encode(),
+        b'\0\0\0\0\x09{"id": 1.5}',
+        b'{"id": "x", "lines": [{"odd name": 1}, {"odd name": "abc"}, {"odd name": 2}]}',
+        b"",
+        b"{",
+    ]
+    text = head(registry) + checked(schema)
+    results = router(text, [message(body) for body in bodies])
+    for body, result in zip(bodies, results, strict=True):
+        agree(text, message(body), result, tmp_path)
+
+
+def agree(text: str, given: Message, result: Result, base: Path) -> None:
+    """The explanation of a message has the router's outcome, reason and sentence, and the body that left."""
+    config = loads(HEAD + text, base=base)
+    found = explain(
+        given.to_record(), config, documents=documents_of(config), schemas=route_schemas(config), now_ms=NOW_MS
+    )
+    outcome = f"{found.ending}.{found.reason}" if found.reason else "routed"
+    assert outcome == result.outcome
+    if found.failures:
+        assert found.failures[0].detail == result.header("__connect.errors.exception.message")
+    elif found.changed_body is not None:
+        assert found.changed_body == result.record.value
