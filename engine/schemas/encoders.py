@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.schemas.avro_bodies import AvroBodies
 from engine.schemas.body_json import UnusableSchemaError
+from engine.schemas.protobuf_bodies import ProtobufBodies
 
 if TYPE_CHECKING:
     from engine.schemas.body_json import EncodingSchema
@@ -35,5 +36,7 @@ def encoder(kind: str, schema: EncodingSchema, message: str = "") -> Encoder:
     match kind:
         case "AVRO":
             return AvroBodies(schema)
+        case "PROTOBUF":
+            return ProtobufBodies(schema, message)
     msg = f"bodies cannot be encoded with a schema of {kind}"
     raise UnusableSchemaError(msg)
