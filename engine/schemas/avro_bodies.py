@@ -329,7 +329,8 @@ def _signed(value: int, size: int | None) -> bytes | None:
 
 
 def _is_nullable(schema: Any) -> bool:
-    return "null" in schema if isinstance(schema, list) else schema == "null"
+    branches = schema if isinstance(schema, list) else [schema]
+    return any(each in ("null", {"type": "null"}) for each in branches)
 
 
 def _is_date(schema: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from engine.schemas.avro_bodies import AvroBodies
+from engine.schemas.protobuf_bodies import ProtobufBodies
 from engine.schemas.value_source import InvalidSchemaError
 
 if TYPE_CHECKING:
@@ -35,5 +36,7 @@ def encoder(kind: str, schema: EncodingSchema, message: str = "") -> Encoder:
     match kind:
         case "AVRO":
             return AvroBodies(schema)
+        case "PROTOBUF":
+            return ProtobufBodies(schema, message)
     msg = f"bodies cannot be encoded with a schema of {kind}"
     raise InvalidSchemaError(msg)

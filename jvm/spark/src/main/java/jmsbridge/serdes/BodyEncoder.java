@@ -21,6 +21,7 @@ public interface BodyEncoder {
   static BodyEncoder of(String type, SchemaText schema, String message) {
     return switch (type) {
       case "AVRO" -> new AvroBodies(schema)::encode;
+      case "PROTOBUF" -> new ProtobufBodies(schema, message)::encode;
       default -> throw new IllegalArgumentException("bodies cannot be encoded with a schema of " + type);
     };
   }

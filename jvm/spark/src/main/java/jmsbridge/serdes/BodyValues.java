@@ -3,6 +3,7 @@ package jmsbridge.serdes;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.time.DateTimeException;
+import java.time.Instant;
 import java.time.LocalDate;
 import java.util.Arrays;
 import java.util.Base64;
@@ -17,6 +18,7 @@ final class BodyValues {
   private static final Pattern ONLY_DATE = Pattern.compile(DATE);
   private static final Pattern TIME = Pattern.compile(
       DATE + "T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\\.([0-9]++))?(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))");
+  private static final int NANO_DIGITS = 9;
   private static final long SECONDS_OF_DAY = 86_400;
 
   private BodyValues() {}
@@ -129,18 +131,27 @@ final class BodyValues {
     }
   }
 
-  /** Time since 1970, in units of so many digits below a second, of a text such as 2026-11-28T04:00:00.5+01:00. */
+  /** Time since 1970, in units of so many digits below a second, of a text as {@link #instant} reads it. */
   static Long time(Object value, int digits) {
+    Instant found = instant(value);
+    long unit = (long) Math.pow(10, NANO_DIGITS - digits);
+    return found == null || found.getNano() % unit != 0
+        ? null
+        : found.getEpochSecond() * (long) Math.pow(10, digits) + found.getNano() / unit;
+  }
+
+  /** The time of a text such as 2026-11-28T04:00:00.5+01:00. */
+  static Instant instant(Object value) {
     Matcher found = value instanceof String text ? TIME.matcher(text) : null;
     Long days = found == null || !found.matches() ? null : days(found);
     String fraction = days == null || found.group(7) == null ? "" : found.group(7);
-    if (days == null || fraction.chars().skip(digits).anyMatch(each -> each != '0')) {
+    if (days == null || fraction.chars().skip(NANO_DIGITS).anyMatch(each -> each != '0')) {
       return null;
     }
     long offset = found.group(8) == null ? 0 : seconds(found, 9) * (found.group(8).equals("-") ? -1 : 1);
     long seconds = days * SECONDS_OF_DAY + seconds(found, 4) + Long.parseLong(found.group(6)) - offset;
-    String padded = (fraction + "0".repeat(digits)).substring(0, digits);
-    return seconds * (long) Math.pow(10, digits) + Long.parseLong(padded);
+    String nanos = (fraction + "0".repeat(NANO_DIGITS)).substring(0, NANO_DIGITS);
+    return Instant.ofEpochSecond(seconds, Long.parseLong(nanos));
   }
 
   private static long seconds(Matcher found, int hours) {

@@ -282,22 +282,10 @@ final class ProtobufFormat implements Format {
   public Encoder encoder(SchemaText schema) {
     Descriptor descriptor = descriptor(schema);
     ProtobufRows rows = new ProtobufRows(descriptor);
-    List<Integer> path = new ArrayList<>();
-    for (Descriptor each = descriptor; each != null; each = each.getContainingType()) {
-      path.add(0, each.getIndex());
-    }
     return new Encoder() {
       @Override
       public void writePrefix(OutputStream out) throws IOException {
-        // The first message of a file has a short form.
-        if (path.equals(List.of(0))) {
-          out.write(0);
-          return;
-        }
-        writeNumber(path.size(), out);
-        for (int each : path) {
-          writeNumber(each, out);
-        }
+        writeIndexes(descriptor, out);
       }
 
       @Override
@@ -305,6 +293,23 @@ final class ProtobufFormat implements Format {
         rows.message(value).writeTo(out);
       }
     };
+  }
+
+  /** Writes the indexes of a message in its file, as {@link #indexes} reads them. */
+  static void writeIndexes(Descriptor message, OutputStream out) throws IOException {
+    List<Integer> path = new ArrayList<>();
+    for (Descriptor each = message; each != null; each = each.getContainingType()) {
+      path.add(0, each.getIndex());
+    }
+    // The first message of a file has a short form.
+    if (path.equals(List.of(0))) {
+      out.write(0);
+      return;
+    }
+    writeNumber(path.size(), out);
+    for (int each : path) {
+      writeNumber(each, out);
+    }
   }
 
   private static void writeNumber(int number, OutputStream out) throws IOException {
