@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.claims.claim import CLAIM, Claim
-from engine.claims.reader_process import BodyReader
 from engine.claims.section import ClaimCheckConfig
 from engine.errors import UnreachableError
 from engine.jars import jars
@@ -23,6 +22,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from engine.claims.reader_process import BodyReader
     from engine.record import Record
     from routes.model import Config
 
@@ -47,7 +47,7 @@ class KeptBodies:
         is_uri = isinstance(folder, str) and "://" in folder
         self._path = None if folder is None or is_uri else Path(folder)
         self._place = folder
-        self._reader = BodyReader(str(folder), spark or {}, jars() / "spark") if is_uri else None
+        self._reader = _reader(str(folder), spark or {}) if is_uri else None
 
     @classmethod
     def of(cls, config: Config) -> KeptBodies:
@@ -113,3 +113,10 @@ class KeptBodies:
                 msg = "there is no such folder"
                 raise OSError(msg) from None
             raise
+
+
+def _reader(place: str, spark: Mapping[str, str]) -> BodyReader:
+    """The reader of a file system of Hadoop; what starts it is imported for such a place alone."""
+    from engine.claims.reader_process import BodyReader
+
+    return BodyReader(place, spark, jars() / "spark")

@@ -37,10 +37,13 @@ def _group() -> None:
 def check(
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="Subject of the registry.")],
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The changed schema: .avsc, .json, or .desc for Protobuf.")
+        Path,
+        typer.Argument(metavar="FILE", help="The changed schema: .avsc, .json, or .desc for Protobuf.", readable=False),
     ],
     last: Annotated[int, typer.Option("--last", min=1, metavar="NUMBER", help="Newest messages to try.")] = 10_000,
-    message: Annotated[str, typer.Option(metavar="NAME", help="Full name of the message in a Protobuf schema.")] = "",
+    message: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Full name of the message in a Protobuf schema.")
+    ] = None,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
@@ -53,7 +56,7 @@ def check(
     from engine.schemas.trial import SchemaTrial
 
     settings = load(config)
-    trial = SchemaTrial(settings, subject, file, message)
+    trial = SchemaTrial(settings, subject, file, message or "")
     concerned = broken = 0
     with KafkaTopicReader(settings.kafka_access, settings.journal.topic) as reader:
         records = reader.last(last)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Broken", "SchemaTrial", "Verdict"]
 
-_REASONS = ("body-invalid", "body-not-convertible")
-"""Reasons of failures for which a schema can be the cause."""
 _MARK = b"\0"
 _HEAD_BYTES = 5
 
@@ -60,7 +58,8 @@ class SchemaTrial:
         if section.urls is None:
             raise UsageError("there is no schema registry to ask for the subject: set schema.registry.url")
         if not kinds:
-            msg = f"'{file}' is no file of a schema: {', '.join(f'{kind.suffix} for {kind}' for kind in SchemaKind)}"
+            endings = ", ".join(f"{kind.suffix} for {kind}" for kind in SchemaKind)
+            msg = f"'{file}' does not end as a schema does: {endings}"
             raise UsageError(msg)
         self._config = config
         self._subject = subject
@@ -94,9 +93,7 @@ class SchemaTrial:
             if each.route is None or each.route.name not in self._routes:
                 continue
             concerns = True
-            broken += [
-                Broken(each.route.name, failure.detail) for failure in each.failures if failure.reason in _REASONS
-            ]
+            broken += [Broken(each.route.name, failure.detail) for failure in each.failures[:1]]
         if any(each.route for each in broken):
             present = explain(record, self._config, documents=self._documents, schemas=self._present)
             failed = {each.route.name for each in present.publications if each.route and each.failures}

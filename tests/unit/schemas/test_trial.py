@@ -106,7 +106,7 @@ def test_a_pinned_version_has_nothing_to_do_with_it(registry: RegistryServer, tm
 
 
 def test_wrong_input_is_told(registry: RegistryServer, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no file of a schema: \.avsc for avro"):
+    with pytest.raises(UsageError, match=r"does not end as a schema does: \.avsc for avro"):
         trial(config(registry, tmp_path, PLAIN), {}, "order.txt")
     with pytest.raises(UsageError, match=r"set schema\.registry\.url"):
         trial(loads(HEAD + PLAIN, base=tmp_path), {})
