@@ -30,8 +30,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Source of journal records that no broker has, in the rows of the router's own reader, for the measurement of routes.
  *
- * <p>Options: {@code records}, {@code routes}, {@code partitions} and {@code body}, the size of JSON bodies (0: none).
- * Addresses and regions are those that the routes of
+ * <p>Options: {@code records}, {@code routes}, {@code partitions} {@code body}, the size of JSON bodies (0: none), and
+ * {@code xml}, whether they are XML instead. Addresses and regions are those that the routes of
  * {@code bench/route_start.py} compare, in turn; headers are new objects for each record, as Kafka's consumer makes them.
  */
 public final class MadeRecords implements TableProvider {
@@ -76,13 +76,14 @@ public final class MadeRecords implements TableProvider {
       int routes = options.getInt("routes", 1);
       int records = options.getInt("records", 1);
       int body = options.getInt("body", 0);
-      return () -> new Ranges(partitions, records / partitions, routes, body);
+      boolean isXml = options.getBoolean("xml", false);
+      return () -> new Ranges(partitions, records / partitions, routes, body, isXml);
     }
   }
 
-  private record Range(int partition, int records, int routes, int body) implements InputPartition {}
+  private record Range(int partition, int records, int routes, int body, boolean isXml) implements InputPartition {}
 
-  private record Ranges(int partitions, int records, int routes, int body) implements Scan, Batch {
+  private record Ranges(int partitions, int records, int routes, int body, boolean isXml) implements Scan, Batch {
     @Override
     public StructType readSchema() {
       return SCHEMA;
@@ -96,7 +97,7 @@ public final class MadeRecords implements TableProvider {
     @Override
     public InputPartition[] planInputPartitions() {
       return IntStream.range(0, partitions)
-          .mapToObj(each -> new Range(each, records, routes, body)).toArray(Range[]::new);
+          .mapToObj(each -> new Range(each, records, routes, body, isXml)).toArray(Range[]::new);
     }
 
     @Override
@@ -134,7 +135,7 @@ public final class MadeRecords implements TableProvider {
         String[] values = {"ID:" + each, "queue:orders." + route, "c" + each, "r" + route % 7, "" + each % 1000,
             each % 99 + ".5", "k" + each};
         texts[each] = java.util.stream.Stream.of(values).map(Reader::bytes).toArray(byte[][]::new);
-        bodies[each] = range.body == 0 ? NO_JSON : json(range.body, values);
+        bodies[each] = range.body == 0 ? NO_JSON : range.isXml ? xml(range.body, values) : json(range.body, values);
       }
     }
 
@@ -146,6 +147,14 @@ public final class MadeRecords implements TableProvider {
           + ",\"count\":2},{\"sku\":\"B-200\",\"amount\":7,\"count\":1}],\"price\":" + values[5] + ",\"code\":\""
           + values[6] + "\",\"paid\":true,\"note\":\"";
       return ByteBuffer.wrap(bytes(document + "x".repeat(bytes - document.length() - 2) + "\"}"));
+    }
+
+    /** A document of XML with the same values. */
+    private static ByteBuffer xml(int bytes, String[] values) {
+      String document = "<m><id>" + values[0] + "</id><kind>" + values[1].substring("queue:".length())
+          + "</kind><customer><name>ACME Europe</name><region>" + values[3] + "</region></customer><line><amount>"
+          + values[4] + "</amount></line><price>" + values[5] + "</price><code>" + values[6] + "</code><note>";
+      return ByteBuffer.wrap(bytes(document + "x".repeat(bytes - document.length() - 11) + "</note></m>"));
     }
 
     private static byte[] bytes(String text) {

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-_TABLES = ((100, "headers"), (100, "paths"), (5, "path"), (500, "path"))
+_CHANGES = tuple((5, kind) for kind in ("xpath", "mask", "gzip", "avro", "copies"))
+_TABLES = ((100, "headers"), (100, "paths"), (5, "path"), (500, "path"), *_CHANGES)
 _RATIOS = (((100, "paths"), (100, "headers"), 1.5), ((500, "path"), (5, "path"), 1.1))
 """Tables, those that they are compared with, and the most CPU seconds for a record, to those."""
 

@@ -16,7 +16,10 @@ import sys
 import tempfile
 import time
 import zipfile
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
@@ -31,6 +34,8 @@ from engine.spark.launch import Launch
 from routes.config import loads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from routes.model import Config
@@ -57,7 +62,14 @@ _MIXED = (
 )
 
 
-_BODY_BYTES = {"path": 400, "paths": 1024, "headers": 1024}
+_CHANGES = {
+    "mask": "out.mask=msg.body.customer.name",
+    "gzip": "out.convert=gzip",
+    "avro": "out.schema=avro:made-value",
+    "copies": "out.topic=out.{to}, copy.{to}",
+}
+"""What becomes of messages that a route with one path takes, by kind of routes."""
+_BODY_BYTES = {"path": 400, "xpath": 400, "paths": 1024, "headers": 1024, **dict.fromkeys(_CHANGES, 400)}
 """Sizes of JSON bodies, by kind of routes; 0 for the others."""
 _FIVE = {
     "headers": "msg.address = '{0}' AND region = '{1}' AND amount >= {2} AND price < {3} AND code LIKE 'k%'",
@@ -67,13 +79,39 @@ _FIVE = {
 """Five conditions on headers, and on the same values in the body."""
 
 
+_CUSTOMER = {"name": "string", "region": "string", "tier": "int"}
+_LINE = {"sku": "string", "amount": "double", "count": "int"}
+
+
+def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": each, "type": kind} for each, kind in fields.items()]}
+
+
+_SCHEMA = _record(
+    "Made",
+    {
+        **dict.fromkeys(("id", "kind"), "string"),
+        "customer": _record("Customer", _CUSTOMER),
+        "placed": "string",
+        "lines": {"type": "array", "items": _record("Line", _LINE)},
+        "price": "double",
+        "code": "string",
+        "paid": "boolean",
+        "note": "string",
+    },
+)
+"""Schema of the JSON bodies."""
+
+
 def _predicate(number: int, kind: str) -> str:
     """Returns the predicate of a route.
 
     `equalities`: texts are compared; `mixed`: other conditions; `tenth`: a tenth of these; `path`: the text under one
-    path; `paths`: five values of the body; `headers`: these values, of headers.
+    path; `xpath`: that in XML; `paths`: five values of the body; `headers`: these values, of headers.
     """
-    if kind == "path":
+    if kind == "xpath":
+        return f"xpath('/m/kind') = 'orders.{number}'"
+    if kind == "path" or kind in _CHANGES:
         return f"msg.body.kind = 'orders.{number}'"
     if kind in _FIVE:
         return _FIVE[kind].format(f"orders.{number}", f"r{number % 7}", 0, 100)
@@ -85,10 +123,38 @@ def _predicate(number: int, kind: str) -> str:
 
 
 def _text(count: int, kind: str) -> str:
-    routes = (
-        f"routes.r{n}.in.include={_predicate(n, kind)}\nroutes.r{n}.out.topic=out.{n % 5}\n" for n in range(count)
-    )
-    return _HEAD + "".join(routes)
+    lines = []
+    for number in range(count):
+        route, to = f"routes.r{number}", number % 5
+        keys = dict([f"out.topic=out.{to}".split("=", 1), f"in.include={_predicate(number, kind)}".split("=", 1)])
+        if kind in _CHANGES:
+            keys |= [_CHANGES[kind].format(to=to).split("=", 1)]
+        lines += [f"{route}.{key}={value}\n" for key, value in keys.items()]
+    return _HEAD + "".join(lines)
+
+
+class _Registry(BaseHTTPRequestHandler):
+    """Registry of one schema, that of the JSON bodies."""
+
+    def do_GET(self) -> None:
+        """Answers any question with the schema."""
+        answer = json.dumps({"version": 1, "id": 1, "schema": json.dumps(_SCHEMA)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Writes no log."""
+
+
+@contextmanager
+def _registry() -> Iterator[str]:
+    """Starts the registry; yields its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
 
 
 def _jar(folder: Path) -> Path:
@@ -109,6 +175,7 @@ def _records(spark: SparkSession, records: int, routes: int, kind: str) -> DataF
         "routes": str(routes),
         "partitions": str(min(records, _PARTITIONS)),
         "body": str(_BODY_BYTES.get(kind, 0)),
+        "xml": str(kind == "xpath").lower(),
     }
     return spark.read.format("jmsbridge.kafka.MadeRecords").options(**options).load()
 
@@ -145,7 +212,9 @@ def main(arguments: list[str]) -> None:
         return {"python": round(python - before[0], 2), "java": round(java - before[1], 2)}
 
     began = seconds()
-    config = loads(_text(count, kind), base=folder)
+    stack = ExitStack()
+    registry = f"schema.registry.url={stack.enter_context(_registry())}\n" if kind == "avro" else ""
+    config = loads(registry + _text(count, kind), base=folder)
     found: dict[str, Any] = {"routes": count, "kind": kind, "configuration": since(began)}
     began = seconds()
     _run(_routed(_records(spark, 1, count, kind), config))
@@ -159,6 +228,7 @@ def main(arguments: list[str]) -> None:
             found["passes"].append(since(began)["java"])
     found["beyond 64 KB"] = "64 KB" in (folder / "spark.log").read_text(errors="replace")
     session.close(spark)
+    stack.close()
     shutil.rmtree(folder)
     print(json.dumps(found), flush=True)
 

@@ -27,6 +27,10 @@ public record NamedSchema(String type, String name, SchemaText schema, int id, S
     String name = given.get("name").asText();
     String message = given.get("message").asText();
     boolean isXml = given.path("xml").asBoolean();
+    boolean isRegistered = !given.hasNonNull("text") || given.hasNonNull("subjects");
+    if (registry == null && isRegistered) {
+      throw new IllegalArgumentException("the schema %s needs schema.registry.url".formatted(name));
+    }
     if (!given.hasNonNull("text")) {
       SchemaRegistry.Version found =
           registry.version(type, given.get("subject").asText(), given.get("version").asInt());
