@@ -126,9 +126,10 @@ def _text(count: int, kind: str) -> str:
     lines = []
     for number in range(count):
         route, to = f"routes.r{number}", number % 5
-        keys = dict([f"out.topic=out.{to}".split("=", 1), f"in.include={_predicate(number, kind)}".split("=", 1)])
+        keys = {"in.include": _predicate(number, kind), "out.topic": f"out.{to}"}
         if kind in _CHANGES:
-            keys |= [_CHANGES[kind].format(to=to).split("=", 1)]
+            key, _, value = _CHANGES[kind].format(to=to).partition("=")
+            keys[key] = value
         lines += [f"{route}.{key}={value}\n" for key, value in keys.items()]
     return _HEAD + "".join(lines)
 

@@ -9,38 +9,44 @@ from engine.claims.claim import CLAIM
 from engine.message import BODY, BODY_TYPES, BodyType
 from engine.printable import LONGEST_REASON
 from engine.router.plan.headers import header
-from engine.router.plan.masks import is_masked, mask_fails, masked, masked_body
+from engine.router.plan.masks import is_masked, mask_fails, masked_body, masked_headers
 from engine.router.plan.route_settings import RouteSettings
 from engine.router.plan.row import PlanRow
 from engine.router.plan.schemas import writing_fault, written_body
 from engine.topologies.library.casts import BINARY, INT, cast
 from routes.body_steps import not_converted
 
-__all__ = ["changed", "changed_body", "claimed", "conversion_fault", "is_changed"]
+__all__ = ["changed", "changed_body", "claimed", "conversion_fault", "is_changed", "leaving"]
 
 
 def is_changed(row: PlanRow, settings: RouteSettings) -> Column:
     """True for a message whose route changes bodies, or keeps this one as a file."""
-    changes = is_masked(row, settings) | settings.converted_kinds(row).isNotNull()
+    changes = _is_rewritten(row, settings)
     return changes | _is_large(row, settings, row.value) if settings.claims.values else changes
 
 
+def leaving(row: PlanRow, settings: RouteSettings) -> Column:
+    """The body as mask, conversions and schema of the message's route leave it; NULL if there is none, or cannot be."""
+    body = written_body(row, settings, _stepped(row, settings, masked_body(row, settings)))
+    can_be = settings.converted_kinds(row).isNull() | _can_be_converted(row, settings)
+    return F.when(_is_rewritten(row, settings) & can_be, body)
+
+
 def changed_body(row: PlanRow, settings: RouteSettings) -> Column:
-    """The value of the record that leaves by the message's route; NULL if a change cannot be made."""
-    body = _converted_body(row, settings, masked_body(row, settings))
+    """The value of the record that leaves by the message's route; as it came if a change cannot be made."""
+    body = _left(row)
     return _left_in_record(row, settings, body) if settings.claims.values else body
 
 
 def changed(row: PlanRow, settings: RouteSettings) -> PlanRow:
     """The row of a message as it leaves by its route, with the headers that belong to its body."""
-    row = masked(row, settings)
-    if not settings.converted_kinds.values:
-        return row
-    others = F.filter(row.headers, lambda each: ~each.getField("key").isin(BODY, BODY_TYPES))
-    headers = F.concat(others, F.array(header(BODY, settings.converted_kinds(row))))
-    return row.replace(
-        value=_converted_body(row, settings, row.value),
-        headers=F.when(settings.converted_kinds(row).isNotNull(), headers).otherwise(row.headers),
+    headers = masked_headers(row, settings) if settings.masks.values else row.headers
+    if settings.converted_kinds.values:
+        kind = settings.converted_kinds(row)
+        others = F.filter(headers, lambda each: ~each.getField("key").isin(BODY, BODY_TYPES))
+        headers = F.when(kind.isNotNull(), F.concat(others, F.array(header(BODY, kind)))).otherwise(headers)
+    return (
+        row.replace(value=_left(row), headers=headers) if headers is not row.headers else row.replace(value=_left(row))
     )
 
 
@@ -57,10 +63,6 @@ def claimed(row: PlanRow, settings: RouteSettings) -> PlanRow:
 def conversion_fault(row: PlanRow, settings: RouteSettings) -> Column:
     """The reason why a body cannot be converted, or written by a schema, as its route says; NULL if it can."""
     functions = row.header_view.functions
-    kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
-    is_plain = kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
-    if settings.converted_json.values:
-        is_plain |= settings.converted_json(row).isNotNull()
     body = masked_body(row, settings)
     faults = []
     if settings.steps.values:
@@ -68,14 +70,25 @@ def conversion_fault(row: PlanRow, settings: RouteSettings) -> Column:
     if settings.written.values:
         faults.append(writing_fault(row, settings, _stepped(row, settings, body)))
     before, after = not_converted("\0").split("\0")
-    refused = F.concat(F.lit(before), F.substring(kind, 1, LONGEST_REASON), F.lit(after))
-    fault = F.when(is_plain, F.coalesce(*faults)).otherwise(refused)
+    refused = F.concat(F.lit(before), F.substring(row.header(BODY), 1, LONGEST_REASON), F.lit(after))
+    fault = F.when(_can_be_converted(row, settings), F.coalesce(*faults)).otherwise(refused)
     found = F.when(settings.converted_kinds(row).isNotNull(), fault)
     return F.when(~mask_fails(row, settings), found) if settings.masks.values else found
 
 
-def _converted_body(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
-    return written_body(row, settings, _stepped(row, settings, body))
+def _left(row: PlanRow) -> Column:
+    return row.value if row.left is None else F.coalesce(row.left, row.value)
+
+
+def _is_rewritten(row: PlanRow, settings: RouteSettings) -> Column:
+    return is_masked(row, settings) | settings.converted_kinds(row).isNotNull()
+
+
+def _can_be_converted(row: PlanRow, settings: RouteSettings) -> Column:
+    """True for the kinds of bodies that the conversions and the schema of a route take."""
+    kind = F.coalesce(row.header(BODY), F.lit(BodyType.TEXT.value))
+    is_plain = kind.isin(BodyType.TEXT.value, BodyType.BYTES.value)
+    return is_plain | settings.converted_json(row).isNotNull() if settings.converted_json.values else is_plain
 
 
 def _stepped(row: PlanRow, settings: RouteSettings, body: Column) -> Column:

@@ -41,7 +41,8 @@ from engine.topologies.library.topology import TopologyError
 
 __all__ = ["Compiled", "compile_topology"]
 
-_CONTENT = {"key": BINARY, "value": BINARY, "headers": HEADERS, "trail": HEADERS}
+_PUBLISHED = {"key": BINARY, "value": BINARY, "headers": HEADERS, "trail": HEADERS}
+_CONTENT = {**_PUBLISHED, "left": BINARY}
 _KEEPS_VALUE, _KEEPS_HEADERS, _ADDS_ORIGIN = 1, 2, 4
 """Parts of the column `kept`, as `jmsbridge.kafka.RecordWriter` reads it."""
 _SOURCE = ("source_key", "source_value", "source_headers")
@@ -110,7 +111,8 @@ class _Compiler:
         self._dropped: dict[str, int] = {}
         self._taken: dict[str, TakenBranch] = {}
         self._content: dict[str, tuple[str, ...]] = {}
-        """Names of the columns with a stream's key, value, headers and trail (empty: none), by its name."""
+        """Names of the columns with a stream's key, value, headers, trail and what is left of the value (empty: none),
+        by its name."""
         self._frame = frame.select(
             *(F.col(name).alias(f"source_{name}") for name in ("key", "value", "headers", *_ORIGIN)),
             F.lit(0).alias("place_0"),
@@ -156,7 +158,7 @@ class _Compiler:
 
     def finish(self) -> Compiled:
         self._settle()
-        columns = {name: cast(F.lit(None), kind) for name, kind in (*_CONTENT.items(), ("topic", STRING))}
+        columns = {name: cast(F.lit(None), kind) for name, kind in (*_PUBLISHED.items(), ("topic", STRING))}
         columns |= {"kept": F.lit(0), "new_value": columns["value"], "new_headers": columns["headers"]}
         for sink in (node for node in self._topology.nodes if isinstance(node, SinkNode)):
             here = self._here(sink)
@@ -182,7 +184,7 @@ class _Compiler:
     def _start(self, source: SourceNode) -> None:
         place = self._new_place()
         self._places[source.name] = (place,)
-        self._content[source.name] = (*_SOURCE, "")
+        self._content[source.name] = (*_SOURCE, "", "")
         if place:
             self._moves.append((F.col("source_topic") == source.topic, F.lit(place)))
 
@@ -231,13 +233,14 @@ class _Compiler:
         return self._row_of(own, *(copies[name] for name in _SOURCE))
 
     def _row_of(self, content: Sequence[str], source_key: str, source_value: str, source_headers: str) -> PlanRow:
-        key, value, headers, trail = content
+        key, value, headers, trail, left = content
         column = self._column
         return PlanRow(
             key=column(key),
             value=column(value),
             headers=column(headers),
             trail=column(trail) if trail else None,
+            left=column(left) if left else None,
             header_view=HeaderView(column(headers), self._functions),
             **{name: column(f"source_{name}") for name in _ORIGIN},
             source_key=column(source_key),
@@ -350,8 +353,8 @@ class _Compiler:
 
     def _published(self, sink: SinkNode) -> dict[str, Column]:
         """The columns of the records that a sink publishes."""
-        key, value, headers, trail = self._content[sink.name]
-        nothing = {name: cast(F.lit(None), kind) for name, kind in _CONTENT.items()}
+        key, value, headers, trail, _ = self._content[sink.name]
+        nothing = {name: cast(F.lit(None), kind) for name, kind in _PUBLISHED.items()}
         origin = self._topology.origin
         keeps_value, keeps_headers = value == "source_value", headers == "source_headers"
         return {

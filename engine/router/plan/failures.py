@@ -134,7 +134,9 @@ def _body(settings: RouteSettings) -> FailureCheck:
 
     def fails(row: PlanRow) -> Column:
         other = is_other(row)
-        return other | conversion_fault(row, settings).isNotNull() if settings.converted_kinds.values else other
+        if row.left is None or not settings.converted_kinds.values:
+            return other
+        return other | (row.left.isNull() & conversion_fault(row, settings).isNotNull())
 
     def says(row: PlanRow) -> Column:
         kind = F.substring(row.header(BODY), 1, LONGEST_REASON)
@@ -144,8 +146,11 @@ def _body(settings: RouteSettings) -> FailureCheck:
         return F.when(is_other(row), other).otherwise(conversion_fault(row, settings))
 
     def stops(publication: Publication) -> str:
-        wanted = ", ".join(str(each) for each in (publication.route.steps, publication.route.written_schema) if each)
-        return f"the body is neither text nor bytes{f', or does not fit {wanted}' if wanted else ''}"
+        steps, schema = publication.route.steps, publication.route.written_schema
+        parts = ["the body is neither text nor bytes"]
+        parts += [f"not one for the steps {steps}"] if steps else []
+        parts += [f"does not fit {schema}"] if schema else []
+        return ", or ".join(parts)
 
     return FailureCheck("body-not-convertible", "convert", fails, says, stops)
 
@@ -167,7 +172,7 @@ def _body_format(settings: RouteSettings) -> FailureCheck:
         return F.coalesce(fault(row), mask_fault(row, settings)) if settings.masks.values else fault(row)
 
     def stops(publication: Publication) -> str:
-        if publication.route.body_format is None:
+        if publication.route.read_as is None:
             return f"{UNMASKABLE}the body is not JSON"
         return f"the body is not {publication.route.read_as}, which in.body or in.schema names"
 

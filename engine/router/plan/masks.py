@@ -22,7 +22,7 @@ from routes.predicate.mask import UNMASKABLE, Mask, too_large
 from routes.predicate.nodes import DocumentFormat
 from routes.predicate.path_json import path_json
 
-__all__ = ["is_masked", "mask_fails", "mask_fault", "mask_json", "masked", "masked_body"]
+__all__ = ["is_masked", "mask_fails", "mask_fault", "mask_json", "masked_body", "masked_headers"]
 
 
 def is_masked(row: PlanRow, settings: RouteSettings) -> Column:
@@ -32,7 +32,8 @@ def is_masked(row: PlanRow, settings: RouteSettings) -> Column:
 
 def mask_fails(row: PlanRow, settings: RouteSettings) -> Column:
     """True for a message to which the mask of its route cannot be applied."""
-    return is_masked(row, settings) & masked_body(row, settings).isNull()
+    is_changed = F.lit(False) if row.left is None else row.left.isNotNull()
+    return is_masked(row, settings) & ~is_changed & masked_body(row, settings).isNull()
 
 
 def mask_fault(row: PlanRow, settings: RouteSettings) -> Column:
@@ -49,13 +50,10 @@ def masked_body(row: PlanRow, settings: RouteSettings) -> Column:
     return F.when(is_masked(row, settings), body).otherwise(row.value)
 
 
-def masked(row: PlanRow, settings: RouteSettings) -> PlanRow:
-    """The row of a message with body and types as the mask of its route, if any, leaves them."""
-    if not settings.masks.values:
-        return row
-    body = masked_body(row, settings)
+def masked_headers(row: PlanRow, settings: RouteSettings) -> Column:
+    """The headers of a message with the types that its body has as the mask of its route, if any, leaves it."""
     if all(each.conversion is BodyConversion.AS_IS for each in settings.publications if each.route.mask):
-        return row.replace(value=body)
+        return row.headers
     function = f"mask-types:{_given(settings.routes)}"
     kind, given = row.header(BODY), row.header(BODY_TYPES)
     types = row.header_view.functions.call(function, settings.masks(row), row.value, kind, given)
@@ -63,7 +61,7 @@ def masked(row: PlanRow, settings: RouteSettings) -> PlanRow:
         row.headers, lambda each: F.when(each.getField("key") == BODY_TYPES, header(BODY_TYPES, types)).otherwise(each)
     )
     has_types = given.isNotNull() & kind.isin(BodyType.MAP.value, BodyType.STREAM.value)
-    return row.replace(value=body, headers=F.when(has_types, headers).otherwise(row.headers))
+    return F.when(has_types, headers).otherwise(row.headers)
 
 
 def _given(routes: Iterable[Route]) -> str:

@@ -193,7 +193,12 @@ class RouteSettings:
     @property
     def changes_bodies(self) -> bool:
         """True if a route masks, converts or writes bodies, or keeps some as files."""
-        return bool(self.masks.values or self.converted_kinds.values or self.claims.values)
+        return self.rewrites_bodies or bool(self.claims.values)
+
+    @property
+    def rewrites_bodies(self) -> bool:
+        """True if a route masks, converts or writes bodies."""
+        return bool(self.masks.values or self.converted_kinds.values)
 
     @property
     def growth(self) -> int:

@@ -72,15 +72,17 @@ class PlanRow(Row):
     """Number of the copy of the message, from 0."""
     trail: Column | None = None
     """Headers that are published behind `headers`, and behind those of the plan's origin; of the same type."""
+    left: Column | None = None
+    """The value as changes of the route leave it, computed once; NULL if nothing changes it, or if that fails."""
 
     def replace(self, **changes: Column) -> PlanRow:
-        """A copy of the row with another key, value, headers or trail; TypeError for other names.
+        """A copy of the row with another key, value, headers, trail or `left`; TypeError for other names.
 
         What is not replaced is published from the record as it was read, without a copy.
         """
-        unknown = changes.keys() - {"key", "value", "headers", "trail"}
+        unknown = changes.keys() - {"key", "value", "headers", "trail", "left"}
         if unknown:
-            raise TypeError(f"a row's key, value, headers and trail can be replaced, not {', '.join(sorted(unknown))}")
+            raise TypeError(f"a row has no {', '.join(sorted(unknown))} that can be replaced")
         fields: dict[str, Any] = dict(changes)
         return replace(self, **fields)
 

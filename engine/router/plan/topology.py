@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from engine.message import DESTINATION, ORIGIN, ROUTE, TARGET
 from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
-from engine.router.plan.changes import changed, claimed, is_changed
+from engine.router.plan.changes import changed, claimed, is_changed, leaving
 from engine.router.plan.failures import (
     CHECKS,
     NOT_PUBLISHED,
@@ -121,7 +121,11 @@ def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequ
         return F.nullif(chosen, F.lit(""))
 
     matched = wanted[0].merge(*wanted[1:], name="matched")
-    split = matched.select_key(key, name="key").split(CHECKS)
+    keyed = matched.select_key(key, name="key")
+    if settings.rewrites_bodies:
+        # A node of its own: Spark then keeps the result, which checks, sizes and the sink read.
+        keyed = keyed.map(lambda row: row.replace(left=leaving(row, settings)), name="leaving-bodies")
+    split = keyed.split(CHECKS)
     for check in made:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
