@@ -5,43 +5,22 @@ Damaged messages apart, in which a number has more bits than its type, Google's 
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from engine.schemas.protobuf_files import ProtobufFiles
 from engine.schemas.value_source import INT, InvalidSchemaError, InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from google.protobuf.descriptor import FieldDescriptor
-    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
     from engine.schemas.document_text import DocumentText
+    from engine.schemas.protobuf_files import ProtobufFiles
     from engine.schemas.schema_text import RegisteredSchema
-    from engine.schemas.value_source import ValueSource
+from engine.schemas.value_source import ValueSource
 
 __all__ = ["ProtobufDocuments"]
-
-_WELL_KNOWN = frozenset(
-    f"google/protobuf/{name}.proto"
-    for name in (
-        "any",
-        "api",
-        "descriptor",
-        "duration",
-        "empty",
-        "field_mask",
-        "source_context",
-        "struct",
-        "timestamp",
-        "type",
-        "wrappers",
-    )
-)
-_ROOT = "a schema"
-"""Name of the file of the schema itself, which no other imports."""
 
 
 class ProtobufDocuments:
@@ -49,22 +28,15 @@ class ProtobufDocuments:
 
     def __init__(self, schema: RegisteredSchema) -> None:
         """Reads the schema; raises InvalidSchemaError."""
-        from google.protobuf.descriptor_pool import DescriptorPool
-
-        self._pool = DescriptorPool()
-        self._files: set[str] = set()
-        self._maps: set[str] = set()
-        """Full names of the messages that are entries of maps."""
+        files = ProtobufFiles(schema)
+        self._pool, self._maps, self._root = files.pool, files.maps, files.root
         self._names: dict[str, dict[int, str]] = {}
         """The names of the numbers of each enum."""
-        self._add(_ROOT, schema)
-        self._root = self._pool.FindFileByName(_ROOT)
 
     def message(self, name: str) -> Any:
         """Returns the descriptor of a message by its full name, the first one without; raises InvalidSchemaError."""
-        found = self._root.message_types_by_name.values()
-        if not name and found:
-            return next(iter(found))
+        if not name and self._root.message_type:
+            return self._type([0])
         try:
             return self._pool.FindMessageTypeByName(name)
         except KeyError as error:
@@ -86,68 +58,9 @@ class ProtobufDocuments:
             raise InvalidValueError(msg)
         self._write(message, out)
 
-    def _add(self, name: str, schema: RegisteredSchema) -> None:
-        """Adds the file of a schema under the name by which others import it, and before it those that it imports."""
-        from google.protobuf.descriptor_pb2 import FileDescriptorProto
-        from google.protobuf.message import DecodeError
-
-        if ";" in schema.text or "{" in schema.text:
-            msg = "the registry gives it as the text of a .proto file, which only the router compiles"
-            raise InvalidSchemaError(msg)
-        try:
-            file = FileDescriptorProto.FromString(b64decode(schema.text, validate=True))
-        except (binascii.Error, DecodeError) as error:
-            msg = f"the Protobuf schema cannot be used: {error}"
-            raise InvalidSchemaError(msg) from error
-        references = {each.name: each.schema for each in schema.references}
-        for each in file.dependency:
-            if each in references and each not in self._files:
-                self._add(each, references[each])
-            else:
-                self._add_well_known(each)
-        self._add_file(name, file)
-
-    def _add_well_known(self, name: str) -> None:
-        """Adds a file of Protobuf's own that is not there yet, with those that it imports."""
-        if name in self._files:
-            return
-        if name not in _WELL_KNOWN:
-            msg = f"the schema lacks '{name}', which it imports"
-            raise InvalidSchemaError(msg)
-        from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-        module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
-        file = FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
-        for each in file.dependency:
-            self._add_well_known(each)
-        self._add_file(name, file)
-
-    def _add_file(self, name: str, file: FileDescriptorProto) -> None:
-        file.name = name
-        del file.extension[:]
-        self._prepare(file.message_type, f"{file.package}." if file.package else "")
-        try:
-            self._pool.AddSerializedFile(file.SerializeToString())
-        except TypeError as error:
-            msg = f"the Protobuf schema cannot be used: {error}"
-            raise InvalidSchemaError(msg) from error
-        self._files.add(name)
-
-    def _prepare(self, messages: Iterable[DescriptorProto], prefix: str) -> None:
-        """Makes maps lists of entries, of which all are read in their order, and takes extensions out."""
-        for each in messages:
-            del each.extension[:]
-            name = prefix + each.name
-            if each.options.map_entry:
-                each.options.ClearField("map_entry")
-                self._maps.add(name)
-            self._prepare(each.nested_type, f"{name}.")
-
     def _type(self, indexes: list[int]) -> Any:
         """The descriptor of the message with these indexes."""
-        from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-        among, name = FileDescriptorProto.FromString(self._root.serialized_pb).message_type, self._root.package
+        among, name = self._root.message_type, self._root.package
         for each in indexes:
             if not 0 <= each < len(among):
                 msg = f"the schema has no message with the indexes {indexes}"
