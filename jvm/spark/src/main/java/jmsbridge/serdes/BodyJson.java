@@ -25,6 +25,9 @@ final class BodyJson {
   static final int MOST_BYTES = 4 << 20;
   private static final int MOST_CHARACTERS = 1_000;
   private static final int MOST_EXPONENT_DIGITS = 9;
+  /** Every text of so many digits, or of one fewer and a sign, is a long. */
+  private static final int MOST_PLAIN = 18;
+  private static final char REPLACEMENT = '\ufffd';
   /** A number in a body, or in a text of XML: ASCII digits, no blanks. */
   private static final Pattern NUMBER =
       Pattern.compile("[+-]?(?:[0-9]+(?:\\.[0-9]*+)?|\\.[0-9]+)(?:[eE][+-]?([0-9]+))?");
@@ -39,6 +42,16 @@ final class BodyJson {
     BigDecimal exact() {
       return new BigDecimal(text);
     }
+
+    /** The number, if it is written as an integer of a long with digits alone; otherwise null. */
+    Long plain() {
+      for (int at = text.startsWith("-") ? 1 : 0; at < text.length(); at++) {
+        if (text.charAt(at) < '0' || text.charAt(at) > '9') {
+          return null;
+        }
+      }
+      return text.length() > MOST_PLAIN ? null : Long.valueOf(text);
+    }
   }
 
   private BodyJson() {}
@@ -49,7 +62,7 @@ final class BodyJson {
       throw new UnfitValueException(String.format(Locale.ROOT, "the body has more than %,d bytes", MOST_BYTES));
     }
     try {
-      String text = StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(json)).toString();
+      String text = decoded(json);
       try (JsonParser parser = JSON.createParser(text.startsWith("\ufeff") ? text.substring(1) : text)) {
         Object found = value(parser, parser.nextToken(), 0);
         if (parser.nextToken() == null) {
@@ -60,6 +73,12 @@ final class BodyJson {
       throw isNot(none);
     }
     throw isNot(null);
+  }
+
+  private static String decoded(byte[] json) throws IOException {
+    String text = new String(json, StandardCharsets.UTF_8);
+    // A replacement may stand in the body itself; only the slower decoder tells.
+    return text.indexOf(REPLACEMENT) < 0 ? text : StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(json)).toString();
   }
 
   private static UnfitValueException isNot(IOException cause) {
@@ -100,7 +119,9 @@ final class BodyJson {
         return parser.getBooleanValue();
       }
       default -> {
-        Written found = number(parser.getText());
+        String text = parser.getText();
+        boolean isPlain = token == JsonToken.VALUE_NUMBER_INT && text.length() <= MOST_PLAIN;
+        Written found = isPlain ? new Written(text) : number(text);
         if (found == null) {
           throw isNot(null);
         }
@@ -121,8 +142,11 @@ final class BodyJson {
 
   /** The text with a replacement for each half of a character that stands alone. */
   private static String whole(String text) {
-    return text.chars().anyMatch(each -> Character.isSurrogate((char) each))
-        ? new String(text.getBytes(StandardCharsets.UTF_16BE), StandardCharsets.UTF_16BE)
-        : text;
+    for (int at = 0; at < text.length(); at++) {
+      if (Character.isSurrogate(text.charAt(at))) {
+        return new String(text.getBytes(StandardCharsets.UTF_16BE), StandardCharsets.UTF_16BE);
+      }
+    }
+    return text;
   }
 }

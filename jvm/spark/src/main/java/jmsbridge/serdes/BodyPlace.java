@@ -5,9 +5,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 
-/** Place of a value in a body, which is spelled as in the routing language when a fault names it. */
-record BodyPlace(BodyPlace parent, String step) {
-  static final BodyPlace BODY = new BodyPlace(null, "msg.body");
+/**
+ * Place of a value in a body, which is spelled as in the routing language when a fault names it.
+ *
+ * @param parent place of the object or array around the value; null: the value is the body
+ * @param step name of the member, or number of the element
+ */
+record BodyPlace(BodyPlace parent, Object step) {
+  static final BodyPlace BODY = new BodyPlace(null, null);
   private static final int MOST_CHARACTERS = 40;
   private static final Pattern PLAIN = Pattern.compile("[A-Za-z_][A-Za-z0-9_]*");
   /** As in {@code engine/printable.py}. */
@@ -15,12 +20,11 @@ record BodyPlace(BodyPlace parent, String step) {
       Pattern.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]");
 
   BodyPlace member(String name) {
-    String text = shortened(name);
-    return new BodyPlace(this, "." + (PLAIN.matcher(text).matches() ? text : '"' + text.replace("\"", "\"\"") + '"'));
+    return new BodyPlace(this, name);
   }
 
   BodyPlace element(int index) {
-    return new BodyPlace(this, "[" + index + "]");
+    return new BodyPlace(this, index);
   }
 
   /** The fault of a value that is not what the schema wants. */
@@ -31,9 +35,20 @@ record BodyPlace(BodyPlace parent, String step) {
   UnfitValueException fault(String reason) {
     StringBuilder path = new StringBuilder();
     for (BodyPlace each = this; each != null; each = each.parent) {
-      path.insert(0, each.step);
+      path.insert(0, each.spelled());
     }
     return new UnfitValueException("%s does not fit: %s".formatted(path, reason));
+  }
+
+  private String spelled() {
+    if (parent == null) {
+      return "msg.body";
+    }
+    if (step instanceof Integer) {
+      return "[" + step + "]";
+    }
+    String text = shortened((String) step);
+    return "." + (PLAIN.matcher(text).matches() ? text : '"' + text.replace("\"", "\"\"") + '"');
   }
 
   private static String shown(Object value) {
