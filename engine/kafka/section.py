@@ -100,7 +100,7 @@ PRODUCER: Mapping[str, str | None] = {
     "delivery.timeout.ms": "delivery.timeout.ms",
     "linger.ms": "linger.ms",
     "max.block.ms": None,
-    "max.in.flight.requests.per.connection": "max.in.flight.requests.per.connection",
+    "max.in.flight.requests.per.connection": None,
     "metadata.max.idle.ms": None,
     "partitioner.adaptive.partitioning.enable": None,
     "partitioner.availability.timeout.ms": None,

@@ -44,6 +44,9 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
     if role == "producer":
         # Java's partitioner: both clients write a key to the same partition.
         settings |= {"acks": "all", "enable.idempotence": "true", "partitioner": "murmur2_random"}
+        # Of two batches on their way, Kafka may refuse the first and take the second, if it knows nothing of the
+        # producer in that partition yet. librdkafka then takes the first for written as well: a message would be lost.
+        settings["max.in.flight.requests.per.connection"] = "1"
         settings["message.max.bytes"] = str(access.max_message_bytes + _GROWTH_BYTES)
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "enable.auto.commit": "false"}
