@@ -17,8 +17,8 @@ from engine.kafka.journal import Journal
 from engine.kafka.topics import BridgeTopics
 from engine.message import Message
 from engine.tracing_section import TracingConfig
-from tests.integration.connectors.running import configure, visible
 from tests.conftest import JARS
+from tests.integration.connectors.running import configure, visible
 from tests.waiting import until
 
 if TYPE_CHECKING:
