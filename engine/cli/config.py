@@ -160,13 +160,14 @@ def validate(
     The exit code is 0 if a bridge and its topologies would start with each of them (warnings are shown), else 2; with
     --connect that of the first failure, as of `jms-bridge doctor`.
     """
+    from engine.schemas.path_checks import paths_by_schema
     from routes.config import lint
 
     if json_output and form not in (FaultFormat.TEXT, FaultFormat.JSON):
         msg = f"--json and --format {form} do not go together"
         raise UsageError(msg)
     form = FaultFormat.JSON if json_output else form
-    linted = {file: lint(file) for file in files or [config]}
+    linted = {file: lint(file, checks=[paths_by_schema]) for file in files or [config]}
     linted = {file: _with_topologies(file, found) for file, found in linted.items()}
     code = ConfigurationError.exit_code if any(found.errors for found in linted.values()) else 0
     if connect:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from engine.schemas.schema_text import RegisteredSchema
 
-__all__ = ["avro_difference"]
+__all__ = ["AvroTypes", "avro_difference"]
 
 _PROMOTED = {
     "int": {"int", "long", "float", "double"},
@@ -30,13 +30,14 @@ def avro_difference(writer: RegisteredSchema, reader: RegisteredSchema) -> str:
 
     Raises InvalidSchemaError for a text that is not an Avro schema.
     """
-    return _Resolution(_Types(writer), _Types(reader)).difference()
+    return _Resolution(AvroTypes(writer), AvroTypes(reader)).difference()
 
 
-class _Types:
+class AvroTypes:
     """A schema with the types that it names."""
 
     def __init__(self, schema: RegisteredSchema) -> None:
+        """Reads the schema; raises InvalidSchemaError for a text that is not an Avro schema."""
         self._named: dict[str, Any] = {}
         self.root = self._read(schema)
 
@@ -76,14 +77,14 @@ class _Types:
         return name
 
     def resolved(self, schema: Any) -> Any:
-        """The definition of a type; a list for a union."""
+        """Returns the definition of a type; a list for a union."""
         if isinstance(schema, str):
             return self._named.get(schema, {"type": schema})
         return schema
 
 
 class _Resolution:
-    def __init__(self, writer: _Types, reader: _Types) -> None:
+    def __init__(self, writer: AvroTypes, reader: AvroTypes) -> None:
         self._writer, self._reader = writer, reader
         self._seen: set[tuple[str, str]] = set()
 

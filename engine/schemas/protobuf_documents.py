@@ -29,7 +29,9 @@ class ProtobufDocuments:
     def __init__(self, schema: RegisteredSchema) -> None:
         """Reads the schema; raises InvalidSchemaError."""
         files = ProtobufFiles(schema)
-        self._pool, self._maps, self._root = files.pool, files.maps, files.root
+        self._pool, self._root = files.pool, files.root
+        self.maps = files.maps
+        """Full names of the messages that are entries of maps."""
         self._names: dict[str, dict[int, str]] = {}
         """The names of the numbers of each enum."""
 
@@ -88,7 +90,7 @@ class ProtobufDocuments:
         return self._names[enum.full_name].get(number)
 
     def _write_all(self, field: FieldDescriptor, values: Iterable[Any], out: DocumentText) -> None:
-        if field.message_type is not None and field.message_type.full_name in self._maps:
+        if field.message_type is not None and field.message_type.full_name in self.maps:
             value = field.message_type.fields_by_number[2]
             out.open("{")
             for each in values:

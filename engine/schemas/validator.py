@@ -19,7 +19,7 @@ from routes.predicate.nodes import BodyPath, DocumentFormat
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["faults"]
+__all__ = ["faults", "json_schema_root"]
 
 _MOST_FAULTS = 3
 _MOST_SCHEMAS = 100
@@ -47,6 +47,19 @@ def faults(schema_text: str, document: bytes) -> list[str]:
     found = [f"{path} does not fit '{keyword}'" for path, keyword in sorted(errors)]
     more = len(found) - _MOST_FAULTS
     return [*found[:_MOST_FAULTS], f"and {more} more"] if more > 0 else found
+
+
+def json_schema_root(schema_text: str) -> tuple[Any, Any, Any]:
+    """Returns the specification of a schema's references, the schema, and the resolver of its references.
+
+    Raises InvalidSchemaError: the text is not a JSON Schema, or it refers to another document.
+    """
+    from referencing import Registry
+
+    checked = _validator(schema_text)
+    specification = _specification(checked)
+    root = specification.create_resource(checked.schema)
+    return specification, checked.schema, Registry().resolver_with_root(root)
 
 
 def _fault(error: Any) -> tuple[str, str]:
@@ -129,9 +142,9 @@ def _draft(schema: Any) -> Any:
 
 def _check_references(schema: Any, base: Any) -> None:
     """Refuses references out of the document."""
-    from referencing import Registry, exceptions, jsonschema
+    from referencing import Registry, exceptions
 
-    specification = jsonschema.specification_with(base.META_SCHEMA.get("$schema"))
+    specification = _specification(base)
     root = specification.create_resource(schema)
     waiting = [(root, Registry().resolver_with_root(root))]
     while waiting:
@@ -144,6 +157,13 @@ def _check_references(schema: Any, base: Any) -> None:
                 msg = f"the JSON Schema has the reference '{reference}', which leads to nothing in it: inline that part"
                 raise InvalidSchemaError(msg) from error
         waiting += [(each, resolver.in_subresource(each)) for each in resource.subresources()]
+
+
+def _specification(base: Any) -> Any:
+    """The specification of references in schemas of a class of validators."""
+    from referencing import jsonschema
+
+    return jsonschema.specification_with(base.META_SCHEMA.get("$schema"))
 
 
 def _is_integer(_: Any, value: object) -> bool:

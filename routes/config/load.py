@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from routes.config.binding import bind
 from routes.config.build import build
@@ -21,8 +21,21 @@ if TYPE_CHECKING:
     from routes.config.compare import Change
     from routes.model import Config
 
-__all__ = ["Linted", "diff", "lint", "lint_document", "lint_text", "load", "loads", "loads_routes", "settings_of"]
+__all__ = [
+    "Linted",
+    "SettingsCheck",
+    "diff",
+    "lint",
+    "lint_document",
+    "lint_text",
+    "load",
+    "loads",
+    "loads_routes",
+    "settings_of",
+]
 
+SettingsCheck: TypeAlias = Callable[[Settings], None]
+"""Check of all settings, to which it adds its faults."""
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -75,19 +88,21 @@ def loads_routes(text: str, base: str | Path = ".", env: Mapping[str, str] | Non
     return build(settings, base / "jms-bridge.properties", text)
 
 
-def lint(path: str | Path, env: Mapping[str, str] | None = None) -> Linted:
+def lint(path: str | Path, env: Mapping[str, str] | None = None, checks: Iterable[SettingsCheck] = ()) -> Linted:
     """Returns all faults of a file, and its configuration if none is an error.
 
-    Never raises for any content of the file.
+    Never raises for any content of the file. `checks` are further ones, for which a start has no time.
     """
     path = Path(path)
-    return lint_document(read(path), path, path.absolute().parent, env)
+    return lint_document(read(path), path, path.absolute().parent, env, checks=checks)
 
 
-def lint_text(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Linted:
-    """Returns all faults of a text, and its configuration if none is an error."""
+def lint_text(
+    text: str, base: str | Path = ".", env: Mapping[str, str] | None = None, checks: Iterable[SettingsCheck] = ()
+) -> Linted:
+    """Returns all faults of a text, and its configuration if none is an error; `checks` as for `lint`."""
     base = Path(base).absolute()
-    return lint_document(read_text(text), base / "jms-bridge.properties", base, env)
+    return lint_document(read_text(text), base / "jms-bridge.properties", base, env, checks=checks)
 
 
 def diff(old: str | Path, new: str | Path, env: Mapping[str, str] | None = None) -> tuple[Change, ...]:
@@ -118,12 +133,15 @@ def lint_document(
     base: Path,
     env: Mapping[str, str] | None,
     files: Mapping[str, str] = _NO_FILES,
+    checks: Iterable[SettingsCheck] = (),
 ) -> Linted:
     """Returns all faults of a document; `files` has the contents for `${file:PATH}`, by PATH, in place of the disk."""
     if not document.readable:
         return Linted(None, tuple(document.faults))
     settings = settings_of(document, base, env, files)
     check(settings)
+    for further in checks:
+        further(settings)
     faults = tuple(
         sorted(
             [*settings.hidden(document.faults), *settings.masked_faults()], key=lambda fault: (fault.line, fault.column)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.predicate import faults, slips
@@ -33,13 +34,24 @@ from routes.properties import HEADER_FIELDS, JmsType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Doubt", "doubts", "unknown_field", "unknown_fields"]
+__all__ = ["Doubt", "ValueSort", "doubts", "instead", "sort_of", "unknown_field", "unknown_fields"]
 
 _MODES = ("PERSISTENT", "NON_PERSISTENT")
 _KINDS = ("queue:", "topic:")
 _FIELD_TYPES = {**HEADER_FIELDS, ADDRESS: JmsType.STRING}
-_SORTS = {JmsType.STRING: "text", JmsType.BOOLEAN: "TRUE or FALSE"}
-_NUMBER = "a number"
+
+
+class ValueSort(StrEnum):
+    """Sorts of values, in words for messages; objects and arrays compare with nothing."""
+
+    TEXT = "text"
+    NUMBER = "a number"
+    TRUTH = "TRUE or FALSE"
+    OBJECT = "an object"
+    ARRAY = "an array"
+
+
+_SORTS = {JmsType.STRING: ValueSort.TEXT, JmsType.BOOLEAN: ValueSort.TRUTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +111,7 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
         case In(operand=Identifier() as field):
             yield from _listed(predicate, field, node)
         case Like(operand=Identifier() as field) | Between(operand=Identifier() as field):
-            what, fits = ("texts", "text") if isinstance(node, Like) else ("numbers", _NUMBER)
+            what, fits = ("texts", ValueSort.TEXT) if isinstance(node, Like) else ("numbers", ValueSort.NUMBER)
             sort = _sort(field.name)
             if sort not in ("", fits):
                 word = type(node).__name__.upper()
@@ -108,7 +120,7 @@ def _about(predicate: Predicate, node: PredicateNode, *, is_condition: bool) -> 
                 yield from _text(field, node.pattern, node)
         case Comparison(left=Identifier() as field, right=Identifier() as other):
             yield from _two_properties(predicate, field, node.operator, other)
-        case Identifier(name=name) if is_condition and _sort(name) not in ("", _SORTS[JmsType.BOOLEAN]):
+        case Identifier(name=name) if is_condition and _sort(name) not in ("", ValueSort.TRUTH):
             yield Doubt(node, f"{predicate.source(node)} is {_sort(name)}, and never TRUE", "compare it")
 
 
@@ -127,11 +139,11 @@ def _never_together(predicate: Predicate, node: PredicateNode) -> Iterator[Doubt
 def _listed(predicate: Predicate, field: Identifier, node: In) -> Iterator[Doubt]:
     """Yields the doubts about the constants in a list that a field is looked for in."""
     sort, name = _sort(field.name), predicate.source(field)
-    if sort not in ("", _NUMBER):
+    if sort not in ("", ValueSort.NUMBER):
         for number in node.numbers:
             yield Doubt(number, f"{name} is {sort}, never {faults.name(number)}", "compare with =")
-    if sort not in ("", _SORTS[JmsType.STRING]) and node.texts:
-        hint = "write the numbers without quotes" if sort == _NUMBER else "compare with ="
+    if sort not in ("", ValueSort.TEXT) and node.texts:
+        hint = "write the numbers without quotes" if sort == ValueSort.NUMBER else "compare with ="
         yield Doubt(node, f"{name} is {sort}, and IN asks for texts", hint)
     else:
         yield from (doubt for text in node.texts for doubt in _text(field, text, node))
@@ -140,7 +152,7 @@ def _listed(predicate: Predicate, field: Identifier, node: In) -> Iterator[Doubt
 def _two_properties(predicate: Predicate, field: Identifier, operator: Operator, other: Identifier) -> Iterator[Doubt]:
     """Yields the doubt about `region = emea`; `msg.header.emea` and names of fields are meant."""
     word = predicate.source(other)
-    if _sort(field.name) not in ("", _SORTS[JmsType.STRING]):
+    if _sort(field.name) not in ("", ValueSort.TEXT):
         return
     if operator in (Operator.EQ, Operator.NE) and re.fullmatch(r"[\w$]+", word) and other.name not in _FIELD_TYPES:
         sign, name = "=" if operator is Operator.EQ else "<>", predicate.source(field)
@@ -154,9 +166,9 @@ def _compared(predicate: Predicate, field: Identifier, operator: Operator, const
     if sort == "":
         return
     if operator not in (Operator.EQ, Operator.NE):
-        if sort != _NUMBER:
+        if sort != ValueSort.NUMBER:
             yield Doubt(field, f"{name} is {sort}, and {operator} compares numbers", "compare with = or <>")
-    elif _sort_of(constant) != sort:
+    elif sort_of(constant) != sort:
         message = f"{name} is {sort}, never {faults.name(constant)}"
         yield Doubt(constant, message, _instead(field, constant, predicate.source(constant)))
     elif isinstance(constant.value, str):
@@ -177,25 +189,30 @@ def _text(field: Identifier, text: str, node: PredicateNode) -> Iterator[Doubt]:
 def _sort(name: str) -> str:
     """Returns the kind of a standard field's values in words; empty for a property."""
     declared = _FIELD_TYPES.get(name)
-    return "" if declared is None else _SORTS.get(declared, _NUMBER)
+    return "" if declared is None else _SORTS.get(declared, ValueSort.NUMBER)
 
 
-def _sort_of(constant: Literal) -> str:
+def sort_of(constant: Literal) -> ValueSort:
+    """Returns the sort of a constant."""
     match constant.value:
         case bool():
-            return _SORTS[JmsType.BOOLEAN]
+            return ValueSort.TRUTH
         case str():
-            return _SORTS[JmsType.STRING]
-    return _NUMBER
+            return ValueSort.TEXT
+    return ValueSort.NUMBER
 
 
 def _instead(field: Identifier, constant: Literal, source: str) -> str:
     """Returns the hint for a constant of another type than the field."""
     if field.name == "JMSDeliveryMode":
         return f"write '{_MODES[constant.value == 1]}'" if constant.value in (1, 2) else "write 'PERSISTENT'"
-    sort = _sort(field.name)
-    if sort == _SORTS[JmsType.STRING]:
+    return instead(_sort(field.name), constant, source)
+
+
+def instead(sort: str, constant: Literal, source: str) -> str:
+    """Returns the hint for a constant, written as `source`, that is compared with values of another sort."""
+    if sort == ValueSort.TEXT:
         return f"write '{source}'"
-    if isinstance(constant.value, str) and (faults.numbers_text(constant.value) if sort == _NUMBER else True):
-        return f"write {constant.value} without quotes" if sort == _NUMBER else "write TRUE or FALSE"
+    if isinstance(constant.value, str) and (faults.numbers_text(constant.value) if sort == ValueSort.NUMBER else True):
+        return f"write {constant.value} without quotes" if sort == ValueSort.NUMBER else "write TRUE or FALSE"
     return f"compare it with {sort}"

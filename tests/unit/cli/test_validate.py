@@ -49,6 +49,18 @@ def test_several_files_are_checked_and_summed_up_one_by_one(call: Call) -> None:
     assert "2 errors, 0 warnings: the bridge would not start" in out
 
 
+def test_paths_are_compared_with_the_schema_of_a_route(call: Call) -> None:
+    Path("order.json").write_text('{"properties": {"customer": {}}}')
+    schema = "routes.orders.in.schema=json-schema:order.json\nroutes.orders.conv.key=msg.body.custmer.id\n"
+    Path("near").write_text(GOOD + schema)
+    code, out, _ = call("near")
+    assert code == 0
+    assert out.startswith(
+        "near:8:33: warning: the schema of route orders has no custmer (did you mean customer?)\n"
+        "    routes.orders.conv.key=msg.body.custmer.id\n"
+    )
+
+
 def test_annotations_of_github_have_file_line_and_column(call: Call) -> None:
     code, out, _ = call("--format", "github", "good", "a,b", "warned")
     assert code == 2
