@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as plain_json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from engine.embedded import free_ports
 from engine.streams import StreamsBuilder, TopologyError, TopologyTestDriver, json, json_schema, text
 from tests.registry_server import RegistryServer, registry_server
 from tests.spark.topologies.test_registry import client
@@ -406,6 +408,19 @@ def test_a_schema_is_read_with_those_that_it_refers_to(spark: SparkSession, serv
     assert [each.value for each in driver.read_output("out")] == [{"customer": {"name": "ann"}, "n": 1}]
     (error,) = errors(driver)
     assert "value.customer: required property 'name' not found" in error
+
+
+def test_copies_on_disk_are_read_while_the_registry_is_away(
+    spark: SparkSession, server: RegistryServer, tmp_path: Path
+) -> None:
+    server.answers["/schemas/ids/7"] = [(200, {"schemaType": "JSON", "schema": ORDER})]
+    (gone,) = free_ports(1)
+    for url in (server.url, f"http://127.0.0.1:{gone}"):
+        driver = TopologyTestDriver(passing(json_schema(ORDER)), spark)
+        driver._registry = client(spark, url, copies=str(tmp_path))
+        driver.pipe_input("in", "k", framed(7, json_bytes(ANN)))
+        assert errors(driver) == []
+        assert [each.value for each in driver.read_output("out")] == [ANN]
 
 
 def test_a_sink_whose_schema_the_registry_lacks_is_refused(spark: SparkSession, server: RegistryServer) -> None:
