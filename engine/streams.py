@@ -10,7 +10,7 @@ from engine.topologies.library.nodes import Expression, RowFunction
 from engine.topologies.library.program import Program, plan
 from engine.topologies.library.python_functions import InputRecord, ProcessorContext, PythonFunction, python
 from engine.topologies.library.row import HeaderView, Row
-from engine.topologies.library.schema_serdes import SchemaSerde, avro, protobuf
+from engine.topologies.library.schema_serdes import SchemaSerde, avro, json_schema, protobuf
 from engine.topologies.library.serdes import KeyKind, Serde, binary, json, text
 from engine.topologies.library.state import NodeState, StateError
 from engine.topologies.library.topology import Topology, TopologyError
@@ -47,6 +47,7 @@ __all__ = [
     "avro",
     "binary",
     "json",
+    "json_schema",
     "plan",
     "protobuf",
     "python",

@@ -154,8 +154,8 @@ def _written_schema(settings: Settings, name: str, written: SchemaName | None) -
 
 
 SECTION = Section(
-    about="The registry that keeps the schemas of [bodies](routing-language.md#bodies-with-a-schema), and of [Avro and "
-    "Protobuf values](streams.md#avro-and-protobuf) in topologies.",
+    about="The registry that keeps the schemas of [bodies](routing-language.md#bodies-with-a-schema), and of values "
+    "with a [schema](streams.md#avro-protobuf-and-json-schema) in topologies.",
     settings=SchemaConfig,
     checks=(registry_login, registry_tls, schemas_of_routes),
 )

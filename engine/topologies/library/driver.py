@@ -39,7 +39,7 @@ into the JVM, and another call on the same connection would then break both."""
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A published record: key and value as fields of Avro or Protobuf, the value also of JSON, or as text."""
+    """A published record: key and value as fields of their schemas, the value also of JSON, or as text."""
 
     key: Any
     value: Any

@@ -62,7 +62,8 @@ class StreamsBuilder(Guided):
     def stream(self, topic: str, *, value: Serde | None = None, key: Key = "text", name: str | None = None) -> Stream:
         """A stream of the records of a topic, whose values have the form `value`, or are bytes.
 
-        Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `protobuf(…)`.
+        Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `json_schema(…)`,
+        `protobuf(…)`.
         """
         return self._source(self._named(name, "stream"), topic, value or binary(), key)
 

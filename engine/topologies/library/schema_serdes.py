@@ -1,4 +1,4 @@
-"""Serdes of keys and values with a schema: Avro and Protobuf, bare or in Confluent's wire format with a registry.
+"""Serdes of keys and values with a schema: Avro, Protobuf and JSON Schema, bare or with a registry.
 
 They are read and written in the JVM (`jmsbridge.serdes` in `jvm/spark`); a serde here says how.
 """
@@ -10,23 +10,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["SchemaFormat", "SchemaSerde", "avro", "protobuf"]
+__all__ = ["SchemaFormat", "SchemaSerde", "avro", "json_schema", "protobuf"]
 
 
 class SchemaFormat(StrEnum):
     """Format of keys and values with a schema, by its name in a registry."""
 
     AVRO = "AVRO"
+    JSON_SCHEMA = "JSON"
     PROTOBUF = "PROTOBUF"
+
+    @property
+    def maker(self) -> str:
+        """Name of the function that makes serdes of the format."""
+        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSerde:
-    """Form of the keys or values of a topic that have a schema; make one with `avro` or `protobuf`."""
+    """Form of the keys or values of a topic that have a schema; make one with `avro`, `json_schema` or `protobuf`."""
 
     format: SchemaFormat
     schema: str
-    """The schema: JSON of Avro, a FileDescriptorSet of Protobuf in base64; empty: it is taken from the registry."""
+    """The schema: its JSON, or a FileDescriptorSet of Protobuf in base64; empty: it is taken from the registry."""
     message: str
     """Full name of a Protobuf message; empty: the first one of the schema."""
     subject: str
@@ -40,7 +46,7 @@ class SchemaSerde:
 
     def __str__(self) -> str:
         about = [*filter(None, (self.message, self.subject)), *([f"version {self.version}"] if self.version else [])]
-        return f"{self.format.lower()}({', '.join(about)})"
+        return f"{self.format.maker}({', '.join(about)})"
 
 
 def avro(
@@ -62,6 +68,30 @@ def avro(
         register: whether a sink registers its schema; False: it has to be registered already.
     """
     return _serde(SchemaFormat.AVRO, schema, "", subject, version, registry=registry, register=register)
+
+
+def json_schema(
+    schema: str = "",
+    *,
+    subject: str = "",
+    version: int | None = None,
+    registry: bool = True,
+    register: bool = True,
+) -> SchemaSerde:
+    """JSON keys or values with a JSON Schema, by default in Confluent's wire format with a schema registry.
+
+    Args:
+        schema: the schema as JSON. Without one, a source reads with a version of the subject, and a sink writes an
+            object of its fields, or a version of the subject if `version` is given or `register` is False.
+        subject: the subject in the registry; without one, `TOPIC-value`, and `TOPIC-key` for keys.
+        version: the version of the subject; without one, the latest.
+        registry: False: the values are bare JSON of the given schema.
+        register: whether a sink registers its schema; False: it has to be registered already.
+
+    Raises:
+        ValueError: the arguments contradict each other.
+    """
+    return _serde(SchemaFormat.JSON_SCHEMA, schema, "", subject, version, registry=registry, register=register)
 
 
 def protobuf(
@@ -105,13 +135,13 @@ def _serde(
     register: bool,
 ) -> SchemaSerde:
     if not registry and not schema:
-        msg = f"{form.lower()} without a registry needs a schema"
+        msg = f"{form.maker} without a registry needs a schema"
         raise ValueError(msg)
     if not registry and (subject or version is not None):
-        msg = f"{form.lower()} without a registry has no subject and no version"
+        msg = f"{form.maker} without a registry has no subject and no version"
         raise ValueError(msg)
     if schema and version is not None:
-        msg = f"{form.lower()} has either a schema or a version of its subject"
+        msg = f"{form.maker} has either a schema or a version of its subject"
         raise ValueError(msg)
     if version is not None and version < 1:
         msg = f"versions of a subject begin with 1, not {version}"

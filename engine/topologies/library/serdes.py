@@ -109,8 +109,8 @@ def key_form(given: Key) -> KeyForm:
         return given if given.kind is SerdeKind.JSON else KeyKind(given.kind)
     if given in set(KeyKind):
         return KeyKind(given)
-    kinds = ", ".join(f"{kind.value!r}" for kind in KeyKind)
-    msg = f'key={_shown(given)} is not a form of keys: write {kinds}, json("a int, …"), avro(…) or protobuf(…)'
+    forms = [*(f"{kind.value!r}" for kind in KeyKind), 'json("a int, …")', _SCHEMAS]
+    msg = f"key={_shown(given)} is not a form of keys: write {', '.join(forms)}"
     raise ValueError(msg)
 
 
@@ -125,7 +125,8 @@ def check_serde(given: object) -> None:
         raise TypeError(msg)
 
 
-_SERDES = 'json("a int, …"), text(), binary(), avro(…) or protobuf(…)'
+_SCHEMAS = "avro(…), json_schema(…) or protobuf(…)"
+_SERDES = f'json("a int, …"), text(), binary(), {_SCHEMAS}'
 _INSTEAD = {
     "json": 'json("a int, …")',
     "text": "text()",
@@ -133,6 +134,7 @@ _INSTEAD = {
     "bytes": "binary()",
     "binary": "binary()",
     "avro": "avro(…)",
+    "json_schema": "json_schema(…)",
     "protobuf": "protobuf(…)",
 }
 """Serdes by the names that may be written for them."""

@@ -56,7 +56,8 @@ class TopologyBench:
             f"routes.all.in.include=TRUE\nroutes.all.out.topic=out\nhttp.address={self.http_address}\n"
         )
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        own = ("clicks", "pages", "visits", "counts-out", "joined-out", "processed-out", "visits-out")
+        inputs = ("clicks", "pages", "visits", "orders")
+        own = (*inputs, "orders-out", "counts-out", "joined-out", "processed-out", "visits-out")
         names = [f"{self.prefix}-{name}" for name in own]
         # Their records are from 2001.
         new = [NewTopic(name, PARTITIONS, 1, config={"retention.ms": "-1"}) for name in names]

@@ -19,6 +19,7 @@ from engine.streams import (
     Topology,
     avro,
     json,
+    json_schema,
     protobuf,
     text,
 )
@@ -171,13 +172,15 @@ def registered() -> Topology:
 
 
 def schemas() -> Topology:
-    """Clicks in Avro and pages in Protobuf, read by a registry's latest schemas and written again; visits by keys."""
+    """Clicks in Avro, pages in Protobuf, orders in JSON, by a registry's latest schemas; visits by keys."""
     builder = StreamsBuilder(f"{PREFIX}-schemas")
     clicks = builder.stream(f"{PREFIX}-clicks", value=avro())
     clicks.map_values(page="page", total="CAST(n + 1 AS int)", note="note").to(f"{PREFIX}-counts-out", value=avro())
     pages = f"{PREFIX}-pages"
     same = protobuf(subject=f"{pages}-value", register=False)
     builder.stream(pages, value=protobuf()).filter("views > 1").to(f"{PREFIX}-joined-out", value=same)
+    orders = builder.stream(f"{PREFIX}-orders", value=json_schema())
+    orders.map_values(customer="customer", total="2 * amount").to(f"{PREFIX}-orders-out", value=json_schema())
     visits = builder.stream(f"{PREFIX}-visits", value=text(), key=avro(VISITOR)).group_by_key().count(name="visits")
     visits.to(f"{PREFIX}-visits-out", key=avro(VISITOR))
     return builder.build()

@@ -1,4 +1,4 @@
-"""A topology with Avro and Protobuf keys and values, on a real Kafka and a registry that others have written to."""
+"""A topology with Avro, Protobuf and JSON Schema, on a real Kafka and a registry that others have written to."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Message
 from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -34,6 +35,11 @@ NEW = {"type": "record", "name": "Click", "fields": [PAGE, {"name": "n", "type":
 VISITOR = json.loads(definitions.VISITOR)
 PAGE_BEFORE = {"name": "from_page", "type": "string", "default": ""}
 NEW_VISITOR = {**VISITOR, "fields": [*VISITOR["fields"], PAGE_BEFORE]}
+ORDER = {
+    "type": "object",
+    "properties": {"customer": {"type": "string"}, "amount": {"type": "number", "minimum": 0}},
+    "required": ["customer", "amount"],
+}
 NEWER = {**NEW, "fields": [*NEW["fields"], {"name": "more", "type": "string", "default": ""}]}
 
 
@@ -72,6 +78,14 @@ class Client:
     def send_page(self, page: Any) -> None:
         write = ProtobufSerializer(type(page), self._client, {"use.deprecated.format": False})
         self.send("pages", write(page, self._about("pages")))
+
+    def send_order(self, **fields: Any) -> None:
+        write = JSONSerializer(json.dumps(ORDER), self._client)
+        self.send("orders", write(fields, self._about("orders")))
+
+    def orders(self) -> list[Any]:
+        read = JSONDeserializer(None, schema_registry_client=self._client)
+        return [read(each.value(), self._about("orders-out")) for each in self.received("orders-out")]
 
     def send_visit(self, schema: dict[str, Any], **key: Any) -> None:
         topic = f"{self._bench.prefix}-visits"
@@ -124,6 +138,7 @@ def test_values_of_other_programs_are_read_by_their_own_schemas_and_an_outage_of
     client.send_avro(OLD, page="a", n=1)
     client.send_avro(NEW, page="b", n=2, note="x")
     client.send_page(page(title="T", views=5))
+    client.send_order(customer="ann", amount=1.25)
     # The registry gives it as text, and the one of the page's writer as a descriptor.
     text = 'syntax = "proto3"; package web; message Page { string title = 1; int32 views = 2; string more = 3; }'
     registry.client.register_schema(f"{bench.prefix}-pages-value", Schema(text, "PROTOBUF"))
@@ -135,6 +150,7 @@ def test_values_of_other_programs_are_read_by_their_own_schemas_and_an_outage_of
     until(lambda: len(client.clicks()) == 2, 120, "two clicks")
     assert client.clicks() == wanted
     until(lambda: client.pages(page) == [page(title="T", views=5)], 60, "a page")
+    until(lambda: client.orders() == [{"customer": "ann", "total": 2.5}], 60, "an order")
 
     visits = [({"name": "ann", "n": number}, {"count": count}) for number in range(4) for count in (1, 2)]
     until(lambda: client.visits() == visits, 60, "visits of keys that two schemas have written")

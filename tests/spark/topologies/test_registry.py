@@ -28,13 +28,17 @@ def server() -> Iterator[RegistryServer]:
 
 
 def client(
-    spark: SparkSession, *urls: str, login: tuple[str | None, ...] = (None,) * 3, files: Any = (None,) * 3
+    spark: SparkSession,
+    *urls: str,
+    login: tuple[str | None, ...] = (None,) * 3,
+    files: Any = (None,) * 3,
+    copies: str | None = None,
 ) -> Any:
     jvm: Any = spark._jvm
     listed = jvm.java.util.ArrayList()
     for url in urls:
         listed.add(url)
-    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000, None)
+    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000, copies)
     return jvm.jmsbridge.serdes.HttpRegistry(settings)
 
 

@@ -36,6 +36,7 @@ def test_windows_are_made_of_a_length() -> None:
         ("a int, b string", "write value=json('a int, b string')"),
         ("text", "write value=text()"),
         ("avro", "write value=avro(…)"),
+        ("json_schema", "write value=json_schema(…)"),
         (5, "not 5: write value="),
     ],
 )

@@ -159,9 +159,8 @@ final class AvroFormat implements Format {
   }
 
   @Override
-  public Encoder encoder(SchemaText schema) {
+  public Encoder encoder(SchemaText schema, StructType fields) {
     Schema avro = parsed(schema);
-    StructType fields = fields(schema);
     boolean isRecord = isRecord(schema);
     DataType type = isRecord ? fields.asNullable() : fields.fields()[0].dataType();
     AvroSerializer records = new AvroSerializer(type, avro, avro.isNullable(), false, LegacyBehaviorPolicy.CORRECTED());

@@ -39,8 +39,13 @@ interface Format extends Serializable {
   /** Decoder of values that were written by a schema into the fields of another. */
   Decoder decoder(SchemaText writer, SchemaText reader);
 
-  /** Encoder of values of a schema. */
-  Encoder encoder(SchemaText schema);
+  /** Fields that an encoder of a schema takes of values with fields of their own. */
+  default StructType written(SchemaText schema, StructType own) {
+    return fields(schema);
+  }
+
+  /** Encoder of values of a schema with these fields. */
+  Encoder encoder(SchemaText schema, StructType fields);
 
   /** Decoder of one kind of values. */
   interface Decoder {

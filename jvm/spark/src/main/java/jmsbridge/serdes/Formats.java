@@ -9,6 +9,7 @@ final class Formats {
     return switch (name) {
       case "AVRO" -> new AvroFormat();
       case "PROTOBUF" -> new ProtobufFormat(message);
+      case "JSON" -> new JsonFormat();
       default -> throw new IllegalArgumentException("there is no format '%s'".formatted(name));
     };
   }

@@ -16,9 +16,12 @@ import com.networknt.schema.path.NodePath;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.Function;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * Check of JSON against a JSON Schema, by the library networknt. {@code engine/schemas/validator.py} checks alike.
@@ -30,7 +33,8 @@ final class JsonSchemas implements BodyCheck {
   private static final int MOST_FAULTS = 3;
   private static final int MOST_DIGITS = 1_000;
   private static final Pattern PLAIN = Pattern.compile("[A-Za-z_][A-Za-z0-9_]*");
-  private static final ObjectMapper JSON = JsonMapper.builder()
+  /** Reads JSON with exact numbers, within the bounds of documents. */
+  static final ObjectMapper JSON = JsonMapper.builder()
       .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
       .enable(DeserializationFeature.USE_BIG_INTEGER_FOR_INTS)
       .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
@@ -70,7 +74,8 @@ final class JsonSchemas implements BodyCheck {
   private static Schema parsed(SchemaText text) {
     Map<String, String> others = new HashMap<>();
     collect(text.references(), others);
-    SchemaRegistryConfig settings = SchemaRegistryConfig.builder().formatAssertionsEnabled(false).build();
+    SchemaRegistryConfig settings = SchemaRegistryConfig.builder()
+        .formatAssertionsEnabled(false).locale(Locale.ENGLISH).build();
     try {
       Schema schema = com.networknt.schema.SchemaRegistry
           .withDefaultDialect(SpecificationVersion.DRAFT_2020_12, builder -> builder
@@ -104,26 +109,33 @@ final class JsonSchemas implements BodyCheck {
 
   /** The reason why a JSON text does not fit; null if it does. */
   String faultOf(byte[] json) {
-    JsonNode document;
+    List<Error> errors;
     try {
-      document = JSON.readTree(json);
+      errors = errors(JSON.readTree(json));
     } catch (IOException none) {
       return "the body is not JSON, or has a number of more than %,d digits".formatted(MOST_DIGITS);
     }
-    TreeSet<String> faults = new TreeSet<>();
-    for (Error each : schema.validate(document)) {
-      faults.add("%s does not fit '%s'".formatted(path(each.getInstanceLocation()), each.getKeyword()));
-    }
-    if (faults.isEmpty()) {
-      return null;
-    }
-    String shown = String.join(", ", faults.stream().limit(MOST_FAULTS).toList());
-    int more = faults.size() - MOST_FAULTS;
-    return "the body does not fit %s: %s%s".formatted(name, shown, more > 0 ? " and %d more".formatted(more) : "");
+    String faults = told(errors, each ->
+        "%s does not fit '%s'".formatted(path("msg.body", each.getInstanceLocation()), each.getKeyword()));
+    return faults.isEmpty() ? null : "the body does not fit %s: %s".formatted(name, faults);
   }
 
-  private static String path(NodePath location) {
-    StringBuilder path = new StringBuilder("msg.body");
+  /** What does not fit in a document. */
+  List<Error> errors(JsonNode document) {
+    return schema.validate(document);
+  }
+
+  /** The first errors in words, and the number of further ones; empty: there are none. */
+  static String told(List<Error> errors, Function<Error, String> words) {
+    TreeSet<String> faults = errors.stream().map(words).collect(Collectors.toCollection(TreeSet::new));
+    String shown = String.join(", ", faults.stream().limit(MOST_FAULTS).toList());
+    int more = faults.size() - MOST_FAULTS;
+    return more > 0 ? "%s and %d more".formatted(shown, more) : shown;
+  }
+
+  /** Path of a place in a document whose own path is {@code root}. */
+  static String path(String root, NodePath location) {
+    StringBuilder path = new StringBuilder(root);
     for (int at = 0; at < location.getNameCount(); at++) {
       Object step = location.getElement(at);
       if (step instanceof Integer) {

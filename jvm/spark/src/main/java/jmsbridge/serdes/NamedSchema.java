@@ -15,8 +15,6 @@ import java.io.Serializable;
  */
 public record NamedSchema(String type, String name, SchemaText schema, int id, String message, boolean isXml)
     implements Serializable {
-  private static final String JSON = "JSON";
-
   /**
    * The schema that Python's JSON describes ({@code engine/router/plan/schemas.py}).
    *
@@ -37,8 +35,7 @@ public record NamedSchema(String type, String name, SchemaText schema, int id, S
       return new NamedSchema(type, name, found.schema(), found.id(), message, isXml);
     }
     String text = given.get("text").asText();
-    SchemaText schema =
-        type.equals(JSON) ? JsonSchemas.schema(text) : Formats.of(type, message).schema(text);
+    SchemaText schema = Formats.of(type, message).schema(text);
     if (!given.hasNonNull("subjects")) {
       return new NamedSchema(type, name, schema, 0, message, isXml);
     }

@@ -279,7 +279,7 @@ final class ProtobufFormat implements Format {
   }
 
   @Override
-  public Encoder encoder(SchemaText schema) {
+  public Encoder encoder(SchemaText schema, StructType fields) {
     Descriptor descriptor = descriptor(schema);
     ProtobufRows rows = new ProtobufRows(descriptor);
     return new Encoder() {

@@ -91,8 +91,10 @@ public final class SchemaSerde {
     if (type instanceof StructType fields) {
       check(fields, format.fields(schema), format.required(schema));
     }
+    StructType written =
+        format.written(schema, type instanceof StructType fields ? fields : new StructType().add("value", type));
     SchemaWriter writer =
-        new SchemaWriter(role, format, registry, schema, subject.isEmpty() ? null : subject, registers);
+        new SchemaWriter(role, format, registry, schema, written, subject.isEmpty() ? null : subject, registers);
     if (topic != null || !subject.isEmpty()) {
       writer.prepare(topic);
     }

@@ -15,6 +15,7 @@ public final class SchemaWriter implements ValueWriter {
   private final Format format;
   private final SchemaRegistry registry;
   private final SchemaText schema;
+  private final StructType type;
   private final String subject;
   private final boolean registers;
   private transient Format.Encoder encoder;
@@ -24,29 +25,32 @@ public final class SchemaWriter implements ValueWriter {
    * Creates a writer.
    *
    * @param registry null: the values are bare
+   * @param type fields of the values
    * @param subject null: each topic has its own
    * @param registers whether a schema that the registry does not have is registered
    */
   SchemaWriter(
-      Role role, Format format, SchemaRegistry registry, SchemaText schema, String subject, boolean registers) {
+      Role role, Format format, SchemaRegistry registry, SchemaText schema, StructType type, String subject,
+      boolean registers) {
     this.role = role;
     this.format = format;
     this.registry = registry;
     this.schema = schema;
+    this.type = type;
     this.subject = subject;
     this.registers = registers;
     // A schema that cannot be used is found when the topology is planned.
-    format.encoder(schema);
+    format.encoder(schema, type);
   }
 
   /** A writer of what a reader reads, for tests. */
   public static SchemaWriter of(SchemaReader reader) {
-    return new SchemaWriter(reader.role, reader.format, reader.registry, reader.schema, null, true);
+    return new SchemaWriter(reader.role, reader.format, reader.registry, reader.schema, reader.type(), null, true);
   }
 
   /** Fields of the values. */
   public StructType type() {
-    return format.fields(schema);
+    return type;
   }
 
   /** Whether what is written are records; if not, it is in one field, {@code value}. */
@@ -69,7 +73,7 @@ public final class SchemaWriter implements ValueWriter {
   @Override
   public byte[] write(String topic, InternalRow value) {
     if (encoder == null) {
-      encoder = format.encoder(schema);
+      encoder = format.encoder(schema, type);
       heads = new Recent<>(MOST_HEADS);
     }
     ByteArrayOutputStream out = new ByteArrayOutputStream();

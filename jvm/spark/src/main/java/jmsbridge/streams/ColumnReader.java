@@ -1,5 +1,6 @@
 package jmsbridge.streams;
 
+import jmsbridge.serdes.JsonNumbers;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.spark.sql.catalyst.InternalRow;

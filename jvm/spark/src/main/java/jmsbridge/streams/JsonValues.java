@@ -49,11 +49,12 @@ final class JsonValues {
   /** Notes how values of a topic that is written are read; null: of all topics that are not known by name. */
   void note(String topic, ValueWriter writer) {
     if (writer instanceof SchemaWriter schemas) {
-      StructType type = schemas.type();
+      SchemaReader reader = schemas.reader();
+      StructType type = reader.type();
       Column[] fields = List.of(type.fieldNames()).stream().map(Expressions::field).toArray(Column[]::new);
       Column json = functions.to_json(functions.struct(fields), OPTIONS).cast("binary");
       Projection made = Expressions.projection(session, type, KeyKind.BYTES, List.of(json));
-      outputs.put(topic, new OutputValue(schemas.reader(), made));
+      outputs.put(topic, new OutputValue(reader, made));
     }
   }
 

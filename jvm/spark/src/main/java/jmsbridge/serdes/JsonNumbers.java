@@ -1,4 +1,4 @@
-package jmsbridge.streams;
+package jmsbridge.serdes;
 
 import com.fasterxml.jackson.core.JacksonException;
 import com.fasterxml.jackson.core.JsonFactory;
@@ -17,7 +17,6 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import jmsbridge.serdes.UnfitValueException;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
@@ -36,7 +35,7 @@ import org.apache.spark.sql.types.TimestampType;
  * anew, with other digits. Here such a decimal or double is refused by the name of its field, and a number in the place
  * of text is put in quotes as it stands.
  */
-final class JsonNumbers implements Serializable {
+public final class JsonNumbers implements Serializable {
   private static final long serialVersionUID = 1L;
   /** Most characters of a number, as in Jackson: the time to convert one grows with the square of its digits. */
   private static final int MOST_CHARACTERS = StreamReadConstraints.DEFAULT_MAX_NUM_LEN;
@@ -53,12 +52,13 @@ final class JsonNumbers implements Serializable {
 
   private final StructType type;
 
-  JsonNumbers(StructType type) {
+  /** Check of objects with fields of these types. */
+  public JsonNumbers(StructType type) {
     this.type = type;
   }
 
   /** The object with text where a field of text has something else; UnfitValueException for a number that does not fit. */
-  byte[] checked(byte[] json) {
+  public byte[] checked(byte[] json) {
     try (JsonParser parser = parser(json)) {
       if (!new Walk(parser, null).take(type)) {
         return json;
