@@ -88,6 +88,18 @@ class Broker:
             msg = f"{found} records instead of {count}, see {writer.log}"
             raise RuntimeError(msg)
 
+    def await_still(self, topics: Sequence[str], count: int, writer: ProcessTree, wait_seconds: float) -> None:
+        """Returns when the topics hold `count` records, markers of transactions included, and then no more come.
+
+        RuntimeError when the `writer` ends or the time is over.
+        """
+        self.await_least(topics, count, writer, wait_seconds)
+        before = -1
+        while (found := self.count(topics)) != before:
+            before = found
+            writer.check()
+            time.sleep(_SETTLE_SECONDS)
+
     def await_least(self, topics: Sequence[str], count: int, writer: ProcessTree, wait_seconds: float) -> None:
         """Returns when the topics hold `count` records; RuntimeError when the `writer` ends or the time is over."""
         deadline = time.monotonic() + wait_seconds

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bench import programs
-from bench.workload import BRIDGE_ID, ROUTES, properties
+from bench.workload import BRIDGE_ID, SUBJECT, Work, properties
 from engine.embedded import free_ports
 
 __all__ = ["Bridge", "Contestant", "Peer", "Place"]
@@ -27,13 +27,12 @@ class Place:
     journal: str
     folder: Path
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
-    routes: Mapping[str, str] = field(default_factory=lambda: ROUTES)
-    """Predicate by route name."""
+    work: Work = field(default_factory=Work)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Output topics of this run, one for each route."""
-        return tuple(f"out.{self.run}.{name}" for name in self.routes)
+        """Output topics of this run, one for each destination of each route."""
+        return self.work.topics(self.run)
 
     @property
     def state(self) -> Path:
@@ -54,8 +53,7 @@ class Contestant(ABC):
     """A program that routes the journal."""
 
     name: str
-    routes: Mapping[str, str] = ROUTES
-    """Predicate by route name."""
+    work: Work = Work()
 
     @abstractmethod
     def command(self, place: Place) -> list[str]:
@@ -63,15 +61,18 @@ class Contestant(ABC):
 
 
 class Peer(Contestant):
-    """Routing by a Kafka Streams program (`peer/…/Peer.java`), at least once."""
+    """Routing by a Kafka Streams program (`peer/…/Peer.java`)."""
 
     _OPTIONS: ClassVar[tuple[str, ...]] = ("-Xmx2g", "-XX:+UseParallelGC")
     """Heap and garbage collector of the peer: those of the router's JVM."""
 
-    def __init__(self, linger_ms: int, threads: int = 2, bodies: str = "") -> None:
-        """`bodies=json` has it route by fields of JSON bodies."""
-        self.name = "kafka streams"
-        self._bodies = bodies
+    def __init__(
+        self, linger_ms: int, threads: int = 2, work: Work | None = None, guarantee: str = "at_least_once"
+    ) -> None:
+        """`guarantee` is a `processing.guarantee` of Kafka Streams."""
+        self.work = work or Work()
+        self.name = "kafka streams" if guarantee == "at_least_once" else f"kafka streams, {guarantee}"
+        self._guarantee = guarantee
         self._linger_ms = linger_ms
         self._threads = threads
 
@@ -88,7 +89,9 @@ class Peer(Contestant):
             state=place.state,
             threads=self._threads,
             linger=self._linger_ms,
-            bodies=self._bodies,
+            bodies=self.work.bodies,
+            schema=f"{self.work.schema}/subjects/{SUBJECT}/versions/latest",
+            set=f"processing.guarantee:{self._guarantee}",
         )
 
 
@@ -105,10 +108,10 @@ class Bridge(Contestant):
         settings: Mapping[str, str],
         command: str = COMMAND,
         note: str = "",
-        routes: Mapping[str, str] = ROUTES,
+        work: Work | None = None,
     ) -> None:
         """`command` gets the path of the properties file appended; `note` tells two bridges apart."""
-        self.routes = routes
+        self.work = work or Work()
         self.name = f"bridge {mode}, {note}" if note else f"bridge {mode}"
         self._settings = {"router.mode": mode, **settings}
         self._command = command
@@ -126,7 +129,7 @@ class Bridge(Contestant):
         }
         file = place.state / self.FILE
         settings = {**own, **self._settings}
-        file.write_text(properties(place.bootstrap, place.journal, place.outputs, settings, place.routes))
+        file.write_text(properties(place.bootstrap, place.journal, place.outputs, settings, place.work))
         return [*shlex.split(self._command), str(file)]
 
     @staticmethod

@@ -16,14 +16,13 @@ import sys
 import tempfile
 import time
 import zipfile
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
 
+from bench.registry import record, registry
 from engine.embedded.java import find_java
 from engine.jars import jars
 from engine.router import route
@@ -34,8 +33,6 @@ from engine.spark.launch import Launch
 from routes.config import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
     from routes.model import Config
@@ -83,17 +80,13 @@ _CUSTOMER = {"name": "string", "region": "string", "tier": "int"}
 _LINE = {"sku": "string", "amount": "double", "count": "int"}
 
 
-def _record(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": each, "type": kind} for each, kind in fields.items()]}
-
-
-_SCHEMA = _record(
+_SCHEMA = record(
     "Made",
     {
         **dict.fromkeys(("id", "kind"), "string"),
-        "customer": _record("Customer", _CUSTOMER),
+        "customer": record("Customer", _CUSTOMER),
         "placed": "string",
-        "lines": {"type": "array", "items": _record("Line", _LINE)},
+        "lines": {"type": "array", "items": record("Line", _LINE)},
         "price": "double",
         "code": "string",
         "paid": "boolean",
@@ -132,30 +125,6 @@ def _text(count: int, kind: str) -> str:
             keys[key] = value
         lines += [f"{route}.{key}={value}\n" for key, value in keys.items()]
     return _HEAD + "".join(lines)
-
-
-class _Registry(BaseHTTPRequestHandler):
-    """Registry of one schema, that of the JSON bodies."""
-
-    def do_GET(self) -> None:
-        """Answers any question with the schema."""
-        answer = json.dumps({"version": 1, "id": 1, "schema": json.dumps(_SCHEMA)}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: object) -> None:
-        """Writes no log."""
-
-
-@contextmanager
-def _registry() -> Iterator[str]:
-    """Starts the registry; yields its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
 
 
 def _jar(folder: Path) -> Path:
@@ -214,8 +183,8 @@ def main(arguments: list[str]) -> None:
 
     began = seconds()
     stack = ExitStack()
-    registry = f"schema.registry.url={stack.enter_context(_registry())}\n" if kind == "avro" else ""
-    config = loads(registry + _text(count, kind), base=folder)
+    more = f"schema.registry.url={stack.enter_context(registry(_SCHEMA))}\n" if kind == "avro" else ""
+    config = loads(more + _text(count, kind), base=folder)
     found: dict[str, Any] = {"routes": count, "kind": kind, "configuration": since(began)}
     began = seconds()
     _run(_routed(_records(spark, 1, count, kind), config))

@@ -19,6 +19,7 @@ from bench.chart import Axis, Panel, chart
 from bench.contestants import Bridge, Place
 from bench.processes import running
 from bench.report import Check, Report, table
+from bench.workload import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -167,7 +168,7 @@ def loaded(broker: Broker, case: Case, options: Options) -> str:
 def place_of(broker: Broker, case: Case, journal: str, options: Options) -> Place:
     """Topics and files of a run on the journal of a case, with a route for each topic."""
     routes = {f"r{region}": f"msg.header.region==r{region}" for region in range(case.topics)}
-    return Place(broker.bootstrap, journal, options.folder, routes=routes)
+    return Place(broker.bootstrap, journal, options.folder, work=Work(routes))
 
 
 def samples_of(broker: Broker, case: Case, bridge: Bridge, place: Place, beside: Sequence[int] = ()) -> list[Sample]:

@@ -50,6 +50,8 @@ class Pass:
     """CPU seconds of the process tree for a million journal records while steady."""
     cpu_seconds: float
     """CPU time of the process tree, from its start to the last record."""
+    digest: str
+    """Digest of the keys and bodies in each output topic, whatever their order."""
 
 
 def measure(broker: Broker, options: Options) -> Report:
@@ -60,30 +62,38 @@ def measure(broker: Broker, options: Options) -> Report:
 
 
 def passes_of(broker: Broker, options: Options, contestants: list[Contestant], **load: object) -> list[Pass]:
-    """Loads the journal once, with these arguments of `Load.java`, and lets every contestant route it, in rounds."""
+    """Loads the journal once, with these arguments of `Load.java`, and lets every contestant route it, in rounds.
+
+    RuntimeError unless all publish the same keys and bodies to their topics.
+    """
     records = options.warm_up + options.records
     broker.create(_JOURNAL)
     begun = time.monotonic()
     programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=records, **load)
     print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
     # The broker's own JVM is cold in the beginning, which must not count against the first contestant.
-    print(f"to warm the broker: {_line(_pass(broker, contestants[0], options))}", flush=True)
-    passes = []
+    first = _pass(broker, contestants[0], options)
+    print(f"to warm the broker: {_line(first)}", flush=True)
+    passes: list[Pass] = []
     for _ in range(options.rounds):
         for contestant in contestants:
             passes.append(_pass(broker, contestant, options))
             print(_line(passes[-1]), flush=True)
+            if passes[-1].digest != first.digest:
+                msg = f"{contestant.name} published other keys or bodies than {first.contestant}"
+                raise RuntimeError(msg)
     broker.delete(_JOURNAL)
     return passes
 
 
 def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
-    place = Place(broker.bootstrap, _JOURNAL, options.folder, routes=contestant.routes)
-    wanted = dict(zip(place.outputs, expected(options.warm_up + options.records), strict=True))
-    warm = sum(expected(options.warm_up))
+    place = Place(broker.bootstrap, _JOURNAL, options.folder, work=contestant.work)
+    copies = contestant.work.copies
+    wanted = dict(zip(place.outputs, expected(options.warm_up + options.records) * copies, strict=True))
+    warm = sum(expected(options.warm_up)) * copies
     broker.create(*place.outputs)
     with running(contestant.command(place), place.log, programs.ROOT) as process:
-        broker.await_count(place.outputs, sum(wanted.values()), process, _PATIENCE_SECONDS)
+        broker.await_still(place.outputs, sum(wanted.values()), process, _PATIENCE_SECONDS)
         started = process.started
     found = programs.verify(broker.bootstrap, place.outputs, BRIDGE_ID, warm)
     broker.delete(*place.outputs)
@@ -99,6 +109,7 @@ def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
         rate=millions * 1e6 / (last - steady),
         cpu_per_million=process.cpu_seconds(steady, last) / millions,
         cpu_seconds=process.cpu_seconds(started, last),
+        digest=found["digest"],
     )
 
 

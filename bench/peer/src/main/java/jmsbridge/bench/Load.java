@@ -7,7 +7,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Fills the journal as fast as it goes: bootstrap= topic= records= [regions= bytes= bodies=]. With `regions`, the
- * records are those of `bench/scale.py`; `bodies=json` makes their bodies JSON documents. Fails if any record is refused.
+ * records are those of `bench/scale.py`; `bodies=json` or `xml` makes their bodies documents. Fails if any record is refused.
  */
 public final class Load {
     private Load() {}
@@ -18,7 +18,7 @@ public final class Load {
         long records = given.number("records");
         int regions = (int) given.number("regions", 0);
         int bytes = (int) given.number("bytes", Workload.BODY_BYTES);
-        boolean isJson = given.text("bodies", "").equals("json");
+        String bodies = given.text("bodies", "");
         AtomicReference<Exception> failure = new AtomicReference<>();
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", given.text("bootstrap"), "linger.ms", 20, "batch.size", 512 * 1024, "acks", "all",
@@ -26,7 +26,7 @@ public final class Load {
         try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
             for (long index = 0; index < records && failure.get() == null; index++) {
                 var record = regions == 0
-                    ? Workload.record(topic, index, isJson) : Workload.record(topic, index, regions, bytes);
+                    ? Workload.record(topic, index, bodies) : Workload.record(topic, index, regions, bytes);
                 producer.send(record, (metadata, error) -> {
                     if (error != null) failure.compareAndSet(null, error);
                 });

@@ -1,28 +1,35 @@
 package jmsbridge.bench;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
+import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 
 /**
- * The bridge's routing as a Kafka Streams program: journal to five topics, at least once.
+ * The bridge's routing as a Kafka Streams program: journal to five topics, or to five pairs of them; at least once.
  *
- * <p>Arguments: bootstrap= application= journal= outputs=TOPIC,… origin= state= threads= linger= [bodies=json: routes by
- * fields of JSON bodies]; any further setting of Kafka Streams as set=NAME:VALUE,….
+ * <p>Arguments: bootstrap= application= journal= outputs=TOPIC,… origin= state= threads= linger= [bodies=json, xml: routes
+ * by values of bodies; mask: by those of JSON bodies, two of which it masks; avro: the same, and writes them by the
+ * schema at the URL schema=]; any further setting of Kafka Streams as set=NAME:VALUE,….
  */
 public final class Peer {
     private Peer() {}
 
-    public static void main(String[] arguments) throws InterruptedException {
+    public static void main(String[] arguments) throws InterruptedException, IOException {
         Arguments given = new Arguments(arguments);
         List<String> outputs = given.list("outputs");
         var streams = new KafkaStreams(
-            topology(given.text("journal"), outputs, given.text("origin"), given.text("bodies", "").equals("json")),
+            topology(given.text("journal"), outputs, given.text("origin"), fields(given)),
             settings(given));
         var ended = new CountDownLatch(1);
         streams.setStateListener((now, before) -> {
@@ -37,15 +44,39 @@ public final class Peer {
     }
 
     private static Topology topology(
-        String journal, List<String> outputs, String origin, boolean readsBodies) {
+        String journal, List<String> outputs, String origin, Supplier<BodyFields> fields) {
         Topology topology = new Topology();
         topology.addSource("journal", new ByteArrayDeserializer(), new ByteArrayDeserializer(), journal);
-        topology.addProcessor("router", () -> new Router(origin, readsBodies), "journal");
+        topology.addProcessor("router", () -> new Router(origin, fields.get(), outputs.size()), "journal");
         for (int route = 0; route < outputs.size(); route++) {
             var bytes = new ByteArraySerializer();
             topology.addSink(Router.SINKS[route], outputs.get(route), bytes, bytes, "router");
         }
         return topology;
+    }
+
+    /** Makes what each task reads bodies with; the id of a schema is asked for once. */
+    private static Supplier<BodyFields> fields(Arguments given) throws IOException {
+        switch (given.text("bodies", "")) {
+            case "json": return JsonFields::new;
+            case "xml": return XmlFields::new;
+            case "mask": return MaskedFields::new;
+            case "avro":
+                int id = schemaId(given.text("schema"));
+                return () -> new AvroFields(id);
+            default: return () -> null;
+        }
+    }
+
+    private static int schemaId(String url) throws IOException {
+        try (JsonParser answer = new JsonFactory().createParser(URI.create(url).toURL())) {
+            while (answer.nextToken() != null) {
+                if ("id".equals(answer.currentName()) && answer.nextToken() == JsonToken.VALUE_NUMBER_INT) {
+                    return answer.getIntValue();
+                }
+            }
+        }
+        throw new IllegalStateException("no id of a schema at " + url);
     }
 
     private static Properties settings(Arguments given) {

@@ -1,9 +1,5 @@
 package jmsbridge.bench;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonToken;
-import java.io.IOException;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.header.Header;
@@ -21,24 +17,25 @@ import static java.nio.charset.StandardCharsets.UTF_8;
  * finds all that is needed.
  */
 final class Router implements Processor<byte[], byte[], byte[], byte[]> {
+    /** Most destinations of a route. */
+    private static final int COPIES = 2;
+    /** Sinks by route, for each destination of the routes in turn. */
     static final String[] SINKS =
-        IntStream.range(0, Workload.ROUTE_COUNT).mapToObj(route -> "route-" + route).toArray(String[]::new);
+        IntStream.range(0, COPIES * Workload.ROUTE_COUNT).mapToObj(sink -> "sink-" + sink).toArray(String[]::new);
 
     private static final byte[] TEXT = "text".getBytes(UTF_8);
     private static final byte[] BYTES = "bytes".getBytes(UTF_8);
 
-    private static final JsonFactory JSON = new JsonFactory();
-
     private final byte[] originBytes;
-    private final boolean readsBodies;
+    private final BodyFields fields;
+    private final int sinks;
     private ProcessorContext<byte[], byte[]> context;
-    private String kind;
-    private String bodyRegion;
 
-    /** Routes by fields of JSON bodies if it `readsBodies`, else by headers. */
-    Router(String origin, boolean readsBodies) {
+    /** Routes by `fields` of bodies, or by headers if they are null; to each of so many `sinks` for all routes. */
+    Router(String origin, BodyFields fields, int sinks) {
         this.originBytes = origin.getBytes(UTF_8);
-        this.readsBodies = readsBodies;
+        this.fields = fields;
+        this.sinks = sinks;
     }
 
     @Override
@@ -69,9 +66,9 @@ final class Router implements Processor<byte[], byte[], byte[], byte[]> {
         }
         if (expiration != null && expired(text(expiration))) return;
         int route;
-        if (readsBodies) {
-            read(record.value());
-            route = route(kind, bodyRegion);
+        if (fields != null) {
+            fields.read(record.value());
+            route = route(fields.kind, fields.region);
         } else {
             route = route(address(text(destination)), text(region));
         }
@@ -83,38 +80,13 @@ final class Router implements Processor<byte[], byte[], byte[], byte[]> {
         RecordMetadata from = context.recordMetadata().orElseThrow();
         String position = from.topic() + ":" + from.partition() + ":" + from.offset();
         headers.add("jmsbridge.origin", originBytes).add("jmsbridge.position", position.getBytes(UTF_8));
-        context.forward(record.withKey(key), SINKS[route]);
-    }
-
-    /** Finds `kind` and `customer.region`, and reads no further than it has to. */
-    private void read(byte[] body) {
-        kind = null;
-        bodyRegion = null;
-        try (JsonParser parser = JSON.createParser(body)) {
-            if (parser.nextToken() != JsonToken.START_OBJECT) return;
-            while ((kind == null || bodyRegion == null) && parser.nextToken() == JsonToken.FIELD_NAME) {
-                String name = parser.currentName();
-                JsonToken value = parser.nextToken();
-                if (name.equals("kind") && value == JsonToken.VALUE_STRING) kind = parser.getText();
-                else if (name.equals("customer") && value == JsonToken.START_OBJECT) readCustomer(parser);
-                else parser.skipChildren();
-            }
-        } catch (IOException notJson) {
-            kind = null;
-        }
-    }
-
-    private void readCustomer(JsonParser parser) throws IOException {
-        while (parser.nextToken() == JsonToken.FIELD_NAME) {
-            boolean isRegion = parser.currentName().equals("region");
-            if (parser.nextToken() == JsonToken.VALUE_STRING && isRegion) bodyRegion = parser.getText();
-            else parser.skipChildren();
-            if (bodyRegion != null && kind != null) return;
-        }
+        byte[] value = fields == null ? record.value() : fields.changed(record.value());
+        Record<byte[], byte[]> routed = record.withKey(key).withValue(value);
+        for (int sink = route; sink < sinks; sink += Workload.ROUTE_COUNT) context.forward(routed, SINKS[sink]);
     }
 
     /** The five routes in order; the first that matches wins. */
-    private static int route(String address, String region) {
+    static int route(String address, String region) {
         if ("orders".equals(address) && "emea".equals(region)) return 0;
         if ("orders".equals(address) && "apac".equals(region)) return 1;
         if ("prices".equals(address)) return 2;

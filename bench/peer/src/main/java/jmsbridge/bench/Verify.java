@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.zip.CRC32C;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -17,9 +18,11 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 /**
  * Reads every record of the output topics and prints, as one JSON object: how many each topic holds, how many are in
  * the wrong topic, repeat a journal position, or lack origin, position or the right key; and when (by the broker's
- * clock, so the topics must have LogAppendTime) the first, the `warm`th and the last was appended.
+ * clock, so the topics must have LogAppendTime) the first, the `warm`th and the last was appended. `digest` is one of
+ * keys and bodies by topic, whatever the order of the records.
  *
- * <p>Arguments: bootstrap= outputs=TOPIC,… (in the order of the routes) origin= warm=
+ * <p>Arguments: bootstrap= outputs=TOPIC,… (in the order of the routes; then again, for their second destinations)
+ * origin= warm=
  */
 public final class Verify {
     private final List<String> outputs;
@@ -27,7 +30,7 @@ public final class Verify {
     private final Map<String, BitSet> positions = new HashMap<>();
     private final TreeMap<Long, Long> appended = new TreeMap<>();
     private final Map<String, Long> counts = new TreeMap<>();
-    private long misrouted, repeated, unmarked, wrongKey;
+    private long misrouted, repeated, unmarked, wrongKey, digest;
 
     private Verify(List<String> outputs, String origin) {
         this.outputs = outputs;
@@ -65,7 +68,9 @@ public final class Verify {
         appended.merge(record.timestamp(), 1L, Long::sum);
         String address = text(record, "jms.JMSDestination").substring("queue:".length());
         int route = Workload.route(address, text(record, "jms.region"));
-        if (route < 0 || !outputs.get(route).equals(record.topic())) misrouted++;
+        int output = outputs.indexOf(record.topic());
+        if (output % Workload.ROUTE_COUNT != route) misrouted++;
+        digest += digest(output, record.key(), record.value());
         if (!java.util.Arrays.equals(record.key(), record.headers().lastHeader("jms.JMSCorrelationID").value())) wrongKey++;
         var mark = record.headers().lastHeader("jmsbridge.origin");
         String position = text(record, "jmsbridge.position");
@@ -73,11 +78,22 @@ public final class Verify {
             unmarked++;
             return;
         }
-        int colon = position.lastIndexOf(':');
-        BitSet seen = positions.computeIfAbsent(position.substring(0, colon), partition -> new BitSet());
-        int offset = Integer.parseInt(position, colon + 1, position.length(), 10);
+        String[] place = position.split(":");
+        String copy = place[0] + ":" + place[1] + ":" + output / Workload.ROUTE_COUNT;
+        BitSet seen = positions.computeIfAbsent(copy, partition -> new BitSet());
+        int offset = Integer.parseInt(place[2]);
         if (seen.get(offset)) repeated++;
         seen.set(offset);
+    }
+
+    private static long digest(int output, byte[] key, byte[] body) {
+        CRC32C of = new CRC32C();
+        of.update(output);
+        of.update(key);
+        long first = of.getValue();
+        of.update(body);
+        long both = (first << 32 | of.getValue()) * 0x9E3779B97F4A7C15L;
+        return (both ^ both >>> 29) * 0xBF58476D1CE4E5B9L;
     }
 
     private static String text(ConsumerRecord<byte[], byte[]> record, String header) {
@@ -98,8 +114,9 @@ public final class Verify {
         counts.forEach((topic, count) -> topics.append(topics.length() > 0 ? "," : "").append('"').append(topic).append("\":").append(count));
         return String.format(
             "{\"topics\":{%s},\"misrouted\":%d,\"repeated\":%d,\"unmarked\":%d,\"wrong_key\":%d,"
-                + "\"first_ms\":%d,\"warm_ms\":%d,\"last_ms\":%d,\"steady\":%d}",
+                + "\"first_ms\":%d,\"warm_ms\":%d,\"last_ms\":%d,\"steady\":%d,\"digest\":\"%016x\"}",
             topics, misrouted, repeated, unmarked, wrongKey,
-            appended.isEmpty() ? 0 : appended.firstKey(), warmAt, appended.isEmpty() ? 0 : appended.lastKey(), steady);
+            appended.isEmpty() ? 0 : appended.firstKey(), warmAt, appended.isEmpty() ? 0 : appended.lastKey(), steady,
+            digest);
     }
 }

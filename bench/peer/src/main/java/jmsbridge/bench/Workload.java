@@ -45,15 +45,19 @@ final class Workload {
 
     /** The record number `index`. */
     static ProducerRecord<byte[], byte[]> record(String topic, long index) {
-        return record(topic, index, false);
+        return record(topic, index, "");
     }
 
-    /** The record number `index`, with address and region in a JSON body of the same size, too, if it `isJson`. */
-    static ProducerRecord<byte[], byte[]> record(String topic, long index, boolean isJson) {
+    /** The record number `index`, with address and region also in a body of the same size that is `json` or `xml`. */
+    static ProducerRecord<byte[], byte[]> record(String topic, long index, String bodies) {
         int combination = (int) (index % COMBINATIONS);
         String address = ADDRESSES[combination / REGIONS.length];
         String region = REGIONS[combination % REGIONS.length];
-        byte[] body = isJson ? json(index, address, region) : body(index, BODY_BYTES);
+        byte[] body = switch (bodies) {
+            case "json" -> json(index, address, region);
+            case "xml" -> xml(index, address, region);
+            default -> body(index, BODY_BYTES);
+        };
         byte[] destination = DESTINATIONS[combination / REGIONS.length];
         return record(topic, index, destination, REGION_VALUES[combination % REGIONS.length], body);
     }
@@ -63,9 +67,20 @@ final class Workload {
             + "\"region\":\"" + region + "\",\"tier\":3},\"placed\":\"2026-11-27T20:00:00Z\",\"lines\":["
             + "{\"sku\":\"A-100\",\"amount\":12.50,\"count\":2},{\"sku\":\"B-200\",\"amount\":7,\"count\":1}],"
             + "\"paid\":true,\"note\":\"";
+        return filled(document, "\"}");
+    }
+
+    private static byte[] xml(long index, String address, String region) {
+        String document = "<order id=\"" + index + "\" priority=\"" + address + "\"><customer><name>ACME Europe</name>"
+            + "<region>" + region + "</region><tier>3</tier></customer><placed>2026-11-27T20:00:00Z</placed>"
+            + "<line sku=\"A-100\" amount=\"12.50\" count=\"2\"/><line sku=\"B-200\" amount=\"7\" count=\"1\"/>"
+            + "<paid>true</paid><note>";
+        return filled(document, "</note></order>");
+    }
+
+    private static byte[] filled(String document, String end) {
         byte[] text = join(document, Arrays.copyOf(FILLING, BODY_BYTES - document.length()));
-        text[BODY_BYTES - 2] = '"';
-        text[BODY_BYTES - 1] = '}';
+        System.arraycopy(end.getBytes(US_ASCII), 0, text, BODY_BYTES - end.length(), end.length());
         return text;
     }
 
