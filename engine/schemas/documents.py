@@ -109,6 +109,11 @@ class Documents:
             raise UnreadableBodyError(msg)
         return self._registered(int.from_bytes(body[1:_HEAD_BYTES], signed=True))
 
+    def check_file(self, source: SourceSchema) -> None:
+        """Raises HardFailureError if the schema of one of the sources is in a file, and cannot be used."""
+        if source.schema.file is not None:
+            self._of_source(source)
+
     def _source(self, origin: BodyOrigin) -> SourceSchema | None:
         """The schema of the source of a body, if the body is a bare value."""
         found = self._sources.get(origin.source)

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.schemas.documents import documents_of
 from engine.schemas.jvm_registry import called, patient_registry
 from engine.schemas.section import SchemaConfig
 from routes.schema_names import SchemaKind
@@ -62,6 +63,11 @@ def _use_documents(config: Config, registry: Any, spark: SparkSession) -> None:
     if registry is None and not config.source_schemas:
         serdes.Documents.use(None)
         return
+    # Python says in its own words what is wrong with a file.
+    documents = documents_of(config)
+    assert documents is not None
+    for each in config.source_schemas:
+        documents.check_file(each)
     given = schemas_json(config.source_schemas, config.path.parent)
     called(lambda: serdes.Documents.use(serdes.SourceSchemas.documents(registry, given)))
 
