@@ -122,9 +122,7 @@ def schemas_of_sources(settings: Settings) -> None:
         if schema is None:
             continue
         if not schema.kind.body_format.has_schema:
-            settings.fault(
-                _SOURCE, name, f"'{schema}' is not a schema of Avro or Protobuf", "remove it: JSON is read without"
-            )
+            settings.fault(_SOURCE, name, f"'{schema}' is not a schema of Avro or Protobuf", "remove it, as for JSON")
         elif schema.file is None and not settings.is_set("schema.registry.url"):
             settings.fault(_SOURCE, name, f"'{schema}' needs a registry of schemas", "set schema.registry.url")
         _file(settings, _SOURCE, name, schema)
