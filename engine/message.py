@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from engine.record import ORIGIN, POSITION, Record, key_text
 from routes.immutable import immutable
 from routes.predicate import evaluate
-from routes.predicate.bodies import BOUNDS, Body, body_path
+from routes.predicate.bodies import BOUNDS, Body, BodyOrigin, body_path
 from routes.predicate.nodes import ADDRESS
 from routes.predicate.values import find
 from routes.properties import HEADER_FIELDS, JmsType, Property, decode_types, encode_type_name, encode_types
@@ -167,7 +167,12 @@ class Message:
     @property
     def content(self) -> Body:
         """The body as predicates see it."""
-        return Body(None if self.has_null_value else self.body, self.bounds, self.documents)
+        return Body(None if self.has_null_value else self.body, self.bounds, self.documents, self.origin)
+
+    @property
+    def origin(self) -> BodyOrigin:
+        """Source and kind of the body, by which the schema of a bare value is known."""
+        return BodyOrigin(self.source, self.body_type)
 
     def fulfils(self, predicate: Predicate) -> bool:
         """True if a predicate of the routing language is true for the message."""

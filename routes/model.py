@@ -23,7 +23,7 @@ from routes.keys.values import FLAG, NAME, STRONG_SECRET, TEXT, choice, size
 from routes.predicate.body_format import with_unreadable
 from routes.predicate.mask import Mask, MaskMethod
 from routes.predicate.nodes import DocumentFormat
-from routes.schema_names import SchemaName, SubjectStrategy
+from routes.schema_names import SchemaName, SourceSchema, SubjectStrategy
 from routes.section_registry import SECTIONS, registered_sections
 from routes.sections import (
     BodyConversion,
@@ -455,6 +455,11 @@ class Config:
     def has_copies(self) -> bool:
         """True if a message can have several publications."""
         return any(route.goes_on or len(route.targets) > 1 for route in self.routes)
+
+    @property
+    def source_schemas(self) -> tuple[SourceSchema, ...]:
+        """The schemas of the bare values that sources receive."""
+        return tuple(SourceSchema(each.name, each.schema, not each.type.is_jms) for each in self.sources if each.schema)
 
     @property
     def brokers(self) -> tuple[BrokerConfig, ...]:

@@ -1,4 +1,4 @@
-"""Schemas as routes name them: a file, or a subject of the registry."""
+"""Schemas as routes and sources name them: a file, or a subject of the registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routes.predicate.nodes import DocumentFormat
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SchemaKind", "SchemaName", "SubjectStrategy"]
+__all__ = ["SchemaKind", "SchemaName", "SourceSchema", "SubjectStrategy"]
 
 
 class SchemaKind(StrEnum):
@@ -68,3 +68,22 @@ class SchemaName:
         version = f"@{self.version}" if self.version else ""
         message = f"#{self.message}" if self.message else ""
         return f"{self.kind}:{self.file or self.subject}{version}{message}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSchema:
+    """Schema of the bare values that a source receives."""
+
+    source: str
+    """Name of the source."""
+    schema: SchemaName
+    """Schema of Avro or Protobuf."""
+    takes_text: bool
+    """True if texts are such values as well, since the source's system does not tell them from bytes."""
+
+    def has(self, kind: str) -> bool:
+        """Returns True if a body of this kind is such a value: maps, streams and objects are JSON of the bridge."""
+        return kind == "bytes" or (self.takes_text and kind == "text")
+
+    def __str__(self) -> str:
+        return f"the schema {self.schema} of the source {self.source}"

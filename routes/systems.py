@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from routes.keys.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
+from routes.keys.schemas import SCHEMA
 from routes.keys.table import key, secrets_in
 from routes.keys.values import FLAG, NAME, PATH, TEXT, BadValueError, ValueKind, duration, one_of, whole
 from routes.targets import sink_topic
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from routes.keys.settings import Settings
+    from routes.schema_names import SchemaName
 
 __all__ = [
     "SYSTEMS",
@@ -263,6 +265,15 @@ class SourceConfig(BrokerConfig):
         required=True,
     )
     """Destinations in the order of the file, in the spelling of the system."""
+    schema: SchemaName | None = key(
+        "schema",
+        SCHEMA,
+        "Schema of the bodies of this source, which are bare values of Avro or Protobuf, without Confluent's wire "
+        "format: `avro:` with a file or a subject, `protobuf:` as well, with `#MESSAGE`. Texts of STOMP, AMQP and JMS "
+        "stay as they are. See [bare values](routing-language.md#bare-values).",
+        example="protobuf:schemas/orders.desc#shop.Order",
+    )
+    """Schema of bodies, which are bare values; None: bodies say themselves whether they have one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -207,10 +207,15 @@ class ProtobufBodies:
     def body(self, number: int) -> tuple[bytes, Any]:
         """A body with a random message of the schema with this id, and its document."""
         index = self._draw.randrange(3)
+        value, document = self.message(index)
+        indexes = b"\0" if index == 0 else bytes((2, index * 2))
+        return framed(number, indexes + value), document
+
+    def message(self, index: int) -> tuple[bytes, Any]:
+        """A random message of the type of this index, and its document."""
         message = message_factory.GetMessageClass(self._types[index])()
         document = self._fill(message, 3)
-        indexes = b"\0" if index == 0 else bytes((2, index * 2))
-        return framed(number, indexes + message.SerializeToString()), document
+        return message.SerializeToString(), document
 
     def _add_message(self, number: int) -> None:
         message = self.file.message_type.add(name=f"M{number}")

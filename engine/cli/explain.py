@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,6 +56,10 @@ def explain(
     typed: TypedProperties = [],  # noqa: B006
     body: Annotated[str | None, typer.Option(metavar="TEXT", help="The body, as text.")] = None,
     body_file: BodyFile = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Source that receives it, for a bare value by source.NAME.schema."),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option("--file", metavar="FILE", help="A whole message: JSON, or headers, an empty line and the body."),
@@ -76,7 +81,7 @@ def explain(
 
     settings = load(config)
     given = [name for name, value in (("--file", file), ("--journal", journal)) if value is not None]
-    if given and (address or headers or properties or typed or body or body_file or len(given) > 1):
+    if given and (address or headers or properties or typed or body or body_file or source or len(given) > 1):
         msg = f"{given[0]} is a whole message; it does not go with other options that make one"
         raise UsageError(msg)
     position = None
@@ -89,8 +94,13 @@ def explain(
         if address is not None:
             fields["JMSDestination"] = address
         payload, text = read_body(body, body_file)
-        values = read_properties(properties, typed)
-        message = Message(payload, BodyType.TEXT if text else BodyType.BYTES, fields, values)
+        known = [each.name for each in settings.sources]
+        if source is not None and source not in known:
+            msg = f"--source {source}: there is no such source; there are {', '.join(known) or 'none'}"
+            raise UsageError(msg)
+        is_bare = body_file is not None and any(each.source == source for each in settings.source_schemas)
+        kind = BodyType.TEXT if text and not is_bare else BodyType.BYTES
+        message = Message(payload, kind, fields, read_properties(properties, typed), source or "")
         record = traced(_as_sent(message), settings.section(TracingConfig))
     explanation = explain_message(
         record, settings, position=position, documents=documents_of(settings), schemas=route_schemas(settings)
@@ -111,7 +121,7 @@ def _from_journal(access: KafkaAccess, journal: str, text: str) -> tuple[Record,
 
 def _as_sent(message: Message) -> Record:
     defaults = {"JMSMessageID": "ID:example", "JMSDeliveryMode": "PERSISTENT"}
-    return Message(message.body, message.body_type, {**defaults, **message.headers}, message.properties).to_record()
+    return replace(message, headers={**defaults, **message.headers}).to_record()
 
 
 def explanation_text(explanation: Explanation) -> list[str]:

@@ -330,9 +330,10 @@ def _from_json(data: bytes) -> Record:
     if isinstance(content.get("headers"), list):
         headers = tuple((item["name"], _bytes(item, "value")) for item in content["headers"])
         return Record(_bytes(content, "key"), _bytes(content, "body"), headers)
-    unknown = content.keys() - {"address", "headers", "properties", "body", "body_base64", "body_type"}
+    unknown = content.keys() - {"address", "headers", "properties", "body", "body_base64", "body_type", "source"}
     if unknown:
-        msg = f"unknown member {', '.join(sorted(unknown))}; known are address, headers, properties, body, body_type"
+        known = "address, headers, properties, body, body_type, source"
+        msg = f"unknown member {', '.join(sorted(unknown))}; known are {known}"
         raise ValueError(msg)
     body = _bytes(content, "body") or b""
     kind = BodyType(content.get("body_type", BodyType.BYTES if "body_base64" in content else BodyType.TEXT))
@@ -340,7 +341,7 @@ def _from_json(data: bytes) -> Record:
     if "address" in content:
         fields["JMSDestination"] = content["address"]
     properties = {name: _property(value) for name, value in content.get("properties", {}).items()}
-    return Message(body, kind, fields, properties).to_record()
+    return Message(body, kind, fields, properties, content.get("source", "")).to_record()
 
 
 def _from_text(data: bytes) -> Record:

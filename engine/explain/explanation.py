@@ -35,6 +35,8 @@ from engine.schemas.body_json import UnfitBodyError
 from routes.body_steps import UnconvertibleBodyError, not_converted
 from routes.model import BodyConversion, HeaderStyle, NonDurable, Unmatched
 from routes.predicate import evaluate, trace
+from routes.predicate.mask import UNMASKABLE, too_large
+from routes.predicate.nodes import DocumentFormat
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
 from routes.targets import KAFKAS_OWN, TOPIC
 
@@ -278,11 +280,11 @@ def _converted(body: bytes | None, route: Route, bounds: Bounds, schemas: Schema
 
 
 def _conversion_fault(
-    record: Record, kind: str, publication: Publication, bounds: Bounds, schemas: SchemaReader | None
+    message: Message, kind: str, publication: Publication, schemas: SchemaReader | None
 ) -> str | None:
     """The reason why a body cannot be converted as its route says; None if it can, or if the mask cannot be applied."""
-    route, body = publication.route, record.value
-    if not route.converts or (route.mask and route.mask.fault(body, bounds)):
+    route, body, bounds = publication.route, None if message.has_null_value else message.body, message.bounds
+    if not route.converts or _mask_fault(message, route):
         return None
     if kind not in (BodyType.TEXT, BodyType.BYTES) and not publication.converts_json:
         return not_converted(kind)
@@ -291,6 +293,16 @@ def _conversion_fault(
     except (UnconvertibleBodyError, UnfitBodyError) as error:
         return str(error)
     return None
+
+
+def _mask_fault(message: Message, route: Route) -> str | None:
+    """The reason why the mask of a route cannot be applied; None if it can, or if there is none."""
+    if route.mask is None:
+        return None
+    content = message.content
+    if content.has_schema:
+        return UNMASKABLE + (content.fault(DocumentFormat.JSON) or too_large(message.bounds))
+    return route.mask.fault(None if message.has_null_value else message.body, message.bounds)
 
 
 def _masked(record: Record, mask: Mask, bounds: Bounds) -> Record:
@@ -317,11 +329,11 @@ def _failures(
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"
         failures.append(Failure("body-not-convertible", detail))
-    elif unconvertible := _conversion_fault(record, body, publication, message.bounds, schemas):
+    elif unconvertible := _conversion_fault(message, body, publication, schemas):
         failures.append(Failure("body-not-convertible", unconvertible))
-    if fault := _body_fault(message, route) or (route.mask and route.mask.fault(record.value, message.bounds)):
+    if fault := _body_fault(message, route) or _mask_fault(message, route):
         failures.append(Failure("body-unreadable", fault))
-    if route.schema and schemas and (unfit := schemas.fault(route.schema, message.body)):
+    if route.schema and schemas and (unfit := schemas.fault(route.schema, message.body, message.origin)):
         failures.append(Failure("body-invalid", unfit))
     name, key = _key(record, message, publication)
     found = message.lookup(name)

@@ -73,6 +73,8 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
             "body": form.text("body"),
             "kind": form.text("kind") or BodyType.TEXT,
             "kinds": list(BodyType),
+            "source": form.text("source"),
+            "sources": [each.source for each in view.config().source_schemas],
             "types": list(JmsType),
             "fields": list(HEADER_FIELDS),
         }
@@ -119,7 +121,9 @@ def _message(form: Form) -> Message:
     if kind not in BodyType.__members__.values():
         msg = f"there is no kind of body '{kind}'; expected one of {', '.join(BodyType)}"
         raise UsageError(msg)
-    return Message(form.text("body").encode("utf-8", "replace"), BodyType(kind), fields, properties)
+    return Message(
+        form.text("body").encode("utf-8", "replace"), BodyType(kind), fields, properties, form.text("source")
+    )
 
 
 def _result(explanation: Explanation) -> dict[str, Any]:

@@ -37,7 +37,7 @@ HEADER = "header "
 
 _CASE = ("name", "message", "expect")
 _BODIES = ("body", "body_json", "body_base64", "body_file")
-_MESSAGE = ("address", "headers", "properties", *_BODIES, "body_type")
+_MESSAGE = ("address", "headers", "properties", *_BODIES, "body_type", "source")
 _OF_PUBLISHED = ("destination", "key", "headers", "claim")
 _ENDINGS = {
     "dead-letter": (*FAILURE_REASONS, "unmatched"),
@@ -120,7 +120,8 @@ class _Reader:
             headers["JMSDestination"] = address
         properties = self._properties(members["properties"]) if "properties" in members else {}
         body, kind = self._body(node, members)
-        return Message(body, kind, headers, properties)
+        source = self._document.text(members["source"], "'source'") if "source" in members else None
+        return Message(body, kind, headers, properties, source or "")
 
     def _headers(self, node: Node) -> dict[str, str]:
         found = {}

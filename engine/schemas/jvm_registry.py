@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from engine.schemas.section import SchemaConfig
 
-__all__ = ["RegistryUnavailableError", "called", "jvm_registry", "read_documents", "registry_trouble"]
+__all__ = ["RegistryUnavailableError", "called", "jvm_registry", "patient_registry", "registry_trouble"]
 
 _FOR_EVER_SECONDS = 100 * 365 * 86_400.0
 """Time for which a router waits for the registry: messages wait with it, and none becomes a dead letter for that."""
@@ -47,18 +47,9 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
         raise SetupError(reason_of(error)) from error
 
 
-def read_documents(config: SchemaConfig, spark: SparkSession) -> Any:
-    """Makes the functions over bodies that are made from now on read bodies with a schema, if there is a registry.
-
-    Returns the registry in the JVM; None if there is none.
-
-    Raises SetupError if the files of `schema.registry.tls.*` cannot be used.
-    """
-    registry = jvm_registry(replace(config, outage_timeout_seconds=_FOR_EVER_SECONDS), spark)
-    jvm: Any = spark._jvm
-    documents = jvm.jmsbridge.serdes.Documents
-    documents.use(None if registry is None else documents(registry))
-    return registry
+def patient_registry(config: SchemaConfig, spark: SparkSession) -> Any:
+    """Returns what `jvm_registry` does, for a router, which waits for its registry as long as that is away."""
+    return jvm_registry(replace(config, outage_timeout_seconds=_FOR_EVER_SECONDS), spark)
 
 
 def called(question: Callable[[], object]) -> None:

@@ -95,7 +95,7 @@ def _taken(settings: Settings, name: str) -> Iterator[tuple[str, BodyPath]]:
 
 def _shape(schema: SchemaName, base: Path) -> Shape | None:
     """Returns the shape of bodies that fit the schema of a file; None if the file cannot be used."""
-    from engine.schemas.route_schemas import schema_of_file
+    from engine.schemas.named_schemas import schema_of_file
     from engine.schemas.shapes import shape_of
 
     try:

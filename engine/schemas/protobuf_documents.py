@@ -26,14 +26,19 @@ __all__ = ["ProtobufDocuments"]
 class ProtobufDocuments:
     """Documents of the messages of one schema."""
 
-    def __init__(self, schema: RegisteredSchema) -> None:
-        """Reads the schema; raises InvalidSchemaError."""
+    def __init__(self, schema: RegisteredSchema, bare: str | None = None) -> None:
+        """Reads the schema; raises InvalidSchemaError.
+
+        `bare` is the full name of the message that all values are, empty: the first one of the schema; None: each value
+        begins with the indexes of its own message, as in Confluent's wire format.
+        """
         files = ProtobufFiles(schema)
         self._pool, self._root = files.pool, files.root
         self.maps = files.maps
         """Full names of the messages that are entries of maps."""
         self._names: dict[str, dict[int, str]] = {}
         """The names of the numbers of each enum."""
+        self._bare = None if bare is None else self.message(bare)
 
     def message(self, name: str) -> Any:
         """Returns the descriptor of a message by its full name, the first one without; raises InvalidSchemaError."""
@@ -46,11 +51,11 @@ class ProtobufDocuments:
             raise InvalidSchemaError(msg) from error
 
     def write(self, source: ValueSource, out: DocumentText) -> None:
-        """Writes the document of a message, whose indexes come first; raises InvalidValueError, UnreadableBodyError."""
+        """Writes the document of a message; raises InvalidValueError, UnreadableBodyError."""
         from google.protobuf.message import DecodeError
         from google.protobuf.message_factory import GetMessageClass
 
-        message = GetMessageClass(self._type(_indexes(source)))()
+        message = GetMessageClass(self._bare or self._type(_indexes(source)))()
         try:
             message.ParseFromString(source.take(source.left))
         except DecodeError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECTION", "SchemaConfig"]
 
+_SOURCE = "source.NAME.schema"
 _BODY, _READ = "routes.NAME.in.body", "routes.NAME.in.schema"
 _WRITTEN, _SUBJECT, _STEPS = (f"routes.NAME.out.{key}" for key in ("schema", "subject", "convert"))
 
@@ -114,22 +115,42 @@ def registry_tls(settings: Settings) -> None:
             settings.fault(f"{tls}.{part}", "", f"a {part} without a {other}", f"set {tls}.{other}")
 
 
+def schemas_of_sources(settings: Settings) -> None:
+    """Checks that sources name schemas of bare values that can be found."""
+    for name in settings.names("source"):
+        schema = settings.get(_SOURCE, name)
+        if schema is None:
+            continue
+        if not schema.kind.body_format.has_schema:
+            settings.fault(_SOURCE, name, f"'{schema}' is not a schema of Avro or Protobuf", "remove it, as for JSON")
+        elif schema.file is None and not settings.is_set("schema.registry.url"):
+            settings.fault(_SOURCE, name, f"'{schema}' needs a registry of schemas", "set schema.registry.url")
+        _file(settings, _SOURCE, name, schema)
+
+
+def _file(settings: Settings, key: str, name: str, schema: SchemaName) -> None:
+    """Checks that the file of a schema, if it has one, is there."""
+    if schema.file is not None and not settings.has_file(schema.file):
+        settings.fault(key, name, f"there is no file '{schema.file}'", f"looked for {settings.base / schema.file}")
+
+
 def schemas_of_routes(settings: Settings) -> None:
     """Checks that routes name schemas that can be found: there is a registry, or the file of a schema."""
+    # Bare values are read by the schemas of their sources.
+    have_bare = any(settings.is_set(_SOURCE, name) for name in settings.names("source"))
     for name in settings.names("routes"):
         body_format, read, written = (settings.get(key, name) for key in (_BODY, _READ, _WRITTEN))
         needing = {
-            _BODY: body_format if body_format and body_format.has_schema else None,
-            _READ: read if read and read.needs_registry else None,
+            _BODY: body_format if body_format and body_format.has_schema and not have_bare else None,
+            _READ: read if read and (read.file is None if have_bare else read.needs_registry) else None,
             _WRITTEN: written,
         }
         for key, value in needing.items():
             if value is not None and not settings.is_set("schema.registry.url"):
                 settings.fault(key, name, f"'{value}' needs a registry of schemas", "set schema.registry.url")
         for key, schema in ((_READ, read), (_WRITTEN, written)):
-            if schema is not None and schema.file is not None and not settings.has_file(schema.file):
-                hint = f"looked for {settings.base / schema.file}"
-                settings.fault(key, name, f"there is no file '{schema.file}'", hint)
+            if schema is not None:
+                _file(settings, key, name, schema)
         if read is not None and body_format not in (None, read.kind.body_format):
             message = f"'in.body' says that bodies are {body_format}, and '{read}' is for {read.kind.body_format}"
             settings.fault(_READ, name, message, "remove one")
@@ -157,5 +178,5 @@ SECTION = Section(
     about="The registry that keeps the schemas of [bodies](routing-language.md#bodies-with-a-schema), and of values "
     "with a [schema](streams.md#avro-protobuf-and-json-schema) in topologies.",
     settings=SchemaConfig,
-    checks=(registry_login, registry_tls, schemas_of_routes),
+    checks=(registry_login, registry_tls, schemas_of_sources, schemas_of_routes),
 )

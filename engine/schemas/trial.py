@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.schemas.documents import documents_of
+from engine.schemas.named_schemas import schema_of_file
 from engine.schemas.registry import RegistryClient
-from engine.schemas.route_schemas import route_schemas, schema_of_file
+from engine.schemas.route_schemas import route_schemas
 from engine.schemas.section import SchemaConfig
 from routes.schema_names import SchemaKind, SchemaName
 

@@ -143,7 +143,7 @@ def _view(part: Part, revision: Revision) -> object:
     routing = config.routing
     match part.stage:
         case Stage.ROUTER:
-            return routing, config.routes, config.sinks
+            return routing, config.routes, config.sinks, config.source_schemas
         case Stage.TOPOLOGY:
             name = topology_of(part.only)
             wanted = [topology for topology in config.section(TopologiesConfig) if topology.name == name]

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BOUNDS",
     "BYTE_ORDER_MARK",
+    "NO_ORIGIN",
     "SURROGATE",
     "Body",
     "BodyDocument",
+    "BodyOrigin",
     "Bounds",
     "DocumentReader",
     "UnreadableBodyError",
@@ -39,7 +41,6 @@ __all__ = [
     "read_json",
 ]
 
-_SCHEMA_MARK = b"\0"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,15 +71,31 @@ class BodyDocument:
     """The content as JSON text."""
 
 
+@dataclass(frozen=True, slots=True)
+class BodyOrigin:
+    """Facts that a message tells of its body, by which the schema of a bare value is known."""
+
+    source: str
+    """Name of the source that received the message; empty: it came through no source."""
+    kind: str
+    """Kind of the body (`engine.message.BodyType`)."""
+
+
+NO_ORIGIN = BodyOrigin("", "")
+
+
 class UnreadableBodyError(ValueError):
     """Error for a body whose schema is not known, or that is not a value of it."""
 
 
 class DocumentReader(Protocol):
-    """Reader of bodies with a schema, which begin with the byte 0 of Confluent's wire format."""
+    """Reader of bodies with a schema: bare values of sources that have one, and Confluent's wire format."""
 
-    def document(self, body: bytes) -> BodyDocument:
-        """Returns the content of a body; raises UnreadableBodyError with the reason if it cannot be read."""
+    def has_schema(self, body: bytes, origin: BodyOrigin) -> bool:
+        """Returns True if a body has a schema, or should have one."""
+
+    def document(self, body: bytes, origin: BodyOrigin) -> BodyDocument:
+        """Returns the content of a body with a schema; raises UnreadableBodyError with the reason if it has none."""
 
 
 class _NumberText(str):
@@ -90,7 +107,13 @@ class _NumberText(str):
 class Body:
     """The body of one message, which is read when a predicate first asks for it."""
 
-    def __init__(self, content: bytes | None, bounds: Bounds = BOUNDS, documents: DocumentReader | None = None) -> None:
+    def __init__(
+        self,
+        content: bytes | None,
+        bounds: Bounds = BOUNDS,
+        documents: DocumentReader | None = None,
+        origin: BodyOrigin = NO_ORIGIN,
+    ) -> None:
         """Creates it from a body's bytes; None for a message without a body.
 
         Without `documents`, bodies with a schema have no values.
@@ -100,6 +123,7 @@ class Body:
         """The body; None if there is none to be read."""
         self._bounds = bounds
         self._documents = documents
+        self._origin = origin
 
     @property
     def text(self) -> str | None:
@@ -110,6 +134,11 @@ class Body:
             return self._read.decode()
         except UnicodeDecodeError:
             return None
+
+    @property
+    def has_schema(self) -> bool:
+        """True if the body has a schema, or should have one."""
+        return self._document is not None
 
     def fault(self, body_format: DocumentFormat) -> str | None:
         """Returns the reason why the body cannot be read as a format; None if it can."""
@@ -163,10 +192,10 @@ class Body:
     def _document(self) -> BodyDocument | str | None:
         """The content of a body with a schema; the reason if it cannot be read; None for a body without a schema."""
         content = self._read
-        if content is None or self._documents is None or not content.startswith(_SCHEMA_MARK):
+        if content is None or self._documents is None or not self._documents.has_schema(content, self._origin):
             return None
         try:
-            return self._documents.document(content)
+            return self._documents.document(content, self._origin)
         except UnreadableBodyError as error:
             return str(error)
 

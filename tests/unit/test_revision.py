@@ -71,6 +71,12 @@ def test_only_parts_that_work_otherwise_are_touched(old: str, new: str, leave: s
     assert names(changed(BASE, BASE.replace(old, new))) == (set(leave.split()), set(join.split()), reroutes)
 
 
+def test_the_router_takes_another_schema_of_a_source() -> None:
+    base = f"{BASE}schema.registry.url=http://127.0.0.1:1\nsource.s.schema=avro:a\n"
+    touched = {"source:s", "source:s/2"}
+    assert names(changed(base, base.replace("avro:a", "avro:a@2"))) == (touched, touched, True)
+
+
 def test_all_that_may_set_messages_aside_begin_anew_with_another_dead_letter_topic() -> None:
     everyone = {"source:s", "source:s/2", "source:t", "sink:n"}
     assert names(changed(BASE, f"{BASE}routing.dead-letter-topic=dead\n")) == (everyone, everyone, True)

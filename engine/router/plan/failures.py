@@ -158,10 +158,10 @@ def _body(settings: RouteSettings) -> FailureCheck:
 def _body_format(settings: RouteSettings) -> FailureCheck:
     def fault(row: PlanRow) -> Column:
         """The reason why the body is not of the format that its route names; NULL if it is."""
-        names, functions = settings.body_formats, row.header_view.functions
+        names = settings.body_formats
         fault = F.lit(None).cast("string")
         for name in sorted(set(names.values.values())):
-            fault = F.when(names(row) == name, functions.call(f"body-fault:{name}", row.value)).otherwise(fault)
+            fault = F.when(names(row) == name, row.header_view.call(f"body-fault:{name}", row.value)).otherwise(fault)
         return fault
 
     def fails(row: PlanRow) -> Column:

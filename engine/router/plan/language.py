@@ -127,7 +127,7 @@ def text_of(row: PlanRow, headers: HeaderView, name: str) -> Column:
     path = body_path(name)
     if path is None:
         return field_text(headers, name)
-    return headers.functions.call(f"body:{json.dumps([path_json(path)])}", row.source_value)
+    return headers.call(f"body:{json.dumps([path_json(path)])}", row.source_value)
 
 
 def filled(row: PlanRow, template: Column, *, asks_for_body: bool) -> Column:

@@ -38,7 +38,7 @@ def mask_fails(row: PlanRow, settings: RouteSettings) -> Column:
 
 def mask_fault(row: PlanRow, settings: RouteSettings) -> Column:
     """The reason why the mask of a message's route cannot be applied, for one to which it cannot."""
-    fault = row.header_view.functions.call(f"body-fault:{DocumentFormat.JSON}", row.value)
+    fault = row.header_view.call(f"body-fault:{DocumentFormat.JSON}", row.value)
     return F.concat(F.lit(UNMASKABLE), F.coalesce(fault, F.lit(too_large(settings.bounds))))
 
 
@@ -46,7 +46,7 @@ def masked_body(row: PlanRow, settings: RouteSettings) -> Column:
     """The body of a message as the mask of its route, if any, leaves it; NULL if that cannot be applied."""
     if not settings.masks.values:
         return row.value
-    body = row.header_view.functions.call(f"mask:{_given(settings.routes)}", settings.masks(row), row.value)
+    body = row.header_view.call(f"mask:{_given(settings.routes)}", settings.masks(row), row.value)
     return F.when(is_masked(row, settings), body).otherwise(row.value)
 
 

@@ -13,10 +13,8 @@ from engine.router.plan.failures import CHECKS, UNMATCHED, checks
 from engine.router.plan.language import field_text, read_within
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
-from engine.router.plan.schemas import find_schemas
+from engine.router.plan.schemas import use_schemas
 from engine.router.plan.topology import CHANGED, DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
-from engine.schemas.jvm_registry import read_documents
-from engine.schemas.section import SchemaConfig
 from routes.model import Config, Policy
 
 __all__ = ["Routed", "RoutingOutcome", "route"]
@@ -70,11 +68,11 @@ def route(
         refusals: what Kafka does not take.
         left_out: removes copies of messages, see `compile_topology`; for configurations with copies.
 
-    Raises HardFailureError or RegistryUnavailableError if a schema that a route names cannot be found.
+    Raises HardFailureError or RegistryUnavailableError if a schema that a source or route names cannot be found.
 
     A failure whose policy is `stop` ends the query that reads the result, with an error that names the message.
     """
-    find_schemas(config, read_documents(config.section(SchemaConfig), frame.sparkSession), frame.sparkSession)
+    use_schemas(config, frame.sparkSession)
     read_within(config.routing.bounds, frame.sparkSession)
     settings = RouteSettings.of(config, limits or {})
     made = checks(settings, refusals)

@@ -1,4 +1,4 @@
-"""Schemas of routes in the plan: those that bodies which come in have to fit, and those by which bodies are written.
+"""Schemas in the plan: those of bare values, those that bodies have to fit, and those by which bodies are written.
 
 The JVM finds the schemas when the plan is made, and gives them to its functions; the plan has only their name.
 """
@@ -14,7 +14,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
-from engine.schemas.jvm_registry import called
+from engine.schemas.documents import documents_of
+from engine.schemas.jvm_registry import called, patient_registry
+from engine.schemas.section import SchemaConfig
 from routes.schema_names import SchemaKind
 
 if TYPE_CHECKING:
@@ -26,18 +28,23 @@ if TYPE_CHECKING:
     from engine.router.plan.route_settings import RouteSettings
     from engine.router.plan.row import PlanRow
     from routes.model import Config, Publication
-    from routes.schema_names import SchemaName
+    from routes.schema_names import SchemaName, SourceSchema
 
-__all__ = ["find_schemas", "schema_fault", "writing_fault", "written_body"]
+__all__ = ["schema_fault", "schemas_json", "use_schemas", "writing_fault", "written_body"]
 
 
-def find_schemas(config: Config, registry: Any, spark: SparkSession) -> None:
-    """Finds the schemas of all routes, in files and in the registry, for the functions of a plan.
+def use_schemas(config: Config, spark: SparkSession) -> None:
+    """Finds the schemas of all sources and routes, in files and in the registry, for the functions of a plan.
+
+    The functions over bodies that are made from now on read bodies with a schema.
 
     Raises:
         HardFailureError: a file cannot be used, or the registry has no such schema.
+        SetupError: the files of `schema.registry.tls.*` cannot be used.
         UnreachableError: the registry is away, and there is no copy of the schema.
     """
+    registry = patient_registry(config.section(SchemaConfig), spark)
+    _use_documents(config, registry, spark)
     named = _named(config.publications)
     if not any(named.values()):
         return
@@ -49,9 +56,33 @@ def find_schemas(config: Config, registry: Any, spark: SparkSession) -> None:
     called(lambda: jvm.jmsbridge.predicate.BodySchemas.put(_mark(named), text, registry))
 
 
+def _use_documents(config: Config, registry: Any, spark: SparkSession) -> None:
+    """Makes functions over bodies read bare values of sources, and, if there is a registry, its wire format."""
+    jvm: Any = spark._jvm
+    serdes = jvm.jmsbridge.serdes
+    if registry is None and not config.source_schemas:
+        serdes.Documents.use(None)
+        return
+    # Python says in its own words what is wrong with a file.
+    documents = documents_of(config)
+    assert documents is not None
+    for each in config.source_schemas:
+        documents.check_file(each)
+    given = schemas_json(config.source_schemas, config.path.parent)
+    called(lambda: serdes.Documents.use(serdes.SourceSchemas.documents(registry, given)))
+
+
+def schemas_json(schemas: Iterable[SourceSchema], base: Path) -> str:
+    """The schemas of sources as `jmsbridge.serdes.SourceSchemas` reads them; paths of files begin at `base`.
+
+    Raises HardFailureError if a file cannot be read.
+    """
+    return json.dumps({each.source: {**_given(each.schema, base), "takesText": each.takes_text} for each in schemas})
+
+
 def schema_fault(row: PlanRow, settings: RouteSettings) -> Column:
     """The reason why a message's body does not fit the schema of its route; NULL if it does, or if there is none."""
-    fault = _call(row, settings, "schema-fault", settings.schemas(row), row.value)
+    fault = _call(row, settings, "schema-fault", row.headers, settings.schemas(row), row.value)
     return F.when(settings.schemas(row).isNotNull(), fault)
 
 
@@ -68,9 +99,9 @@ def writing_fault(row: PlanRow, settings: RouteSettings, body: Column) -> Column
     return _call(row, settings, "writing-fault", settings.written(row), body)
 
 
-def _call(row: PlanRow, settings: RouteSettings, function: str, name: Column, body: Column) -> Column:
+def _call(row: PlanRow, settings: RouteSettings, function: str, *arguments: Column) -> Column:
     mark = _mark(_named(settings.publications))
-    return row.header_view.functions.call(f"{function}:{mark}", name, body)
+    return row.header_view.functions.call(f"{function}:{mark}", *arguments)
 
 
 def _named(publications: Iterable[Publication]) -> dict[str, dict[str, SchemaName]]:

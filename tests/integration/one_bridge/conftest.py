@@ -40,6 +40,13 @@ source.trip.destinations=trip
 source.trip.hops=1
 source.mirror.type=kafka
 source.mirror.destinations=mirror
+source.bare.type=stomp
+source.bare.destinations=queue:bare
+source.bare.schema=avro:order.avsc
+source.ticks.type=kafka
+source.ticks.destinations=ticks
+source.ticks.hops=1
+source.ticks.schema=avro:order.avsc
 sink.jms.type=stomp
 sink.jms.reply-to=queue:bridge.replies
 sink.jms.reply-timeout=4m
@@ -76,6 +83,13 @@ routes.mirror-out.in.include=msg.address==mirror
 routes.mirror-out.out.topic=mirror
 routes.mirror-in.in.include=msg.address=='kafka.mirror'
 routes.mirror-in.out.topic=jms:queue/mirror
+
+routes.bare.in.include=msg.address==bare AND msg.body.id > 2
+routes.bare.out.topic=ticks
+routes.bare.conv.key=msg.body.id
+routes.ticks.in.include=msg.address=='kafka.ticks' AND msg.body.id > 2
+routes.ticks.out.topic=jms:queue/ticks.${msg.body.country}, ticks-out
+routes.ticks.conv.key=msg.body.id
 
 routes.trip.in.include=msg.address==trip.in
 routes.trip.out.topic=trip
@@ -132,6 +146,9 @@ QUEUES = (
     "ask.files",
 )
 
+ORDER = """{"type": "record", "name": "Order", "fields": [
+{"name": "id", "type": "int"}, {"name": "country", "type": "string"}]}"""
+
 NATS = """\
 embedded.nats.port={nats}
 source.nats.type=nats
@@ -166,7 +183,9 @@ def one_bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
         queues, more = QUEUES + NATS_QUEUES, NATS.format(nats=nats)
     names = ", ".join(f"queue:{name}" for name in queues)
     systems = SYSTEMS.format(queues=names, apps=apps, readers=readers)
-    bridge = Bridge(configuration(tmp_path_factory.mktemp("bridge"), systems + ROUTES + more))
+    folder = tmp_path_factory.mktemp("bridge")
+    (folder / "order.avsc").write_text(ORDER)
+    bridge = Bridge(configuration(folder, systems + ROUTES + more))
     bridge.start()
     try:
         bridge.wait_ready(400)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from engine.explain import explain
 from engine.message import Message, Record
 from engine.router import route
 from engine.router.plan.records import records_frame
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
+from engine.schemas.documents import documents_of
+from engine.schemas.route_schemas import route_schemas
 from routes.config import loads
 from routes.model import Config, Route
 from tests.spark.router.harness import Result, Router
@@ -81,3 +85,17 @@ def router(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rou
         ]
 
     return run
+
+
+def agree(text: str, given: Message, result: Result, base: Path) -> None:
+    """The explanation of a message has the router's outcome, reason and sentence, and the body that left."""
+    config = loads(HEAD + text, base=base)
+    found = explain(
+        given.to_record(), config, documents=documents_of(config), schemas=route_schemas(config), now_ms=NOW_MS
+    )
+    outcome = f"{found.ending}.{found.reason}" if found.reason else "routed"
+    assert outcome == result.outcome
+    if found.failures:
+        assert found.failures[0].detail == result.header("__connect.errors.exception.message")
+    elif found.changed_body is not None:
+        assert found.changed_body == result.record.value

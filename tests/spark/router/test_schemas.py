@@ -12,14 +12,10 @@ import fastavro
 import pytest
 
 from engine.errors import HardFailureError
-from engine.explain import explain
 from engine.message import BodyType, Message
-from engine.schemas.documents import documents_of
 from engine.schemas.jvm_registry import RegistryUnavailableError
-from engine.schemas.route_schemas import route_schemas
-from routes.config import loads
 from tests.registry_server import RegistryServer, registry_server
-from tests.spark.router.conftest import HEAD, NOW_MS
+from tests.spark.router.conftest import agree
 from tests.spark.router.harness import Result, Router
 
 POLICY = "routing.on-soft-failure=dead-letter\n"
@@ -293,17 +289,3 @@ def test_explain_agrees_on_bodies_that_have_to_fit(
     results = router(text, [message(body) for body in bodies])
     for body, result in zip(bodies, results, strict=True):
         agree(text, message(body), result, tmp_path)
-
-
-def agree(text: str, given: Message, result: Result, base: Path) -> None:
-    """The explanation of a message has the router's outcome, reason and sentence, and the body that left."""
-    config = loads(HEAD + text, base=base)
-    found = explain(
-        given.to_record(), config, documents=documents_of(config), schemas=route_schemas(config), now_ms=NOW_MS
-    )
-    outcome = f"{found.ending}.{found.reason}" if found.reason else "routed"
-    assert outcome == result.outcome
-    if found.failures:
-        assert found.failures[0].detail == result.header("__connect.errors.exception.message")
-    elif found.changed_body is not None:
-        assert found.changed_body == result.record.value

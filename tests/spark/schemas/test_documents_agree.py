@@ -13,14 +13,18 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from engine.router.plan.schemas import schemas_json
 from engine.schemas.documents import Documents
 from engine.schemas.jvm_registry import jvm_registry
+from engine.schemas.named_schemas import NamedSchemas
 from engine.schemas.registry import RegistryClient
 from engine.schemas.section import SchemaConfig
-from routes.predicate.bodies import UnreadableBodyError
+from routes.predicate.bodies import BodyOrigin, UnreadableBodyError
+from routes.schema_names import SchemaKind, SchemaName, SourceSchema
 from tests.registry_server import RegistryServer, registry_server
 from tests.schema_bodies import AvroBodies, ProtobufBodies, damaged, framed, read_json
 
@@ -45,9 +49,12 @@ class Both:
         self._java = jvm.jmsbridge.serdes.Documents(jvm_registry(config, spark))
         self._python = Documents(RegistryClient(config))
 
+        self._origin = BodyOrigin("", "")
+        self._java_origin = jvm.jmsbridge.serdes.BodyOrigin("", "")
+
     def java(self, body: bytes) -> tuple[str, Any]:
         try:
-            found = self._java.read(body)
+            found = self._java.read(body, self._java_origin)
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() != "UnfitValueException":
                 raise
@@ -56,7 +63,7 @@ class Both:
 
     def python(self, body: bytes) -> tuple[str, Any]:
         try:
-            found = self._python.document(body)
+            found = self._python.document(body, self._origin)
         except UnreadableBodyError as error:
             return "", str(error)
         return found.format, found.content
@@ -69,6 +76,23 @@ class Both:
             return False
         assert read_json(java[1]) == read_json(python[1]), body.hex()
         return True
+
+
+class BothBare(Both):
+    """Readers in the JVM and in Python of the bare values of a source, whose schema is in a file."""
+
+    def __init__(self, spark: SparkSession, kind: SchemaKind, file: Path, message: str = "") -> None:
+        jvm: Any = spark._jvm
+        source = SourceSchema("s", SchemaName(kind, file, message=message), takes_text=False)
+        self._java = jvm.jmsbridge.serdes.SourceSchemas.documents(None, schemas_json((source,), file.parent))
+        self._python = Documents(None, (source,), NamedSchemas(file.parent, None))
+        self._origin = BodyOrigin("s", "bytes")
+        self._java_origin = jvm.jmsbridge.serdes.BodyOrigin("s", "bytes")
+
+    def agree_on_damaged(self, draw: Random, value: bytes) -> tuple[int, int]:
+        """Numbers of damaged values of which there is a document, and of which there is none."""
+        found = [self.agree(each[5:]) for each in damaged(draw, framed(0, value)) if not LONG_NUMBER.search(each)]
+        return found.count(True), found.count(False)
 
 
 def serve(server: RegistryServer, number: int, schema: str, form: str = "AVRO") -> None:
@@ -112,6 +136,40 @@ def test_protobuf_messages(spark: SparkSession, server: RegistryServer) -> None:
                     agreed += 1
                 else:
                     refused += 1
+    assert min(agreed, refused) > 100
+
+
+def test_bare_avro_values(spark: SparkSession, tmp_path: Path) -> None:
+    agreed = refused = 0
+    for number in range(5_000, 5_000 + AVRO):
+        draw = Random(number)
+        drawn = AvroBodies(draw)
+        file = tmp_path / f"{number}.avsc"
+        file.write_text(json.dumps(drawn.schema))
+        both = BothBare(spark, SchemaKind.AVRO, file)
+        for _ in range(5):
+            body, document = drawn.body(number)
+            assert both.agree(body[5:])
+            assert read_json(both.java(body[5:])[1]) == document
+            found = both.agree_on_damaged(draw, body[5:])
+            agreed, refused = agreed + found[0], refused + found[1]
+    assert min(agreed, refused) > 100
+
+
+def test_bare_protobuf_messages(spark: SparkSession, tmp_path: Path) -> None:
+    agreed = refused = 0
+    for number in range(6_000, 6_000 + PROTOBUF):
+        draw = Random(number)
+        drawn = ProtobufBodies(draw)
+        file = tmp_path / f"{number}.desc"
+        file.write_bytes(FileDescriptorSet(file=[drawn.file]).SerializeToString())
+        for index in range(3):
+            both = BothBare(spark, SchemaKind.PROTOBUF, file, f"shop.M{index}" if index else "")
+            value, document = drawn.message(index)
+            assert both.agree(value)
+            assert read_json(both.java(value)[1]) == document
+            found = both.agree_on_damaged(draw, value)
+            agreed, refused = agreed + found[0], refused + found[1]
     assert min(agreed, refused) > 100
 
 

@@ -70,6 +70,29 @@ def test_keys_that_do_not_go_together(lines: str, fault: str, tmp_path: Path) ->
     assert fault in told(lines, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ("avro:gone.avsc", "7:17: error: there is no file 'gone.avsc'"),
+        ("avro:a", "7:17: error: 'avro:a' needs a registry of schemas (set schema.registry.url)"),
+        (
+            "json-schema:here.json",
+            "'json-schema:here.json' is not a schema of Avro or Protobuf (remove it, as for JSON)",
+        ),
+    ],
+)
+def test_schemas_of_sources_are_found(schema: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "here.json").write_text("{}")
+    assert fault in told(f"source.s.schema={schema}\n", tmp_path)
+
+
+def test_bare_values_need_no_registry(tmp_path: Path) -> None:
+    (tmp_path / "a.avsc").write_text('"string"')
+    lines = "source.s.schema=avro:a.avsc\nroutes.r.in.body=avro\nroutes.r.in.schema=avro:a.avsc\n"
+    assert "registry" not in told(lines, tmp_path)
+    assert "needs a registry" in told(lines.replace("in.schema=avro:a.avsc", "in.schema=avro:a"), tmp_path)
+
+
 def test_a_subject_that_depends_on_the_message(tmp_path: Path) -> None:
     (tmp_path / "a.avsc").write_text('"string"')
     start = START.replace("out.topic=t", "out.topic=t.${msg.address}") + REGISTRY + "routes.r.out.schema=avro:a.avsc\n"

@@ -4,9 +4,11 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import jmsbridge.serdes.BodyOrigin;
 import jmsbridge.serdes.Document;
 import jmsbridge.serdes.Documents;
 import jmsbridge.serdes.UnfitValueException;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -31,9 +33,13 @@ final class Body {
     }
   }
 
+  private static final UTF8String SOURCE = UTF8String.fromString("jmsbridge.source");
+  private static final UTF8String KIND = UTF8String.fromString("jmsbridge.body");
+
   private final BodyPaths paths;
   private final Documents documents;
   private final Bounds bounds;
+  private final ArrayData headers;
   private final boolean isMissing;
   /** The body; null if there is none to be read. */
   private final byte[] content;
@@ -50,14 +56,16 @@ final class Body {
   /**
    * Body of a record.
    *
-   * @param documents reader of bodies with a schema; null: there is no registry
+   * @param documents reader of bodies with a schema; null: they have no values
    * @param bounds sizes beyond which the body is not read
+   * @param headers headers of the record; null: none
    * @param content null: the record has none
    */
-  Body(BodyPaths paths, Documents documents, Bounds bounds, byte[] content) {
+  Body(BodyPaths paths, Documents documents, Bounds bounds, ArrayData headers, byte[] content) {
     this.paths = paths;
     this.documents = documents;
     this.bounds = bounds;
+    this.headers = headers;
     isMissing = content == null;
     this.content = content == null || content.length > bounds.size() ? null : content;
   }
@@ -212,17 +220,36 @@ final class Body {
 
   /** The JSON of the body: itself, or the content of one with a schema; null if there is none. */
   private byte[] json() {
-    if (content == null || documents == null || !Documents.haveSchema(content)) {
+    if (!hasSchema(documents, headers, content)) {
       return content;
     }
     try {
-      Document found = documents.read(content);
+      Document found = documents.read(content, origin(documents, headers, content));
       schemaType = found.type();
       return found.json();
     } catch (UnfitValueException unreadable) {
       schemaFault = unreadable.getMessage();
       return null;
     }
+  }
+
+  /** Whether a body has a schema; without {@code documents} none has. */
+  static boolean hasSchema(Documents documents, ArrayData headers, byte[] content) {
+    return documents != null && content != null
+        && documents.haveSchema(content, origin(documents, headers, content));
+  }
+
+  /** The origin of a body; none if it does not count. A body without a kind has the one that its bytes show. */
+  static BodyOrigin origin(Documents documents, ArrayData headers, byte[] content) {
+    UTF8String source = documents.areOfSources() ? HeaderText.first(headers, SOURCE) : null;
+    if (source == null) {
+      return BodyOrigin.NONE;
+    }
+    UTF8String kind = HeaderText.first(headers, KIND);
+    if (kind == null) {
+      return new BodyOrigin(source.toString(), UTF8String.fromBytes(content).isValid() ? "text" : "bytes");
+    }
+    return new BodyOrigin(source.toString(), kind.toString());
   }
 
   private XmlReader.Element xml() {

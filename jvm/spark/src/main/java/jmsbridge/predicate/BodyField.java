@@ -2,11 +2,13 @@ package jmsbridge.predicate;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import jmsbridge.kafka.HeaderFunction;
 import jmsbridge.serdes.Documents;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Column function from the body of a record to the text of the value under a path; null if there is none. */
+/** Column function from headers and body of a record to the text of the value under a path; null if there is none. */
 public final class BodyField extends NamedFunction<UTF8String> {
   private static final long serialVersionUID = 1L;
 
@@ -21,7 +23,7 @@ public final class BodyField extends NamedFunction<UTF8String> {
   }
 
   private BodyField(String json, Documents documents, Bounds bounds) {
-    super("body:" + json, DataTypes.StringType, DataTypes.BinaryType);
+    super("body:" + json, DataTypes.StringType, HeaderFunction.HEADERS, DataTypes.BinaryType);
     this.json = json;
     this.documents = documents;
     this.bounds = bounds;
@@ -37,8 +39,8 @@ public final class BodyField extends NamedFunction<UTF8String> {
   }
 
   /** The text of the value under the path. */
-  public UTF8String invoke(byte[] body) {
-    Value found = new Body(paths, documents, bounds, body).value(0);
+  public UTF8String invoke(ArrayData headers, byte[] body) {
+    Value found = new Body(paths, documents, bounds, headers, body).value(0);
     return found == null ? null : found.plain();
   }
 

@@ -6,13 +6,16 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
+import jmsbridge.kafka.HeaderFunction;
 import jmsbridge.serdes.BodyCheck;
 import jmsbridge.serdes.BodyChecks;
+import jmsbridge.serdes.BodyOrigin;
 import jmsbridge.serdes.BodyWriter;
 import jmsbridge.serdes.Documents;
 import jmsbridge.serdes.NamedSchema;
 import jmsbridge.serdes.SchemaRegistry;
 import jmsbridge.serdes.UnfitValueException;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -63,7 +66,7 @@ public final class BodySchemas implements Serializable {
     return found;
   }
 
-  /** Column function from a route's name and a body to the reason why it does not fit the route's schema. */
+  /** Column function from headers, a route's name and a body to the reason why it does not fit the route's schema. */
   public static final class SchemaFault extends NamedFunction<UTF8String> {
     private static final long serialVersionUID = 1L;
 
@@ -73,12 +76,15 @@ public final class BodySchemas implements Serializable {
 
     /** Function for the schemas of that name. */
     public SchemaFault(String name) {
-      super("schema-fault:" + name, DataTypes.StringType, DataTypes.StringType, DataTypes.BinaryType);
+      super(
+          "schema-fault:" + name,
+          DataTypes.StringType,
+          HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType);
       schemas = get(name);
     }
 
     /** The reason; null if the body fits, if there is none, and for a route without a schema. */
-    public UTF8String invoke(UTF8String route, byte[] body) {
+    public UTF8String invoke(ArrayData headers, UTF8String route, byte[] body) {
       if (route == null || body == null) {
         return null;
       }
@@ -87,7 +93,8 @@ public final class BodySchemas implements Serializable {
         schemas.read.forEach((of, schema) -> checks.put(UTF8String.fromString(of), BodyChecks.of(schema, documents)));
       }
       BodyCheck check = checks.get(route);
-      String fault = check == null ? null : check.fault(body);
+      BodyOrigin origin = documents == null ? BodyOrigin.NONE : Body.origin(documents, headers, body);
+      String fault = check == null ? null : check.fault(body, origin);
       return fault == null ? null : UTF8String.fromString(fault);
     }
   }

@@ -9,7 +9,6 @@ import java.util.Objects;
 import jmsbridge.kafka.HeaderArray;
 import jmsbridge.kafka.Spellings;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -126,7 +125,7 @@ final class Fields {
       Integer index = names.headers.get(header.getUTF8String(0));
       if (index != null && !found[index]) {
         found[index] = true;
-        texts[index] = header.isNullAt(1) ? null : text(header);
+        texts[index] = header.isNullAt(1) ? null : HeaderText.of(header);
       }
     }
   }
@@ -160,16 +159,7 @@ final class Fields {
 
   /** Text of the record's first header of that name, which need not be one of a field; null without one. */
   UTF8String header(UTF8String name) {
-    if (record != null) {
-      return record.text(record.find(name).at());
-    }
-    for (int at = 0; headers != null && at < headers.numElements(); at++) {
-      InternalRow header = headers.getStruct(at, 2);
-      if (header.getUTF8String(0).equals(name)) {
-        return header.isNullAt(1) ? null : text(header);
-      }
-    }
-    return null;
+    return HeaderText.first(headers, name);
   }
 
   /** Has conditions look at an element of the body. */
@@ -206,11 +196,6 @@ final class Fields {
   /** Whether there is such a header, which may have no value. */
   private boolean isThere(int header) {
     return record == null ? found[header] : places[header].at() >= 0;
-  }
-
-  private static UTF8String text(InternalRow header) {
-    // The first case copies no bytes.
-    return header instanceof UnsafeRow ? header.getUTF8String(1) : UTF8String.fromBytes(header.getBinary(1));
   }
 
   /** A destination without its kind. */

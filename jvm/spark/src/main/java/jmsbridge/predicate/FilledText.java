@@ -46,6 +46,6 @@ public final class FilledText extends NamedFunction<UTF8String> {
       known = new ByJson<>(Template::read);
     }
     Template found = known.of(template);
-    return found.text.text(headers, new Body(found.paths, documents, bounds, body));
+    return found.text.text(headers, new Body(found.paths, documents, bounds, headers, body));
   }
 }

@@ -13,9 +13,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * Catalog of Spark functions. Over the headers of a record: route tables by their names, {@code header:NAME}, the text
  * of a header, {@code has-header:NAME}, {@code declared-type:PROPERTY}, {@code edited-headers:}, which also takes edits
- * and a body, and {@code filled:}, which also takes a template and a body. Over a type and a key:
- * {@code key-check:SETTINGS}. Over a body: {@code body:PATH}, {@code body-fault:FORMAT},
- * {@code schema-fault:SCHEMAS}, {@code written:SCHEMAS}, {@code writing-fault:SCHEMAS}, {@code mask:MASKS},
+ * and a body, {@code filled:}, which also takes a template and a body, and, with a body, {@code body:PATH},
+ * {@code body-fault:FORMAT}, {@code schema-fault:SCHEMAS} and {@code mask:MASKS}. Over a type and a key:
+ * {@code key-check:SETTINGS}. Over a body: {@code written:SCHEMAS}, {@code writing-fault:SCHEMAS},
  * {@code mask-types:MASKS}, {@code convert:}, {@code conversion-fault:} and {@code claim:FOLDER}. Spark calls functions
  * of a catalog with its own rows, unconverted.
  */

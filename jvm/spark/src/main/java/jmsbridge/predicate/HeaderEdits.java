@@ -58,7 +58,7 @@ final class HeaderEdits {
     for (Rename each : renames) {
       draft.rename(each.from, each.to, each.type);
     }
-    Body body = new Body(paths, documents, bounds, content);
+    Body body = new Body(paths, documents, bounds, headers, content);
     for (Given each : given) {
       draft.give(each.header, each.text(headers, body));
     }

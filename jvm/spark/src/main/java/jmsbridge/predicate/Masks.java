@@ -6,6 +6,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
+import jmsbridge.kafka.HeaderFunction;
+import jmsbridge.serdes.Documents;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -61,23 +64,25 @@ public final class Masks implements Serializable {
     return name;
   }
 
-  /** Column function from a route's name and a body to the masked body; null if there cannot be one. */
+  /** Column function from headers, a route's name and a body to the masked body; null if there cannot be one. */
   public static final class MaskedBody extends NamedFunction<byte[]> {
     private static final long serialVersionUID = 1L;
 
     private final Masks masks;
+    private final Documents documents = Documents.used();
     private final Bounds bounds = Bounds.used();
 
     /** Function for the masks of that name. */
     public MaskedBody(String name) {
-      super("mask:" + name, DataTypes.BinaryType, DataTypes.StringType, DataTypes.BinaryType);
+      super("mask:" + name, DataTypes.BinaryType, HeaderFunction.HEADERS, DataTypes.StringType, DataTypes.BinaryType);
       masks = get(name);
     }
 
-    /** The masked body; null also without a route that has a mask. */
-    public byte[] invoke(UTF8String route, byte[] body) {
+    /** The masked body; null also for one with a schema, and without a route that has a mask. */
+    public byte[] invoke(ArrayData headers, UTF8String route, byte[] body) {
       Mask mask = masks.masks.get(route);
-      return mask == null ? null : mask.body(body, bounds);
+      // The bytes of a bare value may look like JSON that has none of the fields to mask.
+      return mask == null || Body.hasSchema(documents, headers, body) ? null : mask.body(body, bounds);
     }
   }
 

@@ -119,7 +119,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
   }
 
   final Fields fields(ArrayData headers, byte[] body) {
-    return new Fields(rules.names, recent, headers, new Body(rules.paths, documents, bounds, body));
+    return new Fields(rules.names, recent, headers, new Body(rules.paths, documents, bounds, headers, body));
   }
 
   @Override

@@ -7,7 +7,7 @@ public final class BodyChecks {
   /**
    * The check of bodies that have to fit a schema.
    *
-   * @param documents reader of bodies with a schema; null: there is no registry, and the schema is a JSON Schema
+   * @param documents reader of bodies with a schema; null: no body has one that is known
    */
   public static BodyCheck of(NamedSchema schema, Documents documents) {
     return schema.type().equals("JSON")

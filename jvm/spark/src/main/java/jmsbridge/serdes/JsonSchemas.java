@@ -98,10 +98,10 @@ final class JsonSchemas implements BodyCheck {
   }
 
   @Override
-  public String fault(byte[] body) {
+  public String fault(byte[] body, BodyOrigin origin) {
     try {
-      boolean hasSchema = documents != null && Documents.haveSchema(body);
-      return faultOf(hasSchema ? documents.read(body).json() : body);
+      boolean hasSchema = documents != null && documents.haveSchema(body, origin);
+      return faultOf(hasSchema ? documents.read(body, origin).json() : body);
     } catch (UnfitValueException unreadable) {
       return unreadable.getMessage();
     }

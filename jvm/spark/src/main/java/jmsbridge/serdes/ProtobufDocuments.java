@@ -15,23 +15,41 @@ import java.util.List;
 /** Documents of the Protobuf messages of one schema. */
 final class ProtobufDocuments implements DocumentReader {
   private final FileDescriptor file;
+  /** The message that all values are; null: each begins with the indexes of its own, as in Confluent's wire format. */
+  private final Descriptor message;
 
   ProtobufDocuments(SchemaText schema) {
-    file = ProtobufFormat.file(schema);
+    this(ProtobufFormat.file(schema), null);
+  }
+
+  private ProtobufDocuments(FileDescriptor file, Descriptor message) {
+    this.file = file;
+    this.message = message;
+  }
+
+  /** Documents of bare messages, by the full name of the message; empty: the first one of the schema. */
+  static ProtobufDocuments bare(SchemaText schema, String message) {
+    Descriptor found = new ProtobufFormat(message).descriptor(schema);
+    return new ProtobufDocuments(found.getFile(), found);
   }
 
   @Override
   public byte[] json(ByteBuffer bytes) throws IOException {
+    Descriptor type = message == null ? indexed(bytes) : message;
+    int from = bytes.arrayOffset() + bytes.position();
+    DynamicMessage value = DynamicMessage.newBuilder(type).mergeFrom(bytes.array(), from, bytes.remaining()).build();
+    DocumentWriter out = new DocumentWriter();
+    write(value, out);
+    return out.finished();
+  }
+
+  private Descriptor indexed(ByteBuffer bytes) throws IOException {
     List<Integer> indexes = ProtobufFormat.indexes(bytes);
     Descriptor type = ProtobufFormat.message(file, indexes);
     if (type == null) {
       throw new UnfitValueException("the schema has no message with the indexes %s".formatted(indexes));
     }
-    int from = bytes.arrayOffset() + bytes.position();
-    DynamicMessage message = DynamicMessage.newBuilder(type).mergeFrom(bytes.array(), from, bytes.remaining()).build();
-    DocumentWriter out = new DocumentWriter();
-    write(message, out);
-    return out.finished();
+    return type;
   }
 
   private static void write(Message message, DocumentWriter out) throws IOException {

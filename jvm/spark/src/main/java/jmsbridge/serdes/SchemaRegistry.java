@@ -9,7 +9,7 @@ public interface SchemaRegistry extends Serializable {
   record Version(int number, int id, SchemaText schema) {}
 
   /** A schema with the name of its format. */
-  record Typed(String type, SchemaText schema) {}
+  record Typed(String type, SchemaText schema) implements Serializable {}
 
   /** The schema of an id, of whatever format; UnfitValueException if the registry says that there is none. */
   Typed typed(int id);

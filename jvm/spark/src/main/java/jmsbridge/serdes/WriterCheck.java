@@ -6,12 +6,12 @@ import org.apache.avro.SchemaCompatibility;
 
 /** Check that values, each of a schema of its own, can be read by one that a route names. */
 final class WriterCheck implements BodyCheck {
-  private static final int MOST_IDS = 1_000;
+  private static final int MOST_SCHEMAS = 1_000;
 
   private final NamedSchema named;
   private final Documents documents;
-  /** Reason by the id of the writer's schema; empty: there is none. */
-  private final Map<Integer, String> faults = new Recent<>(MOST_IDS);
+  /** Reason by the words for the writer's schema; empty: there is none. */
+  private final Map<String, String> faults = new Recent<>(MOST_SCHEMAS);
 
   WriterCheck(NamedSchema named, Documents documents) {
     this.named = named;
@@ -19,19 +19,19 @@ final class WriterCheck implements BodyCheck {
   }
 
   @Override
-  public String fault(byte[] body) {
+  public String fault(byte[] body, BodyOrigin origin) {
     try {
-      if (!Documents.haveSchema(body)) {
+      if (documents == null || !documents.haveSchema(body, origin)) {
         return "the body has no schema: its first byte is not 0, as in Confluent's wire format";
       }
-      documents.read(body);
-      int id = Documents.id(body);
-      String fault = faults.get(id);
+      documents.read(body, origin);
+      WriterSchema writer = documents.writer(body, origin);
+      String fault = faults.get(writer.words());
       if (fault == null) {
-        fault = faultOf(documents.schema(id));
-        faults.put(id, fault);
+        fault = faultOf(writer.typed());
+        faults.put(writer.words(), fault);
       }
-      return fault.isEmpty() ? null : "the schema with the id %d does not fit %s: %s".formatted(id, named.name(), fault);
+      return fault.isEmpty() ? null : "%s does not fit %s: %s".formatted(writer.words(), named.name(), fault);
     } catch (UnfitValueException unreadable) {
       return unreadable.getMessage();
     }
