@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from engine.router.plan.masks import mask_json
-from engine.topologies.library.row import JvmFunctions
+from engine.topologies.library.row import HeaderView, JvmFunctions
 from routes.errors import PredicateError
 from routes.keys.language import BODY_PATHS
 from routes.keys.values import BadValueError
@@ -62,8 +62,9 @@ def given_to_the_jvm(spark: SparkSession, masks: Sequence[Mask]) -> str:
 
 def agree(spark: SparkSession, masks: Sequence[Mask], bodies: Sequence[bytes | None]) -> int:
     """Compares all masks for all bodies; returns how many bodies they changed."""
-    name, functions = given_to_the_jvm(spark, masks), JvmFunctions(spark)
-    columns = [functions.call(f"mask:{name}", F.lit(str(n)), F.col("value")).alias(f"m{n}") for n in range(len(masks))]
+    name = given_to_the_jvm(spark, masks)
+    headers = HeaderView(F.lit(None).cast("array<struct<key: string, value: binary>>"), JvmFunctions(spark))
+    columns = [headers.call(f"mask:{name}", F.lit(str(n)), F.col("value")).alias(f"m{n}") for n in range(len(masks))]
     wrong, changed = [], 0
     for content, row in zip(bodies, frame_of(spark, bodies).select(*columns).collect(), strict=True):
         for mask, found in zip(masks, row, strict=True):
