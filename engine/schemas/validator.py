@@ -38,11 +38,14 @@ def faults(schema_text: str, document: bytes) -> list[str]:
     checked = _validator(schema_text)
     try:
         errors = {_fault(error) for error in checked.iter_errors(_read(document))}
-    except RecursionError as error:
-        msg = "the JSON Schema is nested too deeply for this document, or refers to itself without end"
-        raise InvalidSchemaError(msg) from error
     except re.error as error:
         msg = f"the JSON Schema has the pattern '{error.pattern!s}', which cannot be used: {error}"
+        raise InvalidSchemaError(msg) from error
+    except BaseException as error:
+        # The library's map of references, which is written in Rust, panics where the stack ends.
+        if not isinstance(error, RecursionError) and type(error).__name__ != "PanicException":
+            raise
+        msg = "the JSON Schema is nested too deeply for this document, or refers to itself without end"
         raise InvalidSchemaError(msg) from error
     found = [f"{path} does not fit '{keyword}'" for path, keyword in sorted(errors)]
     more = len(found) - _MOST_FAULTS

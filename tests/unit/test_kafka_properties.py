@@ -45,6 +45,7 @@ def test_what_a_producer_needs_is_there() -> None:
         "bootstrap.servers": "k:1",
         "client.id": "b1",
         "enable.idempotence": "true",
+        "max.in.flight.requests.per.connection": "1",
         "message.max.bytes": str(9 * 1024 * 1024),
         "partitioner": "murmur2_random",
     }

@@ -144,6 +144,14 @@ def test_json_has_to_fit_the_schema_of_its_route(
     assert text == f"the body does not fit json-schema:{place}: {why}"
 
 
+def test_a_schema_without_end_makes_dead_letters(router: Router, registry: RegistryServer, tmp_path: Path) -> None:
+    place = tmp_path / "endless.json"
+    place.write_text('{"$ref": "#"}')
+    [result] = router(POLICY + checked(f"json-schema:{place}"), [message(b"1", BodyType.TEXT)])
+    assert outcome(result)[:2] == ("dlt", "dead-letter.body-invalid")
+    assert (result.header("__connect.errors.exception.message") or "").endswith("refers to itself without end")
+
+
 def test_values_have_to_fit_a_version_of_a_subject(router: Router, registry: RegistryServer) -> None:
     other = {"type": "record", "name": "Order", "fields": [{"name": "number", "type": "long"}]}
     registry.answers["/subjects/orders-value/versions/3"] = [

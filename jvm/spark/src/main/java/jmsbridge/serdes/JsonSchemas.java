@@ -114,6 +114,8 @@ final class JsonSchemas implements BodyCheck {
       errors = errors(JSON.readTree(json));
     } catch (IOException none) {
       return "the body is not JSON, or has a number of more than %,d digits".formatted(MOST_DIGITS);
+    } catch (StackOverflowError deep) {
+      return "%s is nested too deeply for the body, or refers to itself without end".formatted(name);
     }
     String faults = told(errors, each ->
         "%s does not fit '%s'".formatted(path("msg.body", each.getInstanceLocation()), each.getKeyword()));
