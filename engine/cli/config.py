@@ -12,7 +12,7 @@ import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, examples
 from engine.cli.output import console, note, version
-from engine.errors import HardFailureError, SetupError, UsageError
+from engine.errors import SetupError, UsageError
 from engine.printable import json_text, printable
 from engine.private import create_file
 from engine.topologies.section import TopologiesConfig
@@ -160,6 +160,7 @@ def validate(
     The exit code is 0 if a bridge and its topologies would start with each of them (warnings are shown), else 2; with
     --connect that of the first failure, as of `jms-bridge doctor`.
     """
+    from engine.schemas.file_checks import schema_files
     from engine.schemas.path_checks import paths_by_schema
     from routes.config import lint
 
@@ -167,8 +168,8 @@ def validate(
         msg = f"--json and --format {form} do not go together"
         raise UsageError(msg)
     form = FaultFormat.JSON if json_output else form
-    linted = {file: lint(file, checks=[paths_by_schema]) for file in files or [config]}
-    linted = {file: _with_schemas(file, _with_topologies(file, found)) for file, found in linted.items()}
+    linted = {file: lint(file, checks=[schema_files, paths_by_schema]) for file in files or [config]}
+    linted = {file: _with_topologies(file, found) for file, found in linted.items()}
     code = ConfigurationError.exit_code if any(found.errors for found in linted.values()) else 0
     if connect:
         linted, found_code = _connected(linted)
@@ -195,25 +196,6 @@ def _with_topologies(file: Path, linted: Linted) -> Linted:
     checked = check_planned(linted.config.section(TopologiesConfig), Snapshot.take(file))
     faults = [fault_of(each, file) for each in checked if each.fault or each.unplanned]
     return dataclasses.replace(linted, faults=(*linted.faults, *faults))
-
-
-def _with_schemas(file: Path, linted: Linted) -> Linted:
-    """The result with the faults of files that sources name as schemas."""
-    if linted.config is None or not linted.config.source_schemas:
-        return linted
-    from engine.schemas.documents import documents_of
-    from routes.config.snapshot import Snapshot
-
-    settings = Snapshot.take(file).settings()
-    before = len(settings.faults)
-    documents = documents_of(linted.config)
-    for each in linted.config.source_schemas:
-        try:
-            assert documents is not None
-            documents.check_file(each)
-        except HardFailureError as error:
-            settings.fault("source.NAME.schema", each.source, str(error), "correct the file, or name another one")
-    return dataclasses.replace(linted, faults=(*linted.faults, *settings.faults[before:]))
 
 
 def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from engine.errors import HardFailureError
-from engine.schemas.value_source import InvalidSchemaError
+from engine.schemas.file_checks import shape_of_file
 from routes.config.mask_checks import taken_fields
 from routes.errors import Level
 from routes.keys.secrets import has_reference
@@ -95,13 +95,10 @@ def _taken(settings: Settings, name: str) -> Iterator[tuple[str, BodyPath]]:
 
 def _shape(schema: SchemaName, base: Path) -> Shape | None:
     """Returns the shape of bodies that fit the schema of a file; None if the file cannot be used."""
-    from engine.schemas.named_schemas import schema_of_file
-    from engine.schemas.shapes import shape_of
-
     try:
-        return shape_of(schema, schema_of_file(schema, base))
-    except (HardFailureError, InvalidSchemaError, RecursionError):
-        return None
+        return shape_of_file(schema, base)
+    except HardFailureError:
+        return None  # `schema_files` refuses it.
 
 
 @dataclass(frozen=True, slots=True)
