@@ -163,12 +163,14 @@ def validate(
     from engine.schemas.file_checks import schema_files
     from engine.schemas.path_checks import paths_by_schema
     from routes.config import lint
+    from routes.config.address_checks import addresses_of_sources
 
     if json_output and form not in (FaultFormat.TEXT, FaultFormat.JSON):
         msg = f"--json and --format {form} do not go together"
         raise UsageError(msg)
     form = FaultFormat.JSON if json_output else form
-    linted = {file: lint(file, checks=[schema_files, paths_by_schema]) for file in files or [config]}
+    checks = (addresses_of_sources, schema_files, paths_by_schema)
+    linted = {file: lint(file, checks=checks) for file in files or [config]}
     linted = {file: _with_topologies(file, found) for file, found in linted.items()}
     code = ConfigurationError.exit_code if any(found.errors for found in linted.values()) else 0
     if connect:

@@ -21,7 +21,7 @@ _KEYS = {"routes": ("routes.NAME.in.schema", "routes.NAME.out.schema"), "source"
 
 
 def schema_files(settings: Settings) -> None:
-    """Refuses files that are no schema of their kind, or lack the message."""
+    """Refuses files that cannot be used as schemas of their kind, or lack the message."""
     for section, keys in _KEYS.items():
         for name in settings.names(section):
             for key in keys:
