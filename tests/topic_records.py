@@ -38,7 +38,8 @@ def ordered_producer(bootstrap: str, settings: Mapping[str, Any] | None = None) 
 
     The first records for a new topic are often refused, and librdkafka by itself sends those behind them first.
     """
-    own = {"enable.idempotence": True, "log_level": 0}
+    # With one request at a time: of several, the first one may be refused and confirmed all the same.
+    own = {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1, "log_level": 0}
     return Producer({"bootstrap.servers": bootstrap, **own, **(settings or {})})
 
 
