@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from engine.message import Message
 from routes.properties import Property
 from tests.integration.bridge_process import read, wait
+from tests.topic_records import ORDERED
 
 __all__ = ["CONFIGURATION", "Load", "faults_of"]
 
@@ -43,7 +44,7 @@ class Load:
         self._journal = journal
         self._rate = rate
         # Idempotent, so that the journal has each message once and in order also if a broker ends.
-        settings = {"bootstrap.servers": bootstrap, "linger.ms": 0, "enable.idempotence": True, "log_level": 0}
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 0, **ORDERED, "log_level": 0}
         self._producer = Producer(settings)
         self._stop = Event()
         self._thread = Thread(target=self._run, daemon=True)

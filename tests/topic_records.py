@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import (
@@ -20,15 +21,19 @@ from engine.kafka.errors import PASSING
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from confluent_kafka import Message
 
-__all__ = ["committed_records", "ordered_producer", "transactions_have_ended"]
+__all__ = ["ORDERED", "committed_records", "ordered_producer", "transactions_have_ended"]
 
 _SECONDS = 30
 _MARKER_SECONDS = 10
 """How long Kafka takes at most from the commit of a transaction to its marker in each partition."""
+
+ORDERED: Mapping[str, Any] = {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1}
+"""Settings of a producer whose records are each written once, in order. Of several requests on their way, Kafka may
+refuse the first, and librdkafka confirms it all the same."""
 
 _MAXIMUM_BYTES = 64 * 1024 * 1024
 
@@ -38,9 +43,7 @@ def ordered_producer(bootstrap: str, settings: Mapping[str, Any] | None = None) 
 
     The first records for a new topic are often refused, and librdkafka by itself sends those behind them first.
     """
-    # With one request at a time: of several, the first one may be refused and confirmed all the same.
-    own = {"enable.idempotence": True, "max.in.flight.requests.per.connection": 1, "log_level": 0}
-    return Producer({"bootstrap.servers": bootstrap, **own, **(settings or {})})
+    return Producer({"bootstrap.servers": bootstrap, **ORDERED, "log_level": 0, **(settings or {})})
 
 
 def committed_records(bootstrap: str, *topics: str) -> Iterator[Message]:

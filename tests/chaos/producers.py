@@ -24,6 +24,7 @@ from proton.utils import BlockingConnection, BlockingSender
 
 from tests.chaos.outputs import quiet
 from tests.integration.connectors.stomp_harness import Peer
+from tests.topic_records import ORDERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -243,7 +244,7 @@ class KafkaSender(Sender):
         super().__init__(ledger, source, per_second)
         self._settings = {
             "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
+            **ORDERED,
             "message.timeout.ms": int(_ANSWER_SECONDS * 1000),
             "log_level": 0,
         }

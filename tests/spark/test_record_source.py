@@ -18,6 +18,7 @@ from pyspark.sql import Row, SparkSession
 from engine.embedded import EmbeddedKafka
 from tests.conftest import TopicFactory
 from tests.integration.router.bench import wait_for
+from tests.topic_records import ORDERED
 
 OURS, SPARKS = "jmsbridge.kafka.RecordSource", "kafka"
 COMMITTED = {"kafka.isolation.level": "read_committed"}
@@ -39,7 +40,7 @@ class Topic:
         self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
 
     def send(self, count: int = 1, partition: int = 0) -> None:
-        producer = Producer({**self._settings, "linger.ms": 0, "enable.idempotence": True})
+        producer = Producer({**self._settings, "linger.ms": 0, **ORDERED})
         for _ in range(count):
             for key, value, headers in ODD:
                 producer.produce(self.name, value, key, partition, headers=headers)

@@ -20,6 +20,7 @@ from engine.telemetry.status import State
 from routes import config as configuration
 from routes.properties import Property
 from tests.integration.connectors.running import Worker
+from tests.topic_records import ORDERED
 from tests.waiting import patience, until
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class RouterStandIn:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._topic = config.sinks[0].topic
-        self._producer = Producer({"bootstrap.servers": config.bootstrap_servers, "enable.idempotence": True})
+        self._producer = Producer({"bootstrap.servers": config.bootstrap_servers, **ORDERED})
         self._offset = 0
         self._failures: list[object] = []
 
