@@ -84,7 +84,7 @@ def test_jars_in_which_a_later_message_misses_a_class_are_a_lost_connection(
 
 
 def test_a_process_that_cannot_be_written_to_has_said_why_it_ended(client: ClientProcess, tmp_path: Path) -> None:
-    (tmp_path / "then").write_text("")
+    (tmp_path / "then").write_text("sys.stdin.buffer.read1()  # Ends when it has the settings.")
     write(tmp_path, READY, (ord("O"), texts(["1", ""])), LOST)
     client.start({})
     assert client._process is not None

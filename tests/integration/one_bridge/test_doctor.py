@@ -30,9 +30,7 @@ def test_the_brokers_of_a_bridge_that_does_not_run_will_be_started(doctor: Docto
     assert told.findings["kafka"]["found"] == "the embedded Kafka will be started by the bridge"
 
 
-def test_a_bridge_that_runs_is_known_and_not_disturbed(
-    doctor: Doctor, bridge: Bridge, file: Path, tmp_path: Path
-) -> None:
+def test_a_bridge_that_runs_is_known_and_not_disturbed(doctor: Doctor, bridge: Bridge, file: Path) -> None:
     reconnects = bridge.metric("jmsbridge_source_reconnects_total")
     told = doctor(file)
     assert told.failed == set()
@@ -48,7 +46,7 @@ def test_a_bridge_that_runs_is_known_and_not_disturbed(
     assert changed["state"] == "warning"
     assert changed["found"].endswith(", but not on the file as it is now")
 
-    other = tmp_path / "other.properties"
+    other = file.with_name("other.properties")
     other.write_text(file.read_text().replace("bridge.id=test", "bridge.id=another"))
     rival = doctor(other)
     assert rival.code == 3
