@@ -75,8 +75,6 @@ final class XmlReader {
     // The size of a body bounds them all.
     factory.setProperty("jdk.xml.maxXMLNameLimit", "0");
     factory.setProperty("jdk.xml.elementAttributeLimit", "0");
-    // A new reader costs more than a usual document; one that was closed reads the next.
-    factory.setProperty("reuse-instance", true);
     return factory;
   }
 
@@ -127,7 +125,6 @@ final class XmlReader {
             break;
         }
       }
-      reader.close();
     } catch (XMLStreamException | RuntimeException error) {
       // The JDK's reader throws unchecked exceptions for some faults of a document, too.
       throw new NotXmlException();
