@@ -84,7 +84,12 @@ def _warn(settings: Settings, entry: Entry, text: str, message: str, hint: str) 
 
 
 def _delivered(settings: Settings) -> Iterator[_Delivered | None]:
-    """Yields the destinations of all sources; None for any other than a queue or topic that is named."""
+    """Yields the destinations of all sources; None for any other than a queue or topic that is named.
+
+    Sinks deliver as well: replies.
+    """
+    if settings.names("sink"):
+        yield None
     for name in settings.names("source"):
         entry = settings.entry("source.NAME.destinations", name)
         changes = any(settings.is_set(f"source.NAME.{key}", name) for key in _CHANGING)

@@ -87,6 +87,11 @@ def test_subjects_are_left_out() -> None:
     assert warnings("queue:a", "msg.address = 'a'", "msg.address = 'c'", more=other) == []
 
 
+def test_replies_come_from_sinks() -> None:
+    sink = "sink.k.type=stomp\nsink.k.url=stomp://127.0.0.1:1\nsink.k.reply-to=queue:replies\n"
+    assert warnings("queue:a", "msg.address = 'a'", "msg.address = 'replies'", more=sink) == []
+
+
 def test_topologies_may_read_what_no_route_takes() -> None:
     more = "topologies.t.build=shop:totals\n"
     assert warnings("queue:orders, queue:a", "msg.address = 'a'", more=more) == []
