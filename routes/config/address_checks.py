@@ -80,7 +80,9 @@ def _warn_of_routes(settings: Settings, includes: Mapping[str, Predicate], addre
 
 
 def _warn(settings: Settings, entry: Entry, text: str, message: str, hint: str) -> None:
-    settings.faults.append(entry.fault(message, hint, max(entry.value.find(text), 0), Level.WARNING))
+    # A name may be a part of another one.
+    place = re.search(rf"(?<![\w.-]){re.escape(text)}(?![\w.-])", entry.value)
+    settings.faults.append(entry.fault(message, hint, place.start() if place else 0, Level.WARNING))
 
 
 def _delivered(settings: Settings) -> Iterator[_Delivered | None]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import EmbeddedKafka
 from engine.embedded.ports import free_ports
 from engine.kafka.journal import Journal
 from engine.kafka.topics import BridgeTopics
@@ -19,6 +18,7 @@ from engine.message import Message
 from engine.tracing_section import TracingConfig
 from tests.conftest import JARS
 from tests.integration.connectors.running import configure, visible
+from tests.integration.topologies.slow_commits import KafkaBehindProxy
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -35,11 +35,12 @@ class DamagingProxy:
     It holds that batch back until the producer has sent the next one, or for a second.
     """
 
-    def __init__(self, port: int, target_port: int, text: bytes) -> None:
+    def __init__(self, target_port: int, text: bytes) -> None:
         self.damaged = threading.Event()
         self._target_port = target_port
         self._text = text
-        self._listener = socket.create_server(("127.0.0.1", port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -72,26 +73,15 @@ class DamagingProxy:
                 client.sendall(answers)
 
 
-class _BehindProxy(EmbeddedKafka):
-    """A Kafka that tells its clients another port than its own."""
-
-    told_port = 0
-
-    def _properties(self, controller_port: int) -> dict[str, str]:
-        told = f"PLAINTEXT://127.0.0.1:{self.told_port}"
-        return {**super()._properties(controller_port), "advertised.listeners": told}
-
-
 @pytest.fixture
 def damaging(tmp_path: Path) -> Iterator[tuple[str, DamagingProxy]]:
     """Address of a Kafka behind a proxy that damages the first batch with `first`, and the proxy."""
-    port, told_port = free_ports(2)
-    proxy = DamagingProxy(told_port, port, b"first")
-    kafka = _BehindProxy(tmp_path / "kafka", port, JARS)
-    kafka.told_port = told_port
+    (port,) = free_ports(1)
+    proxy = DamagingProxy(port, b"first")
+    kafka = KafkaBehindProxy(tmp_path / "kafka", port, JARS, proxy.port)
     try:
         kafka.start()
-        yield f"127.0.0.1:{told_port}", proxy
+        yield f"127.0.0.1:{proxy.port}", proxy
     finally:
         kafka.stop()
         proxy.close()

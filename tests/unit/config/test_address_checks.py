@@ -34,8 +34,8 @@ def test_a_destination_that_no_route_takes_is_told_with_a_near_name() -> None:
 
 
 def test_the_column_is_that_of_the_name() -> None:
-    text = _HEAD + _SOURCE.format(name="s", type="stomp", of="queue:orders, topic:lost")
-    text += "routes.r.in.include=msg.address = 'orders'\nroutes.r.out.topic=o\n"
+    text = _HEAD + _SOURCE.format(name="s", type="stomp", of="queue:orders, topic:lost.orders, topic:lost")
+    text += "routes.r.in.include=msg.address = 'orders' OR msg.address = 'lost.orders'\nroutes.r.out.topic=o\n"
     (fault,) = lint_text(text, ".", {}, [addresses_of_sources]).faults
     assert text.splitlines()[fault.line - 1][fault.column - 1 :] == "lost"
     assert fault.hint == "add a route, or remove the destination"
