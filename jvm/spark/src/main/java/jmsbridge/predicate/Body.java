@@ -220,11 +220,12 @@ final class Body {
 
   /** The JSON of the body: itself, or the content of one with a schema; null if there is none. */
   private byte[] json() {
-    if (!hasSchema(documents, headers, content)) {
+    BodyOrigin origin = documents == null || content == null ? null : origin(documents, headers, content);
+    if (origin == null || !documents.haveSchema(content, origin)) {
       return content;
     }
     try {
-      Document found = documents.read(content, origin(documents, headers, content));
+      Document found = documents.read(content, origin);
       schemaType = found.type();
       return found.json();
     } catch (UnfitValueException unreadable) {

@@ -78,7 +78,9 @@ final class BodyJson {
   private static String decoded(byte[] json) throws IOException {
     String text = new String(json, StandardCharsets.UTF_8);
     // A replacement may stand in the body itself; only the slower decoder tells.
-    return text.indexOf(REPLACEMENT) < 0 ? text : StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(json)).toString();
+    return text.indexOf(REPLACEMENT) < 0
+        ? text
+        : StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(json)).toString();
   }
 
   private static UnfitValueException isNot(IOException cause) {

@@ -47,8 +47,11 @@ final class BodyValues {
 
   /** The integer that a number is, if it lies within two others. */
   static BigInteger integer(BodyJson.Written number, BigInteger least, BigInteger most) {
-    Long plain = number == null ? null : number.plain();
-    BigInteger found = plain != null ? BigInteger.valueOf(plain) : number == null ? null : integer(number.exact(), 20);
+    if (number == null) {
+      return null;
+    }
+    Long plain = number.plain();
+    BigInteger found = plain == null ? integer(number.exact(), 20) : BigInteger.valueOf(plain);
     return found == null || found.compareTo(least) < 0 || found.compareTo(most) > 0 ? null : found;
   }
 
