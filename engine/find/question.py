@@ -55,7 +55,7 @@ class FindQuestion:
     resume: str | None = None
     """Token of an earlier answer to the same question, from which the search goes on."""
     topics: frozenset[str] = frozenset()
-    """Names of the only topics to read; empty: all of `kinds`."""
+    """Names of further topics of the bridge to read, beside those of `kinds`."""
 
     @property
     def predicate(self) -> Predicate | None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.find.places import SearchedOffsets, searched_topics
+from engine.find.scanner import ScannedStretch, Scanner
+from engine.find.stretches import NOTHING_READ, Amounts, SearchState
+from engine.kafka.offsets import KafkaOffsets
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from threading import Event
 
     from engine.find.question import FindQuestion, TopicKind
@@ -60,4 +65,61 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
         SetupError: Java is missing or too old.
         UnreachableError: Kafka does not answer.
     """
-    raise NotImplementedError
+    topics = searched_topics(config, question)
+    notes: tuple[str, ...] = ()
+    if question.resume is None:
+        offsets = SearchedOffsets.of(KafkaOffsets(config.kafka_access), topics, question)
+        state, notes = SearchState.begin(offsets.ranges), offsets.notes
+    else:
+        state = SearchState.of_token(question.resume, question.digest)
+    search = _Search(topics, question, state, notes)
+    yield search.progress()
+    if state.left:
+        with Scanner(config, question) as scanner:
+            yield from search.run(scanner, stop)
+
+
+class _Search:
+    """A search under way."""
+
+    def __init__(
+        self, topics: Mapping[str, TopicKind], question: FindQuestion, state: SearchState, notes: tuple[str, ...]
+    ) -> None:
+        self._topics = topics
+        self._question = question
+        self._state = state
+        self._notes = notes
+
+    def run(self, scanner: Scanner, stop: Event) -> Iterator[FoundRecord | FindProgress]:
+        """Reads stretch after stretch until enough is found, nothing is left, or `stop` is set."""
+        enough = self._state.found + self._question.most
+        while self._state.left and self._state.found < enough and not stop.is_set():
+            wanted = enough - self._state.found
+            for each in scanner.scan(self._state.pieces(), wanted, self._state.after):
+                if isinstance(each, Amounts):
+                    if stop.is_set():
+                        break
+                    yield self.progress(each)
+                elif isinstance(each, ScannedStretch):
+                    if not each.leaves_some:
+                        self._state = self._state.read(each.amounts)
+                else:
+                    at = each.position
+                    self._state = self._state.given((each.time_ms, at.topic, at.partition, at.offset))
+                    yield FoundRecord(self._topics[at.topic], each)
+            yield self.progress()
+
+    def progress(self, more: Amounts = NOTHING_READ) -> FindProgress:
+        """The progress, with the amounts of the stretch under way, which `resume` reads again."""
+        state = self._state
+        amounts, done = state.amounts.plus(more), not state.left
+        return FindProgress(
+            amounts.read,
+            state.total,
+            state.found,
+            None if done else state.token(self._question.digest),
+            done,
+            amounts.records,
+            amounts.removed,
+            self._notes,
+        )
