@@ -1,0 +1,349 @@
+"""The pages of messages: the bridge's topics, the newest records of one, and one record with its body and timeline.
+
+Only the topics of the bridge are shown, whatever the URL names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from engine.claims.claim import CLAIM
+from engine.errors import UsageError
+from engine.find.browse import Browsed, BrowsedTopic, RecordFilter, browse, browsed_topics
+from engine.find.question import TopicKind
+from engine.kafka.offsets import KafkaOffsets, PartitionSpan
+from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
+from engine.message import POSITION, SOURCE, Message
+from engine.page import asked
+from engine.page.asked import NotThereError
+from engine.page.body_view import shown_body
+from engine.page.render import HEADERS, rendered
+from engine.printable import LONGEST_REASON, shortened
+from engine.schemas.documents import documents_of
+from engine.trace_context import TRACEPARENT, of_headers
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.datastructures import QueryParams
+    from starlette.requests import Request
+
+    from engine.page.threads import Threads
+    from engine.page.view import View
+    from routes.model import Config
+
+__all__ = [
+    "TopicState",
+    "body",
+    "browsed",
+    "journal_of",
+    "known_topic",
+    "message",
+    "messages",
+    "record_at",
+    "records",
+    "story",
+    "timeline_page",
+    "topic_states",
+]
+
+_ON_A_PAGE = 50
+_MOST_TRAIL = 20
+_ANSWER_SECONDS = 2.0
+_STORY_SECONDS = 10.0
+"""Less than a connection may take; see `engine.telemetry.http`."""
+_REGISTRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic of the bridge and its extent."""
+
+    topic: BrowsedTopic
+    spans: dict[int, PartitionSpan] | None
+    """By partition; None if the topic does not exist yet."""
+
+    @property
+    def count(self) -> int:
+        """Number of offsets in use: at most as many records as that."""
+        return sum(span.next - span.first for span in (self.spans or {}).values())
+
+    @property
+    def first_ms(self) -> int | None:
+        """Time of the first record, in milliseconds since 1970; None if there is none."""
+        return min((span.first_ms for span in (self.spans or {}).values() if span.first_ms is not None), default=None)
+
+    @property
+    def last_ms(self) -> int | None:
+        """Latest time of a record, in milliseconds since 1970; None if there is none."""
+        return max((span.last_ms for span in (self.spans or {}).values() if span.last_ms is not None), default=None)
+
+
+def topic_states(config: Config) -> list[TopicState]:
+    """Asks Kafka for the extent of each topic; raises what `KafkaOffsets` does."""
+    topics = browsed_topics(config, _ANSWER_SECONDS)
+    spans = KafkaOffsets(config.kafka_access).spans(topic.name for topic in topics)
+    return [TopicState(topic, spans.get(topic.name)) for topic in topics]
+
+
+def known_topic(config: Config, name: str) -> BrowsedTopic:
+    """The topic of a name; NotThereError if it is none of the bridge."""
+    for topic in browsed_topics(config, _ANSWER_SECONDS):
+        if topic.name == name:
+            return topic
+    msg = f"'{shortened(name, LONGEST_REASON)}' is not a topic of this bridge; /messages lists its topics"
+    raise NotThereError(msg)
+
+
+def browsed(config: Config, name: str, query: QueryParams) -> tuple[BrowsedTopic, Browsed]:
+    """The newest records of a topic for the parameters `where`, `since`, `until`, `before` and `count`."""
+    takes = RecordFilter(
+        asked.moment("since", query.get("since", "").strip()),
+        asked.moment("until", query.get("until", "").strip()),
+        asked.predicate(query.get("where", "").strip()),
+        config.routing.bounds,
+        documents_of(config, _REGISTRY_SECONDS),
+    )
+    count = asked.number("count", query.get("count", ""), _ON_A_PAGE, 200)
+    before = asked.offsets("before", query.get("before", ""))
+    topic = known_topic(config, name)
+    try:
+        return topic, browse(config.kafka_access, name, takes, count, _ANSWER_SECONDS, before)
+    except UsageError as error:
+        raise NotThereError(str(error)) from error
+
+
+def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, LocatedRecord]:
+    """The record at a position; NotThereError if it is not there, or its topic is none of the bridge."""
+    topic = known_topic(config, position.topic)
+    try:
+        with KafkaTopicReader(config.kafka_access, position.topic, _ANSWER_SECONDS) as reader:
+            return topic, reader.at(position.partition, position.offset)
+    except UsageError as error:
+        raise NotThereError(str(error)) from error
+
+
+async def story(config: Config, threads: Threads, position: Position) -> Any:
+    """The timeline of the message at a position; None if this version makes none.
+
+    Raises:
+        NotThereError: the topic is none of the bridge.
+        UnreachableError: it takes too long, or other timelines are being made.
+    """
+    try:
+        made = import_module("engine.find.timeline").timeline
+    except ModuleNotFoundError:
+        return None
+
+    def work() -> Any:
+        known_topic(config, position.topic)
+        return made(config, position)
+
+    busy = "timelines of other messages are being made at this moment; try again"
+    late = f"the timeline took longer than {_STORY_SECONDS:g} s; try again, or use jms-bridge message"
+    return await threads.run(work, _STORY_SECONDS, busy, late)
+
+
+def journal_of(located: LocatedRecord) -> Position | None:
+    """The journal position that a published record or a dead letter names; None if it names none."""
+    text = located.record.header(POSITION) or ""
+    topic, _, rest = text.partition(":")
+    # Behind the position may be the number of a further copy.
+    try:
+        return Position.parse(":".join(rest.split(":")[:2]), topic) if topic else None
+    except UsageError:
+        return None
+
+
+def messages(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the list of topics."""
+
+    async def page(request: Request) -> Response:
+        config = view.config()
+        states: list[TopicState] = []
+        fault, status = "", 200
+        try:
+            states = await threads.ask(config.kafka_access.servers, lambda: topic_states(config))
+        except BridgeError as error:
+            fault, status = str(error), asked.status_of(error)
+        return await rendered(request, view, "messages.html", status=status, fault=fault, states=states)
+
+    return page
+
+
+def records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the records of one topic; filters and place are in the URL."""
+
+    async def page(request: Request) -> Response:
+        config, query, name = view.config(), request.query_params, request.path_params["topic"]
+        topic: BrowsedTopic | None = None
+        found: Browsed | None = None
+        fault, status = "", 200
+        try:
+            topic, found = await threads.ask(config.kafka_access.servers, lambda: browsed(config, name, query))
+        except BridgeError as error:
+            fault, status = str(error), asked.status_of(error)
+        place = _Place(name, query)
+        return await rendered(
+            request,
+            view,
+            "records.html",
+            status=status,
+            fault=fault,
+            name=name,
+            topic=topic,
+            found=found,
+            place=place,
+            older=place.older(found) if found else "",
+        )
+
+    return page
+
+
+class _Place:
+    """Filters and place of a page of records, as they are in its URL."""
+
+    def __init__(self, topic: str, query: QueryParams) -> None:
+        self.where, self.since, self.until = (query.get(name, "").strip() for name in ("where", "since", "until"))
+        self.is_live = query.get("live") == "1"
+        self.before = query.get("before", "")
+        self._path = f"/messages/{topic}"
+        self._trail = query.getlist("trail")[-_MOST_TRAIL:]
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The filters that are set."""
+        return {name: text for name in ("where", "since", "until") if (text := getattr(self, name))}
+
+    @property
+    def newest(self) -> str:
+        """The URL of the newest records with the same filters."""
+        return self._url()
+
+    @property
+    def live(self) -> str:
+        """The URL of the newest records, shown again and again."""
+        return self._url(live="1")
+
+    @property
+    def newer(self) -> str:
+        """The URL of the page that led here; empty on the first one."""
+        if not self.before:
+            return ""
+        *trail, last = self._trail or [""]
+        return self._url(before=last, trail=trail)
+
+    def older(self, found: Browsed) -> str:
+        """The URL of the records before those that were found; empty if there are none."""
+        if not found.older:
+            return ""
+        trail = [*self._trail, self.before] if self.before else []
+        return self._url(before=asked.offsets_text(found.older), trail=trail[-_MOST_TRAIL:])
+
+    def _url(self, **more: str | list[str]) -> str:
+        fields = {**self.filters, **{name: value for name, value in more.items() if value}}
+        return self._path + ("?" + urlencode(fields, doseq=True) if fields else "")
+
+
+def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the page of one record."""
+
+    async def page(request: Request) -> Response:
+        config, position = view.config(), None
+        content: dict[str, Any] = {}
+        fault, status = "", 200
+        try:
+            position = position_in(request)
+            topic, located = await threads.ask(
+                config.kafka_access.servers, lambda: record_at(config, position_in(request))
+            )
+            content = _content(config, topic, located, request.query_params.get("as", ""))
+        except BridgeError as error:
+            fault, status = str(error), asked.status_of(error)
+        return await rendered(request, view, "message.html", status=status, fault=fault, position=position, **content)
+
+    return page
+
+
+def _content(config: Config, topic: BrowsedTopic, located: LocatedRecord, form: str) -> dict[str, Any]:
+    """Values for the template of a record."""
+    record = located.record
+    at, journal = located.position, journal_of(located)
+    context = of_headers(record.headers)
+    letters = config.letter_topics
+    return {
+        "topic": topic,
+        "located": located,
+        "body": shown_body(record.value or b"", form),
+        "body_type": Message.from_record(record).body_type,
+        "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
+        "source": record.header(SOURCE),
+        "claim": record.header(CLAIM),
+        "journal": journal if topic.kind is not TopicKind.JOURNAL else None,
+        "trace": context[TRACEPARENT].split("-")[1] if context else "",
+        "letter": f"/dead-letters/letter/{at.partition}/{at.offset}"
+        + ("?quarantine=1" if at.topic == letters[2] else "")
+        if at.topic in (letters[0], letters[2])
+        else "",
+        "published": "/find?"
+        + urlencode(
+            {
+                "header": f"{POSITION}={at if topic.kind is TopicKind.JOURNAL else journal}",
+                "kind": [str(TopicKind.DESTINATION), str(TopicKind.SINK), str(TopicKind.DEAD_LETTERS)],
+            },
+            doseq=True,
+        )
+        if topic.kind is TopicKind.JOURNAL or journal
+        else "",
+    }
+
+
+def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the page with the timeline of one message, which the page of its record loads."""
+
+    async def page(request: Request) -> Response:
+        config, position, found = view.config(), None, None
+        fault, status = "", 200
+        try:
+            position = position_in(request)
+            found = await story(config, threads, position)
+        except BridgeError as error:
+            fault, status = str(error), asked.status_of(error)
+        return await rendered(
+            request, view, "timeline.html", status=status, fault=fault, position=position, timeline=found
+        )
+
+    return page
+
+
+def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler that gives the body of a record as a file, of a type that no browser opens."""
+
+    async def file(request: Request) -> Response:
+        config = view.config()
+        try:
+            position = position_in(request)
+            _, located = await threads.ask(config.kafka_access.servers, lambda: record_at(config, position))
+        except BridgeError as error:
+            return Response(f"{error}\n", asked.status_of(error), HEADERS, "text/plain")
+        content = located.record.value or b""
+        suffix = shown_body(content).form.suffix
+        name = f"{position.topic}-{position.partition}-{position.offset}.{suffix}"
+        disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(content, 200, HEADERS | disposition, "application/octet-stream")
+
+    return file
+
+
+def position_in(request: Request) -> Position:
+    """The position in the path of a request; NotThereError if it is none."""
+    try:
+        return Position.parse("{partition}:{offset}".format(**request.path_params), request.path_params["topic"])
+    except UsageError as error:
+        raise NotThereError(str(error)) from error
