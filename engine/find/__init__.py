@@ -1,5 +1,6 @@
-"""Search for messages in all topics of a bridge at once: `jms-bridge find`.
+"""Search for messages in all topics of a bridge at once, and the account of one message; changes nothing.
 
 `question` says what is looked for, `places` in which topics, `stretches` in which order these are read and where a
 search goes on, `scanner` reads records in a JVM of its own, and `search` gives what is found, the newest first.
+`browse` pages through one topic. `timeline` follows one message from any of its records.
 """

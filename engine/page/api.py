@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from engine.find.search import FoundRecord
+    from engine.find.timeline import TimelineEvent
     from engine.page.searches import Searches
     from engine.page.threads import Threads
     from engine.page.view import View
@@ -254,23 +255,20 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
         config = view.config()
         position = Position.parse(request.path_params["position"], config.journal.topic)
         topic, located = await threads.ask(config.kafka_access.servers, lambda: record_at(config, position))
-        timeline = await story(config, stories, position)
+        events: tuple[TimelineEvent, ...] | None = None
+        fault = None
+        try:
+            events = (await story(config, stories, position)).events
+        except BridgeError as error:
+            # The record is the greater part of the answer.
+            fault = str(error)
         journal = journal_of(located)
         answer = {
             **_topic(topic),
             **_located(located),
             "journal": None if journal is None else str(journal),
-            "timeline": None
-            if timeline is None
-            else [
-                {
-                    "time": _time(event.at),
-                    "what": event.what,
-                    "detail": event.detail,
-                    "record": None if event.record is None else str(event.record),
-                }
-                for event in timeline.events
-            ],
+            "timeline": None if events is None else [_event(each) for each in events],
+            "timeline_fault": fault,
         }
         return _answer(answer)
 
@@ -317,6 +315,15 @@ def _located(located: LocatedRecord) -> dict[str, object]:
         "offset": at.offset,
         "time": _time(located.time_ms),
         **record_json(located.record),
+    }
+
+
+def _event(event: TimelineEvent) -> dict[str, object]:
+    return {
+        "time": _time(event.at),
+        "what": event.what,
+        "detail": event.detail,
+        "record": None if event.record is None else str(event.record),
     }
 
 

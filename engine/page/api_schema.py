@@ -124,7 +124,13 @@ RECORDS = _object(
     older=_OR_NULL,
 )
 _EVENT = _object(time=_TIME, what=_TEXT, detail=_TEXT, record=_OR_NULL)
-MESSAGE = _record(kind=_KIND, user=_TEXT, journal=_OR_NULL, timeline={"type": ["array", "null"], "items": _EVENT})
+MESSAGE = _record(
+    kind=_KIND,
+    user=_TEXT,
+    journal=_OR_NULL,
+    timeline={"type": ["array", "null"], "items": _EVENT},
+    timeline_fault={**_OR_NULL, "description": "reason for which there is no timeline"},
+)
 LETTERS = _object(
     letters=_list(
         _object(

@@ -6,7 +6,6 @@ Only the topics of the bridge are shown, whatever the URL names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ from engine.claims.claim import CLAIM
 from engine.errors import UsageError
 from engine.find.browse import Browsed, BrowsedTopic, RecordFilter, browse, browsed_topics
 from engine.find.question import TopicKind
+from engine.find.timeline import timeline
 from engine.kafka.offsets import KafkaOffsets, PartitionSpan
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.message import POSITION, SOURCE, Message
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
     from starlette.requests import Request
 
+    from engine.find.timeline import Timeline
     from engine.page.threads import Threads
     from engine.page.view import View
     from routes.model import Config
@@ -93,7 +94,7 @@ def topic_states(config: Config) -> list[TopicState]:
 
 
 def known_topic(config: Config, name: str) -> BrowsedTopic:
-    """The topic of a name; NotThereError if it is none of the bridge."""
+    """The topic of a name; NotThereError if it is not one of the bridge."""
     for topic in browsed_topics(config, _ANSWER_SECONDS):
         if topic.name == name:
             return topic
@@ -120,7 +121,7 @@ def browsed(config: Config, name: str, query: QueryParams) -> tuple[BrowsedTopic
 
 
 def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, LocatedRecord]:
-    """The record at a position; NotThereError if it is not there, or its topic is none of the bridge."""
+    """The record at a position; NotThereError if it is not there, or its topic is not one of the bridge."""
     topic = known_topic(config, position.topic)
     try:
         with KafkaTopicReader(config.kafka_access, position.topic, _ANSWER_SECONDS) as reader:
@@ -129,21 +130,17 @@ def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, Located
         raise NotThereError(str(error)) from error
 
 
-async def story(config: Config, threads: Threads, position: Position) -> Any:
-    """The timeline of the message at a position; None if this version makes none.
+async def story(config: Config, threads: Threads, position: Position) -> Timeline:
+    """The timeline of the message at a position.
 
     Raises:
-        NotThereError: the topic is none of the bridge.
+        NotThereError: the topic is not one of the bridge.
         UnreachableError: it takes too long, or other timelines are being made.
     """
-    try:
-        made = import_module("engine.find.timeline").timeline
-    except ModuleNotFoundError:
-        return None
 
-    def work() -> Any:
+    def work() -> Timeline:
         known_topic(config, position.topic)
-        return made(config, position)
+        return timeline(config, position)
 
     busy = "timelines of other messages are being made at this moment; try again"
     late = f"the timeline took longer than {_STORY_SECONDS:g} s; try again, or use jms-bridge message"
@@ -152,8 +149,9 @@ async def story(config: Config, threads: Threads, position: Position) -> Any:
 
 def journal_of(located: LocatedRecord) -> Position | None:
     """The journal position that a published record or a dead letter names; None if it names none."""
-    text = located.record.header(POSITION) or ""
-    topic, _, rest = text.partition(":")
+    # The last header is of the last bridge.
+    text = next((value for name, value in reversed(located.record.headers) if name == POSITION), None) or b""
+    topic, _, rest = text.decode("utf-8", "replace").partition(":")
     # Behind the position may be the number of a further copy.
     try:
         return Position.parse(":".join(rest.split(":")[:2]), topic) if topic else None
@@ -342,7 +340,7 @@ def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
 
 
 def position_in(request: Request) -> Position:
-    """The position in the path of a request; NotThereError if it is none."""
+    """The position in the path of a request; NotThereError if it is not one."""
     try:
         return Position.parse("{partition}:{offset}".format(**request.path_params), request.path_params["topic"])
     except UsageError as error:

@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.find import browse
+from engine.find.timeline import Timeline, TimelineEvent
 from engine.kafka.offsets import PartitionSpan
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import BodyType, Message
@@ -35,13 +36,22 @@ class KafkaRecords:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.topics: dict[str, list[LocatedRecord]] = {}
         self.error: Exception | None = None
+        self.events: tuple[TimelineEvent, ...] = ()
+        self.untold: Exception | None = None
         for module in (messages, browse):
             monkeypatch.setattr(module, "KafkaTopicReader", lambda _, topic, *__: TopicRecords(self, topic))
         monkeypatch.setattr(messages, "KafkaOffsets", lambda _: self)
+        monkeypatch.setattr(messages, "timeline", self.timeline)
 
     def put(self, topic: str, *records: LocatedRecord) -> None:
         """Adds records to a topic."""
         self.topics.setdefault(topic, []).extend(records)
+
+    def timeline(self, _: object, position: Position) -> Timeline:
+        found = TopicRecords(self, position.topic).at(position.partition, position.offset)
+        if self.untold:
+            raise self.untold
+        return Timeline(found, self.events)
 
     def spans(self, topics: Iterable[str]) -> dict[str, dict[int, PartitionSpan]]:
         if self.error:

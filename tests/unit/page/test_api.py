@@ -11,9 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from engine.dead_letters.search import Found, Summary
-from engine.errors import UnreachableError
+from engine.errors import UnreachableError, UsageError
 from engine.find.question import TopicKind
 from engine.find.search import FindProgress, FoundRecord
+from engine.find.timeline import TimelineEvent
 from engine.kafka.reader import Position
 from engine.page import letters, searches
 from engine.telemetry.metrics import JOURNALED, ROUTED
@@ -41,6 +42,10 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
         "orders", located("orders", 0, b"\xff\0"), located("orders", 1, headers=[("jmsbridge.position", position)])
     )
     kafka.put("orders", located("orders", 2, b"x" * 100_000))
+    kafka.events = (
+        TimelineEvent(5, "taken", "source 's' took it", Position("jms-bridge.journal", 0, 7)),
+        TimelineEvent(None, "waiting", "the sink has not come to it"),
+    )
     summary = Summary(Position("dead", 0, 1), 5, "key-not-found", "", "no key", None, 3, 0)
     monkeypatch.setattr(letters, "search", lambda *_: Found((summary,) * 51, 60, is_complete=False))
     found = (FoundRecord(TopicKind.DESTINATION, located("orders", 1)), FindProgress(9, 9, 1, None, done=True))
@@ -117,6 +122,7 @@ def test_the_answers_have_what_is_asked_for(page: Page) -> None:
     assert last["body_base64"] == "/wA="
     message = get("/api/messages/orders:0:1").json()
     assert (message["body"], message["journal"], message["kind"]) == ("hello", "jms-bridge.journal:0:7", "destination")
+    assert [each["what"] for each in message["timeline"]] == ["taken", "waiting"]
     found = get("/api/letters").json()
     assert (len(found["letters"]), found["next"], found["is_complete"]) == (50, 2, False)
     assert found["letters"][0]["position"] == "dead:0:1"
@@ -148,6 +154,13 @@ def test_without_kafka_the_api_says_so(page: Page, kafka: KafkaRecords) -> None:
         answer = page.client.get(path)
         assert answer.status_code == 503
         assert answer.json() == {"error": "Kafka at 127.0.0.1:1 does not answer"}
+
+
+def test_a_record_without_a_timeline_is_given_with_the_reason(page: Page, kafka: KafkaRecords) -> None:
+    kafka.untold = UsageError("not one that this bridge has written")
+    answer = page.client.get("/api/messages/orders:0:1").json()
+    assert (answer["offset"], answer["timeline"]) == (1, None)
+    assert answer["timeline_fault"] == "not one that this bridge has written"
 
 
 def test_the_api_needs_the_login(tmp_path: Path, kafka: KafkaRecords) -> None:

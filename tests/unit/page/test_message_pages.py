@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UnreachableError
+from engine.errors import UnreachableError, UsageError
+from engine.find.timeline import TimelineEvent
+from engine.kafka.reader import Position
 from engine.page.body_view import BodyForm, preview, shown_body
 from tests.unit.page.bridge import LOGIN, Page
 from tests.unit.page.kafka_records import HOSTILE, KafkaRecords, located
@@ -116,6 +118,25 @@ def test_a_dead_letter_leads_to_its_own_page_and_its_trace_is_told(page: Page, k
     assert 'href="/dead-letters/letter/0/1"' in text
     assert "4bf92f3577b34da6a3ce929d0e0e4736" in text
     assert 'href="/dead-letters/letter/0/1?quarantine=1"' in page.text("/messages/dead.quarantine/0/1")
+
+
+def test_the_timeline_has_its_events_with_the_time_between_them(page: Page, kafka: KafkaRecords) -> None:
+    kafka.put("orders", located("orders", 1))
+    kafka.events = (
+        TimelineEvent(1_790_000_000_000, "taken", HOSTILE, Position(JOURNAL, 0, 7)),
+        TimelineEvent(None, "waiting", "the sink has not come to it"),
+        TimelineEvent(1_790_000_002_500, "published", "", Position("orders", 0, 1)),
+    )
+    assert 'data-load="/messages/orders/0/1/timeline"' in page.text("/messages/orders/0/1")
+    text = page.text("/messages/orders/0/1/timeline")
+    assert "<img" not in text
+    assert f'href="/messages/{JOURNAL}/0/7"' in text
+    assert re.findall(r'data-label="After" class="num">([^<]*)<', text) == ["\u2013", "\u2013", "2.5 s"]
+    kafka.untold = UsageError("not one that this bridge has written")
+    answer = page.client.get("/messages/orders/0/1/timeline")
+    assert answer.status_code == 400
+    assert "not one that this bridge has written" in answer.text
+    assert page.client.get("/messages/secret/0/1/timeline").status_code == 404
 
 
 def test_what_a_message_holds_is_shown_and_not_run(page: Page, kafka: KafkaRecords) -> None:
