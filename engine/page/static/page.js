@@ -9,6 +9,7 @@ async function refresh() {
   if (document.hidden) return;
   const old = document.querySelector("[data-live]");
   try {
+    // Not a relative address: the page's own may have a login in it, which `fetch` refuses.
     const answer = await fetch(location.origin + location.pathname + location.search, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -52,7 +53,7 @@ if (all) {
 // A part that takes long to make, such as a timeline, is a page of its own, of which the same part is taken.
 const later = document.querySelector("[data-load]:not([data-load=''])");
 if (later) {
-  fetch(later.dataset.load, { headers: { Accept: "text/html" } }).then((answer) => answer.text()).then((text) => {
+  fetch(location.origin + later.dataset.load, { headers: { Accept: "text/html" } }).then((answer) => answer.text()).then((text) => {
     const part = new DOMParser().parseFromString(text, "text/html").querySelector("[data-load]");
     if (part) later.replaceChildren(...part.childNodes);
   }).catch(() => {});
@@ -73,7 +74,7 @@ if (search) {
     let done = false;
     let ended = "The connection was lost before the search was complete.";
     try {
-      const url = search.dataset.find + (resume ? "&resume=" + encodeURIComponent(resume) : "");
+      const url = location.origin + search.dataset.find + (resume ? "&resume=" + encodeURIComponent(resume) : "");
       const answer = await fetch(url, { signal: stop.signal });
       for await (const line of lines(answer.body)) {
         if (line.error) ended = line.error;

@@ -125,13 +125,13 @@ def test_the_timeline_has_its_events_with_the_time_between_them(page: Page, kafk
     kafka.events = (
         TimelineEvent(1_790_000_000_000, "taken", HOSTILE, Position(JOURNAL, 0, 7)),
         TimelineEvent(None, "waiting", "the sink has not come to it"),
-        TimelineEvent(1_790_000_002_500, "published", "", Position("orders", 0, 1)),
+        TimelineEvent(1_790_000_000_025, "published", "", Position("orders", 0, 1)),
     )
     assert 'data-load="/messages/orders/0/1/timeline"' in page.text("/messages/orders/0/1")
     text = page.text("/messages/orders/0/1/timeline")
     assert "<img" not in text
     assert f'href="/messages/{JOURNAL}/0/7"' in text
-    assert re.findall(r'data-label="After" class="num">([^<]*)<', text) == ["\u2013", "\u2013", "2.5 s"]
+    assert re.findall(r'data-label="After" class="num">([^<]*)<', text) == ["\u2013", "\u2013", "25 ms"]
     kafka.untold = UsageError("not one that this bridge has written")
     answer = page.client.get("/messages/orders/0/1/timeline")
     assert answer.status_code == 400
