@@ -25,7 +25,7 @@ def searched_topics(config: Config, question: FindQuestion) -> dict[str, TopicKi
     """Topics that a question is about, each with its kind, whether they exist or not.
 
     Raises:
-        UsageError: a topic of the question is none of the bridge.
+        UsageError: a topic of the question does not belong to the bridge.
         UnreachableError: Kafka does not answer.
     """
     known = topic_kinds(config, BridgeTopics(config).routes())

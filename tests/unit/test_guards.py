@@ -114,6 +114,7 @@ ABOVE = {
         "engine.connectors",
         "engine.dead_letters",
         "engine.delivery",
+        "engine.find",
         "engine.kafka",
         "engine.page",
         "engine.router",
@@ -138,6 +139,7 @@ ABOVE = {
         "engine.streams",
         "engine.connectors",
         "engine.dead_letters",
+        "engine.find",
         "engine.page",
         "engine.cli",
         "engine.supervision",
@@ -161,6 +163,17 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.find": (
+        "engine.router",
+        "engine.topologies",
+        "engine.streams",
+        "engine.delivery",
+        "engine.connectors",
+        "engine.kafka.journal",
+        "engine.page",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine.doctor": (
         "engine.spark",
         "engine.router",
@@ -170,7 +183,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
-    "engine.telemetry": ("engine.dead_letters", "engine.page", "engine.supervision", "engine.cli"),
+    "engine.telemetry": ("engine.dead_letters", "engine.find", "engine.page", "engine.supervision", "engine.cli"),
     "engine": ("engine.cli",),
 }
 """What a package must not import, itself and what is below it excepted. Imports point one way, docs/architecture.md."""
