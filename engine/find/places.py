@@ -87,7 +87,12 @@ class SearchedOffsets:
             if topic in committed
         }
         notes = [
-            *(f"topic '{topic}' does not exist" for topic, kind in topics.items() if topic not in committed),
+            *(
+                f"topic '{topic}' does not exist"
+                for topic, kind in topics.items()
+                # Topics of dead letters are made for the first one.
+                if topic not in committed and kind is not TopicKind.DEAD_LETTERS
+            ),
             *(
                 f"the last {count:,} offsets of '{topic}' are of open transactions"
                 for topic, count in held.items()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from engine.embedded.java import find_java
-from engine.errors import HardFailureError, SetupError, UsageError
+from engine.errors import HardFailureError, SetupError, UnreachableError, UsageError
 from engine.find.header_names import SHORT_NAMES, header_names
 from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
@@ -22,6 +22,9 @@ from engine.kafka.reader import LocatedRecord, Position
 from engine.kafka.settings import spark_options
 from engine.private import UMASK, nameless_file
 from engine.record import Record
+from engine.schemas.documents import documents_of
+from engine.schemas.schema_json import registry_settings, schemas_json
+from engine.schemas.section import SchemaConfig
 from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals
 from engine.spark.section import SparkConfig
 from routes.errors import BridgeError
@@ -75,13 +78,19 @@ class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
     def __init__(self, config: Config, question: FindQuestion) -> None:
-        """Starts nothing yet; PredicateError if `question.where` breaks the routing language."""
+        """Starts nothing yet.
+
+        Raises:
+            PredicateError: `question.where` breaks the routing language.
+            HardFailureError: the file of a source's schema cannot be used.
+        """
         self._servers = config.kafka_access.servers
         self._spark = config.section(SparkConfig)
         self._given = {
             "kafka": _consumer_settings(config),
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question, config.routing.headers),
+            **_schemas(config, question),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -132,7 +141,7 @@ class Scanner:
         Raises:
             HardFailureError: Kafka refuses access.
             SetupError: the process has ended.
-            UnreachableError: Kafka does not answer.
+            UnreachableError: Kafka or the schema registry does not answer.
             UsageError: the records are too large for so many.
         """
         asked = [[piece.topic, piece.partition, piece.start, piece.end] for piece in pieces]
@@ -172,6 +181,8 @@ class Scanner:
         kind, text = self._bytes(1), (self._text() or b"").decode("utf-8", "replace")
         if kind == b"A":
             return unavailable(self._servers, text)
+        if kind == b"S":
+            return UnreachableError(text)
         if kind == b"R":
             return HardFailureError(f"Kafka at {self._servers} refuses to let this user read: {text}")
         return UsageError(text) if kind == b"L" else BridgeError(f"the search failed: {text}")
@@ -231,6 +242,24 @@ def _filters(predicate: Predicate, style: HeaderStyle) -> Iterator[dict[str, Any
             **made,
             "fields": [{**each, "header": SHORT_NAMES.get(each["header"], each["header"])} for each in made["fields"]],
         }
+
+
+def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
+    """Registry and schemas with which a predicate reads bodies; both None if no body has a schema that is known.
+
+    Raises HardFailureError if the file of a schema cannot be used.
+    """
+    documents = None if question.where is None else documents_of(config)
+    if documents is None:
+        return {"registry": None, "sources": None}
+    for each in config.source_schemas:
+        documents.check_file(each)
+    registry = config.section(SchemaConfig)
+    urls = None if registry.urls is None else list(registry.urls)
+    return {
+        "registry": None if urls is None else [urls, *registry_settings(registry)],
+        "sources": schemas_json(config.source_schemas, config.path.parent),
+    }
 
 
 def _consumer_settings(config: Config) -> dict[str, str]:

@@ -23,6 +23,8 @@ from routes.config import loads
 from routes.model import Config
 from routes.predicate import parse
 from tests.conftest import TopicFactory
+from tests.registry_server import registry_server
+from tests.schema_bodies import framed
 from tests.topic_records import transactions_have_ended
 from tests.waiting import until
 
@@ -172,10 +174,9 @@ def test_an_id_leads_to_one_record_with_all_it_has(filled: Filled) -> None:
 
 
 def test_records_of_a_stretch_come_newest_first(filled: Filled) -> None:
-    found, last = searched(filled.config, FindQuestion(kinds=frozenset({TopicKind.DEAD_LETTERS}), most=500))
+    found, _ = searched(filled.config, FindQuestion(kinds=frozenset({TopicKind.DEAD_LETTERS}), most=500))
     times = [each.located.time_ms for each in found]
     assert times == sorted(times, reverse=True)
-    assert last.notes == (f"topic '{filled.config.letter_topics[2]}' does not exist",)
 
 
 @pytest.mark.parametrize("most", [40, 400])
@@ -263,6 +264,31 @@ def test_compacted_records_are_offsets_without_records(filled: Filled, topic: To
     assert last.done
     assert last.read == last.total == 2_001
     assert len(found) == last.records
+
+
+def test_a_predicate_reads_bodies_with_a_schema(filled: Filled, topic: TopicFactory) -> None:
+    journal = topic("journal")
+    producer = Producer({"bootstrap.servers": filled.kafka.bootstrap, "log_level": 0})
+    # 1500 and 500 as long values of Avro.
+    for value in (b"\xb8\x17", b"\xe8\x07"):
+        producer.produce(journal, framed(1, value))
+    producer.flush(30)
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "amount", "type": "long"}]}
+    with registry_server() as registry:
+        registry.answers["/schemas/ids/1"] = [(200, {"schema": json.dumps(schema)})]
+        text = filled.text.replace(f"journal.topic={filled.config.journal.topic}", f"journal.topic={journal}")
+        config = loads(f"{text}schema.registry.url={registry.url}\n")
+        asked = FindQuestion(where="msg.body.amount > 1000", kinds=frozenset({TopicKind.JOURNAL}))
+        found, last = searched(config, asked)
+    assert positions(found) == [f"{journal}:0:0"]
+    assert last.done
+
+
+def test_a_topic_that_is_missing_is_named(filled: Filled) -> None:
+    text = filled.text.replace(".out.topic=orders", ".out.topic=missing.orders")
+    _, last = searched(loads(text), FindQuestion(kinds=frozenset({TopicKind.DESTINATION})))
+    assert last.done
+    assert [note for note in last.notes if note.startswith("topic 'missing.orders-")]
 
 
 @pytest.fixture
