@@ -107,7 +107,7 @@ def _fill(bootstrap: str, records: int) -> None:
     begun = time.monotonic()
     to_kafka = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
     for number in range(records):
-        headers = [
+        headers: list[tuple[str, str | bytes | None]] = [
             ("jms.JMSMessageID", b"ID:bench:%d" % number),
             ("jms.JMSDestination", f"queue:{_ADDRESSES[number % 4]}".encode()),
             ("jms.JMSCorrelationID", b"order-%d" % (number // 4)),

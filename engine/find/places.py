@@ -25,7 +25,7 @@ def searched_topics(config: Config, question: FindQuestion) -> dict[str, TopicKi
     """Topics that a question is about, each with its kind, whether they exist or not.
 
     Raises:
-        UsageError: a topic of the question is none of the bridge.
+        UsageError: a topic of the question does not belong to the bridge.
         UnreachableError: Kafka does not answer.
     """
     known = topic_kinds(config, BridgeTopics(config).routes())
@@ -87,7 +87,12 @@ class SearchedOffsets:
             if topic in committed
         }
         notes = [
-            *(f"topic '{topic}' does not exist" for topic, kind in topics.items() if topic not in committed),
+            *(
+                f"topic '{topic}' does not exist"
+                for topic, kind in topics.items()
+                # Topics of dead letters are made for the first one.
+                if topic not in committed and kind is not TopicKind.DEAD_LETTERS
+            ),
             *(
                 f"the last {count:,} offsets of '{topic}' are of open transactions"
                 for topic, count in held.items()

@@ -59,7 +59,7 @@ class FindQuestion:
 
     @property
     def predicate(self) -> Predicate | None:
-        """The predicate of `where`; PredicateError with its column if the text is none."""
+        """The predicate of `where`; PredicateError with its column if the text breaks the language."""
         return None if self.where is None else parse(self.where)
 
     @property

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from engine.embedded.java import find_java
-from engine.errors import HardFailureError, SetupError, UsageError
+from engine.errors import HardFailureError, SetupError, UnreachableError, UsageError
+from engine.find.header_names import SHORT_NAMES, header_names
 from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
 from engine.kafka.errors import unavailable
@@ -21,12 +22,14 @@ from engine.kafka.reader import LocatedRecord, Position
 from engine.kafka.settings import spark_options
 from engine.private import UMASK, nameless_file
 from engine.record import Record
+from engine.schemas.documents import documents_of
+from engine.schemas.schema_json import registry_settings, schemas_json
+from engine.schemas.section import SchemaConfig
 from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals
 from engine.spark.section import SparkConfig
 from routes.errors import BridgeError
 from routes.model import HeaderStyle
 from routes.predicate.rule_json import RuleTable
-from routes.properties import SEED_NAMES, JmsType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,11 +40,11 @@ if TYPE_CHECKING:
     from routes.model import Config
     from routes.predicate import Predicate
 
-__all__ = ["ScannedStretch", "Scanner"]
+__all__ = ["ScannedStretch", "Scanner", "criteria"]
 
 _MAIN = "jmsbridge.find.FindProcess"
 _HALLMARK = "jms-bridge-spark.jar"
-_JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4")
+_JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
 _NICE = 10
 """Amount by which the process gives way to others, such as the bridge on the same machine."""
 _END_SECONDS = 5.0
@@ -60,7 +63,6 @@ _DEFAULTS = {
 }
 _ID = "ID:"
 _ID_FIELDS = {"message_id": "JMSMessageID", "correlation_id": "JMSCorrelationID"}
-_SHORT = {name: short for short, name in SEED_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,19 @@ class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
     def __init__(self, config: Config, question: FindQuestion) -> None:
-        """Starts nothing yet; PredicateError if `question.where` is no predicate."""
+        """Starts nothing yet.
+
+        Raises:
+            PredicateError: `question.where` breaks the routing language.
+            HardFailureError: the file of a source's schema cannot be used.
+        """
         self._servers = config.kafka_access.servers
         self._spark = config.section(SparkConfig)
         self._given = {
             "kafka": _consumer_settings(config),
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question, config.routing.headers),
+            **_schemas(config, question),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -100,17 +108,17 @@ class Scanner:
         more = [path for path in [self._spark.get("spark.driver.extraClassPath")] if path]
         java = [*_JAVA_OPTIONS, *class_options(extras, more), *class_data_options("spark")]
         self._log = nameless_file(b"")
-        with nameless_file(json.dumps(self._given).encode()) as given:
-            with argument_file([*java, _MAIN, descriptor_path(given)]) as arguments:
-                self._process = subprocess.Popen(
-                    [find_java(), f"@{descriptor_path(arguments)}"],
-                    pass_fds=(given.fileno(), arguments.fileno()),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._log,
-                    umask=UMASK,
-                    preexec_fn=_prepare,
-                )
+        given = nameless_file(json.dumps(self._given).encode())
+        with given, argument_file([*java, _MAIN, descriptor_path(given)]) as arguments:
+            self._process = subprocess.Popen(
+                [find_java(), f"@{descriptor_path(arguments)}"],
+                pass_fds=(given.fileno(), arguments.fileno()),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                umask=UMASK,
+                preexec_fn=_prepare,
+            )
         return self
 
     def __exit__(
@@ -133,7 +141,7 @@ class Scanner:
         Raises:
             HardFailureError: Kafka refuses access.
             SetupError: the process has ended.
-            UnreachableError: Kafka does not answer.
+            UnreachableError: Kafka or the schema registry does not answer.
             UsageError: the records are too large for so many.
         """
         asked = [[piece.topic, piece.partition, piece.start, piece.end] for piece in pieces]
@@ -173,6 +181,8 @@ class Scanner:
         kind, text = self._bytes(1), (self._text() or b"").decode("utf-8", "replace")
         if kind == b"A":
             return unavailable(self._servers, text)
+        if kind == b"S":
+            return UnreachableError(text)
         if kind == b"R":
             return HardFailureError(f"Kafka at {self._servers} refuses to let this user read: {text}")
         return UsageError(text) if kind == b"L" else BridgeError(f"the search failed: {text}")
@@ -201,7 +211,7 @@ class Scanner:
 
 
 def criteria(question: FindQuestion, style: HeaderStyle) -> dict[str, Any]:
-    """What a record has to have, as `jmsbridge.find.Criteria` reads it.
+    """Tests that a record has to pass, as `jmsbridge.find.Criteria` reads them.
 
     `style` is that in which the routes publish headers; `--where` sees those of the styles `text` and `short`.
     """
@@ -218,19 +228,9 @@ def criteria(question: FindQuestion, style: HeaderStyle) -> dict[str, Any]:
         "until": question.until,
         "key": question.key,
         "text": question.text,
-        "headers": [{"names": _spellings(name), "values": sorted(values)} for name, values in wanted.items()],
+        "headers": [{"names": list(header_names(name)), "values": sorted(values)} for name, values in wanted.items()],
         "filters": [] if question.predicate is None else list(_filters(question.predicate, style)),
     }
-
-
-def _spellings(name: str) -> list[str]:
-    """Names of a header in records: as it is, and that of a JMS field or property in all styles."""
-    field = SEED_NAMES.get(name, name).removeprefix("jms.")
-    return list(
-        dict.fromkeys(
-            [name, f"jms.{field}", f"jms.{_SHORT.get(field, field)}", *(f"jms.{kind}.{field}" for kind in JmsType)]
-        )
-    )
 
 
 def _filters(predicate: Predicate, style: HeaderStyle) -> Iterator[dict[str, Any]]:
@@ -238,11 +238,28 @@ def _filters(predicate: Predicate, style: HeaderStyle) -> Iterator[dict[str, Any
     made = json.loads(table.json([table.rule(predicate, None)]))
     yield made
     if style is HeaderStyle.SHORT:
-        names = {f"jms.{name}": f"jms.{short}" for name, short in _SHORT.items()}
         yield {
             **made,
-            "fields": [{**each, "header": names.get(each["header"], each["header"])} for each in made["fields"]],
+            "fields": [{**each, "header": SHORT_NAMES.get(each["header"], each["header"])} for each in made["fields"]],
         }
+
+
+def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
+    """Registry and schemas with which a predicate reads bodies; both None if no body has a schema that is known.
+
+    Raises HardFailureError if the file of a schema cannot be used.
+    """
+    documents = None if question.where is None else documents_of(config)
+    if documents is None:
+        return {"registry": None, "sources": None}
+    for each in config.source_schemas:
+        documents.check_file(each)
+    registry = config.section(SchemaConfig)
+    urls = None if registry.urls is None else list(registry.urls)
+    return {
+        "registry": None if urls is None else [urls, *registry_settings(registry)],
+        "sources": schemas_json(config.source_schemas, config.path.parent),
+    }
 
 
 def _consumer_settings(config: Config) -> dict[str, str]:

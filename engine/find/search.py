@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.errors import UsageError
+from engine.find.header_names import header_names
 from engine.find.places import SearchedOffsets, searched_topics
 from engine.find.scanner import ScannedStretch, Scanner
 from engine.find.stretches import NOTHING_READ, Amounts, SearchState
 from engine.kafka.offsets import KafkaOffsets
+from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +31,11 @@ class FoundRecord:
     kind: TopicKind
     """Kind of the topic that has it."""
     located: LocatedRecord
+
+    def text(self, name: str) -> str:
+        """Returns the text of a JMS field, property or header; empty if the record has none."""
+        texts = map(self.located.record.header, header_names(name))
+        return next(filter(None, texts), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,15 @@ class FindProgress:
     notes: tuple[str, ...] = ()
     """Sentences about what the question is about and was not read, such as records of an open transaction."""
 
+    def summary(self, question: FindQuestion) -> str:
+        """Returns what was read and found in words: `12,400,000 of 12,400,000 records …; 3 found`."""
+        amount = f"{self.read:,} of {self.total:,} "
+        amount += "records" if self.records == self.read else f"offsets, which have {self.records:,} records"
+        amount += "" if question.since is None else f" from {iso(question.since)}"
+        amount += "" if question.until is None else f" to {iso(question.until)}"
+        amount += f"; retention removed {self.removed:,} before they were read" if self.removed else ""
+        return f"{amount}; {self.found:,} found"
+
 
 def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundRecord | FindProgress]:
     """Yields the records that a question asks for, and in between and at the end the progress.
@@ -59,8 +76,8 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     has given `question.most` records, when everything is read, or after `stop` is set.
 
     Raises:
-        PredicateError: `question.where` is no predicate.
-        UsageError: `question.resume` is not of this question, or a topic is none of the bridge.
+        PredicateError: `question.where` breaks the routing language.
+        UsageError: `question.resume` belongs to another question, or a topic does not belong to the bridge.
         HardFailureError: Kafka refuses access.
         SetupError: Java is missing or too old.
         UnreachableError: Kafka does not answer.
@@ -72,6 +89,9 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
         state, notes = SearchState.begin(offsets.ranges), offsets.notes
     else:
         state = SearchState.of_token(question.resume, question.digest)
+        if gone := {topic for topic, _ in state.left} - topics.keys():
+            msg = f"the token is about topic '{min(gone)}', which the bridge does not have any more; search without it"
+            raise UsageError(msg)
     search = _Search(topics, question, state, notes)
     yield search.progress()
     if state.left:

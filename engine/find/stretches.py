@@ -61,7 +61,7 @@ class SearchState:
     """State of a search between two stretches: what is left to read, and what was read and found."""
 
     left: Mapping[tuple[str, int], Ranges]
-    """What is left of each partition of a topic; the last offsets of the first range come first."""
+    """Offsets of each partition of a topic that are not read yet; the last ones of the first range come first."""
     total: int
     """Offsets of the whole question."""
     number: int = 0
@@ -103,7 +103,7 @@ class SearchState:
 
     @staticmethod
     def of_token(token: str, digest: str) -> SearchState:
-        """Reads a state; UsageError if the text is none, or is of a question with another digest."""
+        """Reads a state; UsageError for any other text, and for a question with another digest."""
         try:
             content = json.loads(_unpacked(token))
             asked, left, total, number, amounts, found, after = content
@@ -136,7 +136,7 @@ class SearchState:
         return max(start, end - min(_FIRST * _GROWTH ** min(self.number, 10), longest)), end
 
     def _behind(self, ranges: Ranges) -> Ranges:
-        """What is left of a partition after the next stretch."""
+        """The ranges of a partition that are left after the next stretch."""
         start, _ = self._next(ranges)
         first = ranges[0][0]
         return ((first, start), *ranges[1:]) if first < start else ranges[1:]

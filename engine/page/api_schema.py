@@ -85,7 +85,15 @@ def _record(**members: Mapping[str, Any]) -> Schema:
 
 
 _PROGRESS = _object(
-    read=_WHOLE, total=_WHOLE, found=_WHOLE, resume=_OR_NULL, done=_FLAG, notes=_list(_TEXT), text=_TEXT
+    read=_WHOLE,
+    total=_WHOLE,
+    records=_WHOLE,
+    removed=_WHOLE,
+    found=_WHOLE,
+    resume=_OR_NULL,
+    done=_FLAG,
+    notes=_list(_TEXT),
+    text=_TEXT,
 )
 FIND_LINE: Schema = {"oneOf": [_object(record=_record(kind=_KIND)), _object(progress=_PROGRESS), _object(error=_TEXT)]}
 STATUS = _object(

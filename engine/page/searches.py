@@ -14,7 +14,6 @@ from engine.errors import UnreachableError
 from engine.find.search import FindProgress, FoundRecord, find
 from engine.page.render import HEADERS
 from engine.printable import json_text
-from engine.times import iso
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -126,14 +125,14 @@ class _Search:
 
 def progress_json(progress: FindProgress, question: FindQuestion) -> dict[str, object]:
     """A progress as a JSON object; `text` says it in a sentence."""
-    since = f" from {iso(question.since)}" if question.since is not None else ""
-    until = f" to {iso(question.until)}" if question.until is not None else ""
     return {
         "read": progress.read,
         "total": progress.total,
+        "records": progress.records,
+        "removed": progress.removed,
         "found": progress.found,
         "resume": progress.resume,
         "done": progress.done,
         "notes": list(progress.notes),
-        "text": f"{progress.read:,} of {progress.total:,} offsets{since}{until}; {progress.found:,} found",
+        "text": progress.summary(question),
     }

@@ -82,7 +82,7 @@ if (search) {
         if (!line.progress) continue;
         bar.max = line.progress.total || 1;
         bar.value = line.progress.total ? line.progress.read : 1;
-        said.textContent = [line.progress.text, ...line.progress.notes].join(". ");
+        said.textContent = [line.progress.text, ...line.progress.notes].join("; ");
         resume = line.progress.resume;
         done = line.progress.done;
         ended = done || resume ? "" : ended;

@@ -121,7 +121,7 @@ def test_a_wrong_question_is_refused(page: Page, finder: Finder, query: str, tex
 def test_records_and_progress_are_lines_of_json(page: Page, finder: Finder) -> None:
     finder.items = [
         FoundRecord(TopicKind.DESTINATION, located("orders", 3, b"\xff")),
-        FindProgress(1_000_000, 1_000_000, 1, None, done=True),
+        FindProgress(1_000_000, 1_000_000, 1, None, done=True, records=1_000_000),
     ]
     answer = page.client.get("/api/find?since=1970-01-01T00:00:01Z")
     assert answer.headers["content-type"].startswith("application/x-ndjson")
@@ -134,7 +134,7 @@ def test_records_and_progress_are_lines_of_json(page: Page, finder: Finder) -> N
         "/w==",
     )
     assert ended["progress"]["done"] is True
-    assert ended["progress"]["text"] == "1,000,000 of 1,000,000 offsets from 1970-01-01T00:00:01.000Z; 1 found"
+    assert ended["progress"]["text"] == "1,000,000 of 1,000,000 records from 1970-01-01T00:00:01.000Z; 1 found"
 
 
 def test_the_page_gets_rows_in_which_nothing_is_run(page: Page, finder: Finder) -> None:

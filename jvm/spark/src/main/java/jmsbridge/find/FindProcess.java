@@ -21,7 +21,14 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import jmsbridge.predicate.Bounds;
+import jmsbridge.serdes.Documents;
+import jmsbridge.serdes.HttpRegistry;
+import jmsbridge.serdes.RegistryOutageException;
+import jmsbridge.serdes.RegistrySettings;
+import jmsbridge.serdes.SchemaRegistry;
+import jmsbridge.serdes.SourceSchemas;
 import org.apache.kafka.common.errors.AuthenticationException;
 import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.RetriableException;
@@ -49,6 +56,7 @@ public final class FindProcess {
     this.out = out;
     int[] bounds = new ObjectMapper().convertValue(question.get("bounds"), int[].class);
     Bounds.use(new Bounds(bounds[0], bounds[1], bounds[2]));
+    readSchemas(question.get("registry"), question.get("sources"));
     Map<String, Object> settings = new HashMap<>();
     question.get("kafka").properties().forEach(each -> settings.put(each.getKey(), each.getValue().asText()));
     int count = Runtime.getRuntime().availableProcessors();
@@ -84,6 +92,23 @@ public final class FindProcess {
       fail(out, failure);
     }
     System.exit(0);
+  }
+
+  /** Has predicates read bodies with the schemas of {@code engine/schemas/schema_json.py}; both may be null. */
+  private static void readSchemas(JsonNode registry, JsonNode sources) {
+    if (sources.isNull()) {
+      return;
+    }
+    SchemaRegistry found = null;
+    if (!registry.isNull()) {
+      List<String> urls = new ArrayList<>();
+      registry.get(0).forEach(url -> urls.add(url.asText()));
+      String[] texts = IntStream.range(0, registry.size())
+          .mapToObj(at -> registry.get(at).isTextual() ? registry.get(at).asText() : null).toArray(String[]::new);
+      found = new HttpRegistry(RegistrySettings.of(urls, texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
+          registry.get(7).asLong(), registry.get(8).asLong(), texts[9]));
+    }
+    Documents.use(SourceSchemas.documents(found, sources.asText()));
   }
 
   private void read(Round round) throws IOException, ExecutionException, InterruptedException {
@@ -139,10 +164,13 @@ public final class FindProcess {
     out.flush();
   }
 
-  /** A: Kafka is away, R: it refuses, L: too much was found, E: anything else. */
+  /** A: Kafka is away, S: the schema registry is, R: Kafka refuses, L: too much was found, E: anything else. */
   private static int kind(Throwable failure) {
     if (failure instanceof AuthorizationException || failure instanceof AuthenticationException) {
       return 'R';
+    }
+    if (failure instanceof RegistryOutageException) {
+      return 'S';
     }
     if (failure instanceof RetriableException) {
       return 'A';
