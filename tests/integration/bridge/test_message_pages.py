@@ -40,6 +40,11 @@ routes.orders.conv.key=msg.header.CorrelationId
 HOSTILE = "<img src=x onerror=document.title='run'>\u202e"
 JSON = b'{"order":{"id":4711,"customer":"ann","lines":[{"article":"bolt","amount":12.50},{"amount":1}]}}'
 XML = b"<order id='4711'><customer>ann</customer><lines><line article='bolt'>12.50</line></lines></order>"
+TIMELINE = "return document.querySelector('[data-load] table')?.innerText ?? ''"
+TOO_NARROW = """
+return [...document.querySelectorAll("td, th, dd, dt, .notice")].filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .filter((each) => !each.closest(".skip, .unseen, thead")).map((each) => each.outerHTML.slice(0, 200))
+"""
 HEX = bytes(range(256)) * 4
 
 
@@ -103,6 +108,7 @@ def test_topics_records_and_bodies_are_shown(browser: Browser, served: Served, t
     browser.driver.find_element(By.LINK_TEXT, "0:0").click()
     browser.wait(lambda: '"customer": "ann"' in browser.text())
     assert "4bf92f3577b34da6a3ce929d0e0e4736" in browser.text()
+    browser.wait(lambda: f"{topics.journal}:0:0" in browser.run(TIMELINE))
     browser.driver.find_element(By.LINK_TEXT, f"{topics.journal}:0:0").click()
     browser.wait(lambda: f"Message\n{topics.journal}:0:0" in browser.text())
     browser.driver.find_element(By.LINK_TEXT, "Try it against today's routes").click()
@@ -159,7 +165,7 @@ def test_a_search_finds_in_every_topic_and_says_what_it_read(browser: Browser, s
     browser.driver.find_element(By.ID, "message_id").send_keys("ID:4711")
     browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
     browser.wait(lambda: "Everything was read." in browser.text(), 60)
-    assert "303 of 303 offsets; 3 found" in browser.text()
+    assert "303 of 303 records; 3 found" in browser.text()
     assert len(browser.driver.find_elements(By.CSS_SELECTOR, "[data-find] tbody tr")) == 3
     for name in (topics.journal, topics.orders, topics.dead):
         assert f"{name}:0:0" in browser.text()
@@ -216,6 +222,9 @@ def test_every_page_of_messages_fits_and_can_be_read(
         browser.driver.get(served.url + path)
         if name == "found":
             browser.wait(lambda: "Everything was read" in browser.text(), 60)
+        if name == "json":
+            browser.wait(lambda: "journaled" in browser.run(TIMELINE), 60)
+        assert browser.run(TOO_NARROW) == [], path
         assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), path
         assert browser.run(CONTRASTS) == [], path
         browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
