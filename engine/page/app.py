@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from engine.page.api import api
+from engine.page.charts import charts
 from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
 from engine.page.messages import body, message, messages, records, timeline_page
@@ -39,6 +40,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
     threads, searches = Threads(), Searches()
     found = {
         "/": overview(view),
+        "/charts": charts(view),
         "/routes": routes(view),
         "/topologies": topologies(view),
         "/topologies/state": state(view, threads),

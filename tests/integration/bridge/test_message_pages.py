@@ -42,7 +42,8 @@ JSON = b'{"order":{"id":4711,"customer":"ann","lines":[{"article":"bolt","amount
 XML = b"<order id='4711'><customer>ann</customer><lines><line article='bolt'>12.50</line></lines></order>"
 TIMELINE = "return document.querySelector('[data-load] table')?.innerText ?? ''"
 TOO_NARROW = """
-return [...document.querySelectorAll("td, th, dd, dt, .notice")].filter((each) => each.scrollWidth > each.clientWidth + 1)
+return [...document.querySelectorAll("td, th, dd, dt, .notice")]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
   .filter((each) => !each.closest(".skip, .unseen, thead")).map((each) => each.outerHTML.slice(0, 200))
 """
 HEX = bytes(range(256)) * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,8 @@ from engine.dead_letters.audit import Action, last
 from engine.dead_letters.store import DeadLetterStore
 from engine.embedded import EmbeddedKafka
 from engine.page import letters
+from engine.page.day import MINUTES
+from engine.page.view import FAILED_OF, IN, LATENCY, ROUTED_BY, WAITING
 from engine.telemetry.metrics import FAILED, JOURNALED
 from engine.telemetry.status import State, Status
 from routes.config.snapshot import Snapshot
@@ -25,7 +28,7 @@ from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
 PAGES = (
-    *("/", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
+    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
     *("/settings", "/settings?all=1"),
 )
 LONG = """\
@@ -199,6 +202,28 @@ def test_every_page_fits_and_can_be_read(
         assert browser.run(CONTRASTS) == [], path
         name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
         browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
+    browser.complaints()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [(1400, 900), TABLET, (390, 800)], ids=str)
+def test_a_day_of_charts_can_be_read(browser: Browser, down: Served, size: tuple[int, int], dark: bool) -> None:
+    now = time.time()
+    for minute in range(MINUTES):
+        wave = 1 + math.sin(minute / 200)
+        rates = {f"{ROUTED_BY}route-{n}": wave * 900 / n for n in range(1, 8)}
+        failed = {f"{FAILED_OF}settlement-instructions-frankfurt-high-value": 0.3 if minute % 300 < 20 else 0.0}
+        figures = {IN: wave * 2000, LATENCY: 0.004 * wave, WAITING: 20_000.0 if 600 < minute < 700 else 3.0}
+        if not 900 < minute < 960:
+            down.samples.day.add(now - 60 * (MINUTES - minute), rates | failed | figures)
+    browser.looks(size, dark=dark)
+    browser.driver.get(f"{down.url}/charts")
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.day")) == 5
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.run(CONTRASTS) == []
+    heights = "return [...document.querySelectorAll('.day text')].map((e) => e.getBoundingClientRect().height)"
+    assert min(browser.run(heights)) > 11
+    browser.shoot(f"charts-{'dark' if dark else 'light'}-{size[0]}")
     browser.complaints()
 
 
