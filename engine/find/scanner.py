@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from engine.find.id_filters import IdFilters
     from engine.find.question import FindQuestion
     from engine.find.stretches import Piece, RecordPlace
     from routes.model import Config
@@ -77,8 +78,8 @@ class ScannedStretch:
 class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
-    def __init__(self, config: Config, question: FindQuestion) -> None:
-        """Starts nothing yet.
+    def __init__(self, config: Config, question: FindQuestion, filters: IdFilters | None = None) -> None:
+        """Starts nothing yet; the process writes `filters` that are missing.
 
         Raises:
             PredicateError: `question.where` breaks the routing language.
@@ -90,6 +91,7 @@ class Scanner:
             "kafka": _consumer_settings(config),
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question),
+            "filters": None if filters is None else filters.written(),
             **_schemas(config, question),
         }
         self._process: subprocess.Popen[bytes] | None = None

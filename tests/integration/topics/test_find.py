@@ -62,11 +62,11 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def filled(kafka: EmbeddedKafka, topic: TopicFactory) -> Filled:
+def filled(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     journal, orders, sink, dead = topic("journal", 3), topic("orders", 2), topic("sink"), topic("dead")
     text = (
         f"bridge.id=b\nkafka.bootstrap.servers={kafka.bootstrap}\nembedded=off\njournal.topic={journal}\n"
-        f"routing.dead-letter-topic={dead}\n"
+        f"routing.dead-letter-topic={dead}\nembedded.data={tmp_path_factory.mktemp('data')}\n"
         f"sink.out.type=nats\nsink.out.url=nats://127.0.0.1:1\nsink.out.topic={sink}\n"
         f"routes.a.in.include=x=1\nroutes.a.out.topic={orders}\n"
     )
