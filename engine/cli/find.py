@@ -162,6 +162,7 @@ def _end(last: FindProgress | None, question: FindQuestion, config: Path, *, jso
         return
     if json_output:
         amounts = {"read": last.read, "total": last.total, "records": last.records, "removed": last.removed}
+        amounts |= {"excluded": last.excluded}
         rest = {"found": last.found, "done": last.done, "resume": last.resume, "notes": last.notes}
         typer.echo(json_text(amounts | rest))
         return

@@ -28,13 +28,14 @@ from engine.schemas.section import SchemaConfig
 from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals
 from engine.spark.section import SparkConfig
 from routes.errors import BridgeError
-from routes.model import HeaderStyle
 from routes.predicate.rule_json import RuleTable
+from routes.properties import HEADER_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from engine.find.id_filters import IdFilters
     from engine.find.question import FindQuestion
     from engine.find.stretches import Piece, RecordPlace
     from routes.model import Config
@@ -77,8 +78,8 @@ class ScannedStretch:
 class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
-    def __init__(self, config: Config, question: FindQuestion) -> None:
-        """Starts nothing yet.
+    def __init__(self, config: Config, question: FindQuestion, filters: IdFilters | None = None) -> None:
+        """Starts nothing yet; the process writes `filters` that are missing.
 
         Raises:
             PredicateError: `question.where` breaks the routing language.
@@ -89,7 +90,8 @@ class Scanner:
         self._given = {
             "kafka": _consumer_settings(config),
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
-            "criteria": criteria(question, config.routing.headers),
+            "criteria": criteria(question),
+            "filters": None if filters is None else filters.written(),
             **_schemas(config, question),
         }
         self._process: subprocess.Popen[bytes] | None = None
@@ -210,10 +212,10 @@ class Scanner:
         return SetupError(f"the Java process of the search has ended: {said.strip()}")
 
 
-def criteria(question: FindQuestion, style: HeaderStyle) -> dict[str, Any]:
+def criteria(question: FindQuestion) -> dict[str, Any]:
     """Tests that a record has to pass, as `jmsbridge.find.Criteria` reads them.
 
-    `style` is that in which the routes publish headers; `--where` sees those of the styles `text` and `short`.
+    Raises PredicateError if `question.where` breaks the routing language.
     """
     wanted: dict[str, set[str]] = {}
     for name, value in question.headers:
@@ -229,19 +231,17 @@ def criteria(question: FindQuestion, style: HeaderStyle) -> dict[str, Any]:
         "key": question.key,
         "text": question.text,
         "headers": [{"names": list(header_names(name)), "values": sorted(values)} for name, values in wanted.items()],
-        "filters": [] if question.predicate is None else list(_filters(question.predicate, style)),
+        "filter": None if question.predicate is None else _rules(question.predicate),
+        "styles": {
+            "short": {short: text for text, short in SHORT_NAMES.items()},
+            "typed": [f"jms.{kind}.{field}" for field, kind in HEADER_FIELDS.items()],
+        },
     }
 
 
-def _filters(predicate: Predicate, style: HeaderStyle) -> Iterator[dict[str, Any]]:
+def _rules(predicate: Predicate) -> str:
     table = RuleTable()
-    made = json.loads(table.json([table.rule(predicate, None)]))
-    yield made
-    if style is HeaderStyle.SHORT:
-        yield {
-            **made,
-            "fields": [{**each, "header": SHORT_NAMES.get(each["header"], each["header"])} for each in made["fields"]],
-        }
+    return table.json([table.rule(predicate, None)])
 
 
 def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:

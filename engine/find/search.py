@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.find.header_names import header_names
+from engine.find.id_filters import IdFilters
 from engine.find.places import SearchedOffsets, searched_topics
 from engine.find.scanner import ScannedStretch, Scanner
 from engine.find.stretches import NOTHING_READ, Amounts, SearchState
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from engine.find.question import FindQuestion, TopicKind
+    from engine.find.stretches import Ranges
     from engine.kafka.reader import LocatedRecord
     from routes.model import Config
 
@@ -56,6 +58,8 @@ class FindProgress:
     """Records that were read."""
     removed: int = 0
     """Offsets that retention has removed before they were read; they are not in `read`."""
+    excluded: int = 0
+    """Offsets that need not be read, since filters say that no record there has the id; they are not in `read`."""
     notes: tuple[str, ...] = ()
     """Sentences about what the question is about and was not read, such as records of an open transaction."""
 
@@ -65,6 +69,7 @@ class FindProgress:
         amount += "records" if self.records == self.read else f"offsets, which have {self.records:,} records"
         amount += "" if question.since is None else f" from {iso(question.since)}"
         amount += "" if question.until is None else f" to {iso(question.until)}"
+        amount += f"; {self.excluded:,} cannot have the id" if self.excluded else ""
         amount += f"; retention removed {self.removed:,} before they were read" if self.removed else ""
         return f"{amount}; {self.found:,} found"
 
@@ -84,9 +89,12 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     """
     topics = searched_topics(config, question)
     notes: tuple[str, ...] = ()
+    kafka = KafkaOffsets(config.kafka_access)
+    filters = _filters(config, kafka) if config.journal.topic in topics else None
     if question.resume is None:
-        offsets = SearchedOffsets.of(KafkaOffsets(config.kafka_access), topics, question)
-        state, notes = SearchState.begin(offsets.ranges), offsets.notes
+        offsets = SearchedOffsets.of(kafka, topics, question)
+        left = _without_excluded(offsets.ranges, config.journal.topic, question, filters)
+        state, notes = SearchState.begin(left, _size(offsets.ranges) - _size(left)), offsets.notes
     else:
         state = SearchState.of_token(question.resume, question.digest)
         if gone := {topic for topic, _ in state.left} - topics.keys():
@@ -95,8 +103,33 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     search = _Search(topics, question, state, notes)
     yield search.progress()
     if state.left:
-        with Scanner(config, question) as scanner:
+        with Scanner(config, question, filters) as scanner:
             yield from search.run(scanner, stop)
+
+
+def _filters(config: Config, kafka: KafkaOffsets) -> IdFilters | None:
+    """The filters of the ids in the journal; None if there can be none."""
+    topic = config.journal.topic
+    topic_id = kafka.identity(topic)
+    filters = IdFilters(config.embedded.data / "find", topic, topic_id)
+    return filters if topic_id and filters.prepare(kafka.starts([topic]).get(topic, {})) else None
+
+
+def _without_excluded(
+    ranges: Mapping[tuple[str, int], Ranges], journal: str, question: FindQuestion, filters: IdFilters | None
+) -> Mapping[tuple[str, int], Ranges]:
+    """The ranges without those parts of the journal that cannot have the ids of a question."""
+    ids = tuple(each for each in (question.message_id, question.correlation_id) if each is not None)
+    if filters is None or not ids:
+        return ranges
+    return {
+        (topic, partition): filters.left(partition, of, ids) if topic == journal else of
+        for (topic, partition), of in ranges.items()
+    }
+
+
+def _size(ranges: Mapping[tuple[str, int], Ranges]) -> int:
+    return sum(end - start for of in ranges.values() for start, end in of)
 
 
 class _Search:
@@ -141,5 +174,6 @@ class _Search:
             done,
             amounts.records,
             amounts.removed,
+            state.excluded,
             self._notes,
         )

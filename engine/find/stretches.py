@@ -12,14 +12,16 @@ from typing import Any
 
 from engine.errors import UsageError
 
-__all__ = ["NOTHING_READ", "Amounts", "Piece", "Ranges", "RecordPlace", "SearchState"]
+__all__ = ["NOTHING_READ", "PIECE", "Amounts", "Piece", "Ranges", "RecordPlace", "SearchState"]
 
 _FIRST, _GROWTH = 1_000, 8
 """Most offsets of each partition in the first stretch, and the factor by which each further one is longer."""
 _MOST, _LEAST = 1 << 20, 2_000
 """Offsets of all partitions together in the longest stretch, and of one partition if there are very many."""
-_PIECE = 1 << 17
-"""Most offsets that one thread reads in one go."""
+PIECE = 1 << 17
+"""Most offsets that one thread reads in one go; long pieces begin and end at multiples of it."""
+_MANY = 32
+"""Number of partitions up to which a long stretch has a whole piece of each."""
 _LONGEST_TOKEN = 1 << 22
 
 Ranges = tuple[tuple[int, int], ...]
@@ -64,6 +66,8 @@ class SearchState:
     """Offsets of each partition of a topic that are not read yet; the last ones of the first range come first."""
     total: int
     """Offsets of the whole question."""
+    excluded: int = 0
+    """Offsets among them that filters of ids have excluded, so that they need not be read."""
     number: int = 0
     """Number of the next stretch."""
     amounts: Amounts = NOTHING_READ
@@ -73,11 +77,11 @@ class SearchState:
     """The last record of the next stretch that was given already; None if none of it was."""
 
     @staticmethod
-    def begin(ranges: Mapping[tuple[str, int], Ranges]) -> SearchState:
-        """Creates the state before the first stretch; empty ranges are left out."""
+    def begin(ranges: Mapping[tuple[str, int], Ranges], excluded: int = 0) -> SearchState:
+        """Creates the state before the first stretch; empty ranges are left out, and `excluded` offsets were before."""
         left = {place: tuple(each for each in of if each[0] < each[1]) for place, of in ranges.items()}
         left = {place: of for place, of in left.items() if of}
-        return SearchState(left, sum(end - start for of in left.values() for start, end in of))
+        return SearchState(left, excluded + sum(end - start for of in left.values() for start, end in of), excluded)
 
     def pieces(self) -> list[Piece]:
         """Returns the pieces of the next stretch, of each partition the last offsets first."""
@@ -97,7 +101,7 @@ class SearchState:
         """Returns the state as a text, for a question with a digest."""
         left = [[topic, partition, ranges] for (topic, partition), ranges in self.left.items()]
         amounts = [self.amounts.read, self.amounts.records, self.amounts.removed]
-        content = [digest, left, self.total, self.number, amounts, self.found, self.after]
+        content = [digest, left, self.total, self.excluded, self.number, amounts, self.found, self.after]
         packed = zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 9)
         return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
 
@@ -106,10 +110,11 @@ class SearchState:
         """Reads a state; UsageError for any other text, and for a question with another digest."""
         try:
             content = json.loads(_unpacked(token))
-            asked, left, total, number, amounts, found, after = content
+            asked, left, total, excluded, number, amounts, found, after = content
             state = SearchState(
                 {(str(topic), int(partition)): _ranges(ranges) for topic, partition, ranges in left},
                 int(total),
+                int(excluded),
                 int(number),
                 Amounts(*map(int, amounts)),
                 int(found),
@@ -126,14 +131,20 @@ class SearchState:
     def _pieces(self) -> Iterator[Piece]:
         for (topic, partition), ranges in self.left.items():
             start, end = self._next(ranges)
-            for high in range(end, start, -_PIECE):
-                yield Piece(topic, partition, max(start, high - _PIECE), high)
+            while start < end:
+                begin = max(start, (end - 1) // PIECE * PIECE)
+                yield Piece(topic, partition, begin, end)
+                end = begin
 
     def _next(self, ranges: Ranges) -> tuple[int, int]:
         """The offsets of a partition that the next stretch has."""
         start, end = ranges[0]
-        longest = max(_MOST // len(self.left), _LEAST)
-        return max(start, end - min(_FIRST * _GROWTH ** min(self.number, 10), longest)), end
+        partitions = len(self.left)
+        longest = max(_MOST // partitions, PIECE if partitions <= _MANY else _LEAST)
+        first = end - min(_FIRST * _GROWTH ** min(self.number, 10), longest)
+        if end - first >= PIECE:
+            first = -(-first // PIECE) * PIECE
+        return max(start, first), end
 
     def _behind(self, ranges: Ranges) -> Ranges:
         """The ranges of a partition that are left after the next stretch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -61,11 +62,11 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def filled(kafka: EmbeddedKafka, topic: TopicFactory) -> Filled:
+def filled(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     journal, orders, sink, dead = topic("journal", 3), topic("orders", 2), topic("sink"), topic("dead")
     text = (
         f"bridge.id=b\nkafka.bootstrap.servers={kafka.bootstrap}\nembedded=off\njournal.topic={journal}\n"
-        f"routing.dead-letter-topic={dead}\n"
+        f"routing.dead-letter-topic={dead}\nembedded.data={tmp_path_factory.mktemp('data')}\n"
         f"sink.out.type=nats\nsink.out.url=nats://127.0.0.1:1\nsink.out.topic={sink}\n"
         f"routes.a.in.include=x=1\nroutes.a.out.topic={orders}\n"
     )
@@ -282,6 +283,31 @@ def test_a_predicate_reads_bodies_with_a_schema(filled: Filled, topic: TopicFact
         found, last = searched(config, asked)
     assert positions(found) == [f"{journal}:0:0"]
     assert last.done
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("JMSType = 'a' AND JMSPriority > 5", [0, 1, 2]),
+        ("price BETWEEN 1.4 AND 1.6 AND region = 'emea'", [0, 1, 2]),
+        ("JMSType IS NULL", []),
+    ],
+)
+def test_a_predicate_reads_headers_in_all_styles(
+    filled: Filled, topic: TopicFactory, where: str, found: list[int]
+) -> None:
+    journal = topic("journal")
+    producer = Producer({"bootstrap.servers": filled.kafka.bootstrap, "log_level": 0})
+    types = ("jmsbridge.types", b"price=float")
+    own = ("jms.price", b"1.5"), ("jms.region", b"emea"), types
+    producer.produce(journal, "text", headers=[("jms.JMSType", b"a"), ("jms.JMSPriority", b"7"), *own])
+    producer.produce(journal, "short", headers=[("jms.Type", b"a"), ("jms.Priority", b"7"), *own])
+    typed = ("jms.string.JMSType", b"a"), ("jms.int.JMSPriority", struct.pack(">i", 7)), ("jms.string.region", b"emea")
+    producer.produce(journal, "typed", headers=[*typed, ("jms.float.price", struct.pack(">f", 1.5)), types])
+    producer.flush(30)
+    config = loads(filled.text.replace(f"journal.topic={filled.config.journal.topic}", f"journal.topic={journal}"))
+    records, _ = searched(config, FindQuestion(where=where, kinds=frozenset({TopicKind.JOURNAL})))
+    assert sorted(each.located.position.offset for each in records) == found
 
 
 def test_a_topic_that_is_missing_is_named(filled: Filled) -> None:

@@ -14,7 +14,6 @@ from engine.find.scanner import criteria
 from engine.find.search import FindProgress
 from routes.config import loads
 from routes.errors import PredicateError
-from routes.model import HeaderStyle
 
 CONFIG = loads(
     "bridge.id=b\nkafka.bootstrap.servers=127.0.0.1:9\nembedded=off\n"
@@ -47,28 +46,21 @@ def test_a_topic_of_nobody_is_refused_with_those_that_there_are() -> None:
 
 @pytest.mark.parametrize("given", ["42", "ID:42"])
 def test_an_id_is_found_with_its_beginning_and_without(given: str) -> None:
-    (test,) = criteria(FindQuestion(message_id=given), HeaderStyle.TEXT)["headers"]
+    (test,) = criteria(FindQuestion(message_id=given))["headers"]
     assert test["values"] == ["42", "ID:42"]
     assert {"jms.JMSMessageID", "jms.MessageId", "jms.string.JMSMessageID"} <= set(test["names"])
 
 
 def test_values_of_one_name_are_alternatives_and_names_are_not() -> None:
-    tests = criteria(FindQuestion(headers=(("Type", "a"), ("region", "x"), ("Type", "b"))), HeaderStyle.TEXT)["headers"]
+    tests = criteria(FindQuestion(headers=(("Type", "a"), ("region", "x"), ("Type", "b"))))["headers"]
     assert [test["values"] for test in tests] == [["a", "b"], ["x"]]
     assert "jms.JMSType" in tests[0]["names"]
     assert tests[1]["names"][:2] == ["region", "jms.region"]
 
 
-def test_a_predicate_reads_the_style_in_which_routes_publish() -> None:
-    question = FindQuestion(where="JMSType = 'a'")
-    assert len(criteria(question, HeaderStyle.TEXT)["filters"]) == 1
-    text, short = criteria(question, HeaderStyle.SHORT)["filters"]
-    assert [each["fields"][0]["header"] for each in (text, short)] == ["jms.JMSType", "jms.Type"]
-
-
 def test_a_wrong_predicate_is_told_with_its_column() -> None:
     with pytest.raises(PredicateError) as refused:
-        criteria(FindQuestion(where="amount >"), HeaderStyle.TEXT)
+        criteria(FindQuestion(where="amount >"))
     assert refused.value.fault.column > 0
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.find.stretches import NOTHING_READ, Amounts, Ranges, SearchState
+from engine.find.stretches import NOTHING_READ, PIECE, Amounts, Ranges, SearchState
 
 PLACES = st.tuples(st.sampled_from(["journal", "orders", "dead"]), st.integers(0, 40))
 
@@ -67,8 +67,18 @@ def test_the_first_stretch_is_short_and_later_ones_are_long() -> None:
     while state.left:
         sizes.append(sum(piece.end - piece.start for piece in state.pieces()))
         state = state.read(NOTHING_READ)
-    assert sizes[:4] == [1_000, 8_000, 64_000, 512_000]
+    assert sizes[:3] == [1_000, 8_000, 64_000]
     assert max(sizes) == 1 << 20
+
+
+def test_long_pieces_begin_and_end_at_multiples_of_their_size() -> None:
+    state = SearchState.begin({("journal", each): ((5, 3_000_000),) for each in range(20)})
+    whole = 0
+    while state.left:
+        pieces = state.pieces()
+        whole += sum(piece.start % PIECE == 0 and piece.end - piece.start == PIECE for piece in pieces)
+        state = state.read(NOTHING_READ)
+    assert whole == 20 * (3_000_000 // PIECE - 1)
 
 
 def test_a_long_stretch_is_divided_among_threads() -> None:

@@ -10,6 +10,7 @@ import java.util.Set;
 import jmsbridge.kafka.HeaderArray;
 import jmsbridge.predicate.RecordFilter;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -20,11 +21,12 @@ final class Criteria {
   private final ByteBuffer key;
   private final BytesSearch text;
   private final List<HeaderTest> headerTests = new ArrayList<>();
-  /** Filters of which one has to take the record; empty: none is needed. */
-  private final List<RecordFilter> filters = new ArrayList<>();
-  private final boolean asksForHeaders;
-  private final boolean asksForBody;
+  /** Filter that has to take the record; null: none has. */
+  private final RecordFilter filter;
+  private final Styles styles;
   private final HeaderArray headers = new HeaderArray();
+  /** The headers in the style of the journal, if they have another one. */
+  private final HeaderArray plainHeaders = new HeaderArray();
 
   /** Test whether a header of one of the names has one of the values. */
   private static final class HeaderTest {
@@ -59,9 +61,8 @@ final class Criteria {
     byte[] wantedText = bytes(json.get("text"));
     text = wantedText == null ? null : new BytesSearch(wantedText);
     json.get("headers").forEach(each -> headerTests.add(new HeaderTest(each)));
-    json.get("filters").forEach(each -> filters.add(new RecordFilter(each.toString())));
-    asksForHeaders = !headerTests.isEmpty() || !filters.isEmpty();
-    asksForBody = filters.stream().anyMatch(RecordFilter::asksForBody);
+    filter = json.get("filter").isNull() ? null : new RecordFilter(json.get("filter").asText());
+    styles = new Styles(json.get("styles"));
   }
 
   boolean take(ConsumerRecord<ByteBuffer, ByteBuffer> record) {
@@ -71,26 +72,27 @@ final class Criteria {
     if (text != null && !text.isIn(record.value())) {
       return false;
     }
-    if (!asksForHeaders) {
+    if (headerTests.isEmpty() && filter == null) {
       return true;
     }
-    headers.set(record.headers().toArray());
+    Header[] given = record.headers().toArray();
+    headers.set(given);
     for (HeaderTest test : headerTests) {
       if (!test.passes(headers)) {
         return false;
       }
     }
-    return filters.isEmpty() || isTaken(record);
+    return filter == null || isTaken(record, given);
   }
 
-  private boolean isTaken(ConsumerRecord<ByteBuffer, ByteBuffer> record) {
-    byte[] body = asksForBody && record.value() != null ? Utils.toArray(record.value()) : null;
-    for (RecordFilter filter : filters) {
-      if (filter.takes(headers, body)) {
-        return true;
-      }
+  private boolean isTaken(ConsumerRecord<ByteBuffer, ByteBuffer> record, Header[] given) {
+    byte[] body = filter.asksForBody() && record.value() != null ? Utils.toArray(record.value()) : null;
+    Header[] plain = styles.plain(headers, given);
+    if (plain == given) {
+      return filter.takes(headers, body);
     }
-    return false;
+    plainHeaders.set(plain);
+    return filter.takes(plainHeaders, body);
   }
 
   private static byte[] bytes(JsonNode text) {

@@ -61,7 +61,9 @@ public final class FindProcess {
     question.get("kafka").properties().forEach(each -> settings.put(each.getKey(), each.getValue().asText()));
     int count = Runtime.getRuntime().availableProcessors();
     for (int number = 0; number < count; number++) {
-      readers.add(new PieceReader(settings, new Criteria(question.get("criteria"))));
+      JsonNode filters = question.get("filters");
+      IdFilters writer = filters.isNull() ? null : new IdFilters(filters);
+      readers.add(new PieceReader(settings, new Criteria(question.get("criteria")), writer));
     }
     threads = Executors.newFixedThreadPool(count, task -> {
       Thread thread = new Thread(task);

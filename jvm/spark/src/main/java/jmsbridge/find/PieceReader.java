@@ -22,11 +22,14 @@ final class PieceReader {
 
   private final Map<String, Object> settings;
   private final Criteria criteria;
+  /** Writer of filters; null: none are written. */
+  private final IdFilters filters;
   private KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
 
-  PieceReader(Map<String, Object> settings, Criteria criteria) {
+  PieceReader(Map<String, Object> settings, Criteria criteria, IdFilters filters) {
     this.settings = settings;
     this.criteria = criteria;
+    this.filters = filters;
   }
 
   /**
@@ -50,15 +53,17 @@ final class PieceReader {
     consumer.seek(partition, piece.from());
     long offset = piece.from();
     long heard = System.nanoTime();
+    boolean isFiltered = filters != null && filters.begin(piece);
     while (offset < piece.to()) {
       long before = offset;
       try {
-        take(consumer.poll(POLL), piece, round);
+        take(consumer.poll(POLL), piece, round, isFiltered ? filters : null);
         offset = Math.min(consumer.position(partition), piece.to());
         round.read.addAndGet(offset - before);
       } catch (OffsetOutOfRangeException removed) {
         offset = firstLeft(offset, piece);
         round.removed.addAndGet(offset - before);
+        isFiltered = false;
       }
       if (offset > before) {
         heard = System.nanoTime();
@@ -66,9 +71,13 @@ final class PieceReader {
         throw new TimeoutException("nothing came of %s from offset %d on".formatted(partition, offset));
       }
     }
+    if (isFiltered) {
+      filters.write(piece);
+    }
   }
 
-  private void take(ConsumerRecords<ByteBuffer, ByteBuffer> polled, Round.Piece piece, Round round) {
+  private void take(
+      ConsumerRecords<ByteBuffer, ByteBuffer> polled, Round.Piece piece, Round round, IdFilters filter) {
     int count = 0;
     for (ConsumerRecord<ByteBuffer, ByteBuffer> record : polled.records(piece.partition())) {
       if (record.offset() >= piece.to()) {
@@ -77,6 +86,9 @@ final class PieceReader {
       count++;
       if (criteria.take(record)) {
         round.newest.add(record);
+      }
+      if (filter != null) {
+        filter.add(record.headers().toArray());
       }
     }
     round.records.addAndGet(count);
