@@ -20,7 +20,6 @@ from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
 from engine.kafka.clients import sink_group
 from engine.kafka.reader import Position
-from engine.kafka.topics import identity
 from engine.message import DESTINATION, POSITION, REPLAYS, Message
 from engine.record import key_text
 from engine.schemas.documents import documents_of
@@ -106,8 +105,33 @@ class _Copy:
     @staticmethod
     def of(record: Record) -> _Copy | None:
         """Reads the last such header of a record, which the last bridge has written; None if there is none."""
-        last = next((value for name, value in reversed(record.headers) if name == POSITION), None)
-        return None if last is None else _Copy.parse(last.decode("utf-8", "replace"))
+        return _Copy.parse(_position(record).decode("utf-8", "replace"))
+
+    @property
+    def text(self) -> str:
+        """The header, as the router writes it."""
+        return f"{self.place}:{self.number}" if self.number else str(self.place)
+
+    def is_in(self, located: LocatedRecord) -> bool:
+        """True if a record is this copy of the message."""
+        return _position(located.record) == self.text.encode()
+
+    def order(self, located: LocatedRecord) -> int | None:
+        """Place of a published record relative to this copy, in the order of their journal partition.
+
+        0 for the copy itself; None for a record of another partition, and for other copies of the message.
+        """
+        other = _Copy.of(located.record)
+        if other is None or (other.place.topic, other.place.partition) != (self.place.topic, self.place.partition):
+            return None
+        if other.place.offset == self.place.offset:
+            return 0 if other.number == self.number else None
+        return other.place.offset - self.place.offset
+
+
+def _position(record: Record) -> bytes:
+    """The last header `POSITION` of a record; empty if it has none."""
+    return next((value for name, value in reversed(record.headers) if name == POSITION), None) or b""
 
 
 class _Story:
@@ -175,10 +199,9 @@ class _Story:
         self._told.append(place)
         located = self._journaled(place)
         since_ms = self.asked.time_ms if located is None else located.time_ms
+        prefix = f"{place}:".encode()
         looked = self._lookup.look(
-            self._store.topic,
-            since_ms,
-            lambda each: (found := _Copy.of(each.record)) is not None and found.place == place,
+            self._store.topic, since_ms, lambda each: (_position(each.record) + b":").startswith(prefix)
         )
         letters = list(map(DeadLetter, looked.found))
         own, at = _Copy.of(self.asked.record), self.asked.position
@@ -245,8 +268,7 @@ class _Story:
         store = PositionStore(self._config.kafka_access, self._config.bridge_id, self._config.journal)
         unknown = "by the routes of today; those of then are not known: "
         try:
-            journal_id = identity(self._store.access, self._store.journal.topic)
-            starts = store.starts(self._store.keys(), journal_id)
+            starts = store.starts(self._store.keys(), self._lookup.offsets.identity(self._store.journal.topic))
             found = generation_of(starts, place.partition, place.offset)
             if found is None:
                 return None, unknown + "the start of that run of the router is no longer noted in journal.state-topic"
@@ -291,9 +313,10 @@ class _Story:
                 at = self._lookup.look(
                     each.topic,
                     since_ms,
-                    lambda located, copy=copy: _Copy.of(located.record) == copy,  # type: ignore[misc]
+                    copy.is_in,
                     key=None if each.key is None else each.key.encode(),
                     only_first=True,
+                    order=copy.order,
                 )
                 if record_found := at.found[0] if at.found else self.asked if own == copy else None:
                     is_there = record_found.position.topic == each.topic
@@ -400,7 +423,8 @@ class _Story:
             self._add(each.time_ms, "dead letter", sentences.letter_reason(each), each.position)
             entry = self._entry(each)
             if entry is None:
-                self._add(None, "open", "the dead letter is neither replayed nor discarded", each.position)
+                text = f"the dead letter is neither replayed nor discarded (jms-bridge dlt replay {each.position})"
+                self._add(None, "open", text, each.position)
                 continue
             copy = _Copy.parse(entry.copy)
             self._add(
@@ -434,7 +458,7 @@ class _Story:
         topic, at = letter.position.topic, letter.position
         bounds = self._lookup.bounds(topic)
         origins = (letter.origin,) if letter.origin else ()
-        known = settled(self._store, topic, identity(self._store.access, topic), bounds, (at,), origins)
+        known = settled(self._store, topic, self._lookup.offsets.identity(topic), bounds, (at,), origins)
         entry = known.get(at) or next(iter(known.values()), None)
         return entry if entry is not None and entry.settles(has_seal=letter.has_seal) else None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.cli import main
 from engine.cli.message import timeline_json, timeline_text
 from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter, original
@@ -15,7 +16,7 @@ from engine.errors import UsageError
 from engine.explain.explanation import published_headers
 from engine.find.timeline import timeline
 from engine.kafka.partitions import partition_of
-from engine.kafka.reader import LocatedRecord, Position
+from engine.kafka.reader import Position
 from engine.message import BodyType, Message, Record
 from engine.router.generation import Start
 from routes.config import loads
@@ -23,6 +24,8 @@ from routes.model import HeaderStyle
 from tests.unit.find.memory import CONFIGURATION, MemoryKafka
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.find.timeline import Timeline, TimelineEvent
 
 NOON = 1_800_000_000_000
@@ -266,6 +269,21 @@ def test_a_record_that_is_not_found_is_told_with_the_extent_of_the_search(story:
     ]
 
 
+@pytest.mark.parametrize("others", [b"journal:1:%d", b"other:0:%d", b""])
+def test_a_record_that_a_late_router_published_is_found_far_behind_its_time(story: Story, others: bytes) -> None:
+    for number in range(200):
+        story.journal(offset=396 * number)
+    at = story.topics["journal"][0][-2].position
+    partition = partition_of(b"42", story.partitions)
+    for offset in range(0, 120_000, 2):
+        place = b"journal:0:%d" % offset if offset % 6 == 0 else others % offset if others else b""
+        found = Record(b"42", b"", (("jmsbridge.position", place),))
+        story.add("orders", found, NOON + 7_200_000, partition, offset=offset)
+    published = only(story.of(at), "published")
+    assert published.record == Position("orders", partition, at.offset)
+    assert story.read["orders"] < 20_000
+
+
 def test_a_message_without_a_route_is_not_routed(story: Story) -> None:
     story.noted(1, 1)
     found = story.of(story.journal(JMSDestination="queue:other"))
@@ -351,11 +369,23 @@ def test_lines_for_people_have_times_durations_and_eighty_columns(story: Story) 
     assert (event["after_ms"], event["record"].partition(":")[0]) == (10, "orders")
 
 
+def test_the_command_takes_a_position_with_or_without_a_topic(
+    story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(CONFIGURATION)
+    story.journal()
+    for position in ("0:0", "journal:0:0"):
+        with pytest.raises(SystemExit) as ended:
+            main(["message", position, "--json", "-c", str(file)])
+        found = json.loads(capsys.readouterr().out)
+        assert (ended.value.code, found["offset"], found["body"], len(found["events"])) == (0, 0, "body", 4)
+    for wrong, text in (("x", "is not a position"), ("journal:0:9", "no such record"), ("gone:0:0", "does not exist")):
+        with pytest.raises(SystemExit) as ended:
+            main(["message", wrong, "-c", str(file)])
+        assert (ended.value.code, text in capsys.readouterr().err) == (UsageError.exit_code, True)
+
+
 def test_control_characters_of_a_message_do_not_reach_the_terminal(story: Story) -> None:
     at = story.journal(JMSMessageID="ID:\x1b[31m")
     assert not any("\x1b" in line for line in timeline_text(story.of(at)))
-
-
-def test_a_position_is_located(story: Story) -> None:
-    at = story.journal()
-    assert isinstance(story.of(at).record, LocatedRecord)
