@@ -20,15 +20,16 @@ from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
 from engine.kafka.clients import sink_group
 from engine.kafka.reader import Position
-from engine.message import DESTINATION, POSITION, REPLAYS, Message
+from engine.message import DESTINATION, POSITION, REPLAYS, SOURCE, Message
 from engine.record import key_text
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from engine.times import iso, milliseconds
 from routes.errors import BridgeError
+from routes.targets import REPLY_TO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from engine.dead_letters.audit import AuditEntry
     from engine.explain import Explanation
@@ -224,6 +225,7 @@ class _Story:
         if REPLAYS not in dict(located.record.headers):
             self._sent(message)
         self._add(located.time_ms, "journaled", sentences.journaled(located.record, message), place)
+        self._request(located, message)
         return located
 
     def _sent(self, message: Message) -> None:
@@ -320,7 +322,7 @@ class _Story:
                 )
                 if record_found := at.found[0] if at.found else self.asked if own == copy else None:
                     is_there = record_found.position.topic == each.topic
-                    self._one(each if is_there else None, record_found, record, letters)
+                    self._one(each if is_there else None, record_found, letters)
                     found += 1
                 else:
                     missing.append(f"{sentences.outcome(each)}: not found {at.extent}")
@@ -329,7 +331,7 @@ class _Story:
             elif each.ending is not Ending.COUNTED:
                 self._add(None, str(each.ending), sentences.outcome(each))
         if own and own.place == place and own.number >= len(publications):
-            self._one(None, self.asked, record, letters)
+            self._one(None, self.asked, letters)
         elif not found and publications and (waiting := self._waiting(place)):
             self._add(None, "waiting", waiting)
             return
@@ -357,9 +359,7 @@ class _Story:
             f"{place.partition}, {place.offset - at:,} before this message"
         )
 
-    def _one(
-        self, explanation: Explanation | None, located: LocatedRecord, record: Record | None, letters: list[DeadLetter]
-    ) -> None:
+    def _one(self, explanation: Explanation | None, located: LocatedRecord, letters: list[DeadLetter]) -> None:
         """The events of one published record."""
         sink = next((each for each in self._config.sinks if each.topic == located.position.topic), None)
         by = f" by route '{explanation.route.name}'" if explanation and explanation.route else ""
@@ -373,8 +373,7 @@ class _Story:
         copy = _Copy.of(located.record)
         if not any(each.sink == sink.name and _Copy.of(each.located.record) == copy for each in letters):
             self._add(None, *self._at_sink(sink, located))
-        if record is not None:
-            self._reply(sink, located, Message.from_record(record))
+        self._reply(sink, located)
 
     def _at_sink(self, sink: SinkConfig, located: LocatedRecord) -> tuple[str, str]:
         """The state of a sink's record for which the sink has written no dead letter."""
@@ -389,8 +388,9 @@ class _Story:
         expired = f", or dropped if it had expired by then ({iso(expires)})" if expires else ""
         return "delivered", f"by sink '{sink.name}'{expired}; the time is not known, since Kafka notes offsets alone"
 
-    def _reply(self, sink: SinkConfig, sent: LocatedRecord, message: Message) -> None:
-        """The reply to a message that asked for one and went to a sink."""
+    def _reply(self, sink: SinkConfig, sent: LocatedRecord) -> None:
+        """The reply to a sink's record, if it asks for one."""
+        message = Message.from_record(sent.record)
         if not (asked_from := message.headers.get("JMSReplyTo")):
             return
         beside = self._config.sink_beside(message.source)
@@ -400,22 +400,50 @@ class _Story:
         if beside.type is sink.type and self._config.url(beside) == self._config.url(sink):
             self._add(None, "not known", f"a reply: it goes to {asked_from} at the same broker, past the bridge")
             return
-        known_by = message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
-        source = f"{sink.name}.replies"
+        known_by = _known_by(message)
+
+        def takes(located: LocatedRecord) -> bool:
+            if located.record.header(SOURCE) != sink.reply_source:
+                return False
+            found = Message.from_record(located.record)
+            return found.text_of(REPLY_TO) == asked_from and found.headers.get("JMSCorrelationID") == known_by
+
+        text = f"received by sink '{sink.name}', for {asked_from}"
+        wait = f"; the sink waits {sink.reply_timeout_seconds:g} s from when it has sent the request"
+        self._linked("reply", text, known_by, sent.time_ms, takes, wait)
+
+    def _request(self, reply: LocatedRecord, message: Message) -> None:
+        """The request to which a journal record is the reply, if it is one."""
+        sink = next((each for each in self._config.sinks if message.source == each.reply_source), None)
+        asked_from = message.text_of(REPLY_TO)
+        if sink is None or asked_from is None:
+            return
+        known_by = message.headers.get("JMSCorrelationID")
 
         def takes(located: LocatedRecord) -> bool:
             found = Message.from_record(located.record)
-            return found.source == source and found.headers.get("JMSCorrelationID") == known_by
+            return found.headers.get("JMSReplyTo") == asked_from and _known_by(found) == known_by
 
+        since_ms = reply.time_ms - round(sink.reply_timeout_seconds * 1000)
+        self._linked("request", "this message is the reply to it", known_by, since_ms, takes)
+
+    def _linked(
+        self,
+        what: str,
+        text: str,
+        known_by: str | None,
+        since_ms: int,
+        takes: Callable[[LocatedRecord], bool],
+        otherwise: str = "",
+    ) -> None:
+        """The event of another message in the journal, whose key is most likely `known_by`."""
         key = None if known_by is None else key_text(known_by).encode("utf-8", "replace")
-        looked = self._lookup.look(self._config.journal.topic, sent.time_ms, takes, key=key, only_first=True)
+        looked = self._lookup.look(self._config.journal.topic, since_ms, takes, key=key, only_first=True)
         if looked.found:
             at = looked.found[0].position
-            text = f"received by sink '{sink.name}', for {asked_from}; its timeline: jms-bridge message {at}"
-            self._add(looked.found[0].time_ms, "reply", text, at)
+            self._add(looked.found[0].time_ms, what, f"{text}; its timeline: jms-bridge message {at}", at)
         else:
-            deadline = f"the sink waits {sink.reply_timeout_seconds:g} s from when it has sent the request"
-            self._add(None, "no reply", f"found {looked.extent}; {deadline}")
+            self._add(None, f"no {what}", f"found {looked.extent}{otherwise}")
 
     def _letters(self, letters: list[DeadLetter]) -> None:
         """The events of dead letters: the failure, who settled them, and the story of a copy."""
@@ -461,6 +489,11 @@ class _Story:
         known = settled(self._store, topic, self._lookup.offsets.identity(topic), bounds, (at,), origins)
         entry = known.get(at) or next(iter(known.values()), None)
         return entry if entry is not None and entry.settles(has_seal=letter.has_seal) else None
+
+
+def _known_by(message: Message) -> str | None:
+    """The id by which the sender of a request knows its reply."""
+    return message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
 
 
 def _in_order(events: Iterable[TimelineEvent]) -> tuple[TimelineEvent, ...]:

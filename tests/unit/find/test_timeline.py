@@ -21,6 +21,8 @@ from engine.message import BodyType, Message, Record
 from engine.router.generation import Start
 from routes.config import loads
 from routes.model import HeaderStyle
+from routes.properties import Property
+from routes.targets import REPLY_TO
 from tests.unit.find.memory import CONFIGURATION, MemoryKafka
 
 if TYPE_CHECKING:
@@ -296,10 +298,17 @@ def test_a_reply_is_found_in_the_journal(story: Story) -> None:
     story.publish("orders", at)
     story.publish(story.sink.topic, at, 1)
     assert "the sink waits" in only(story.of(at), "no reply").detail
-    answer = Message(b"yes", headers={"JMSCorrelationID": "42"}, source="nats.replies").to_record()
-    reply = story.add("journal", answer, NOON + 300, partition_of(b"42", story.partitions))
+    partition = partition_of(b"42", story.partitions)
+    for asked_from in ("queue:of.another", "queue:answers"):
+        to = {REPLY_TO: Property(asked_from)}
+        answer = Message(b"yes", BodyType.TEXT, {"JMSCorrelationID": "42"}, to, "nats.replies").to_record()
+        reply = story.add("journal", answer, NOON + 300, partition)
     found = only(story.of(at), "reply")
     assert (found.at, found.record) == (NOON + 300, reply)
+    request = only(story.of(reply), "request")
+    assert (request.at, request.record) == (NOON, at)
+    story.topics["journal"][0].remove(next(each for each in story.topics["journal"][0] if each.position == at))
+    assert "found among" in only(story.of(reply), "no request").detail
 
 
 def test_what_the_journal_has_no_longer_is_said_and_not_guessed(story: Story) -> None:
