@@ -8,13 +8,14 @@ is not known, and why.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.dead_letters.audit import Action, entries, settled
 from engine.dead_letters.letter import DeadLetter, original
 from engine.dead_letters.store import DeadLetterStore
-from engine.errors import UsageError
+from engine.errors import HardFailureError, UsageError
 from engine.explain import Ending, explain
 from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
@@ -22,6 +23,8 @@ from engine.kafka.clients import sink_group
 from engine.kafka.reader import Position
 from engine.message import DESTINATION, POSITION, REPLAYS, SOURCE, Message
 from engine.record import key_text
+from engine.router.past_routes import configuration_of, generation_of
+from engine.router.position_store import PositionStore
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from engine.times import iso, milliseconds
@@ -44,6 +47,8 @@ _MOST_REPLAYS = 20
 """Greatest number of replays of one message that are followed."""
 _COPY_PARTS = 4
 """Number of parts of a position with the number of a copy."""
+_NUMBER = re.compile("[0-9]{1,9}")
+_MILLISECONDS = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class _Copy:
         except UsageError:
             return None
         is_topic = place.topic != "" and ":" not in place.topic
-        return _Copy(place, int(number)) if is_topic and number.isascii() and number.isdecimal() else None
+        return _Copy(place, int(number)) if is_topic and _NUMBER.fullmatch(number) else None
 
     @staticmethod
     def of(record: Record) -> _Copy | None:
@@ -144,6 +149,7 @@ class _Story:
         self._config = config
         self._lookup = lookup
         self._store = DeadLetterStore.of(config)
+        self._notes = PositionStore(config.kafka_access, config.bridge_id, config.journal)
         self._told: list[Position] = []
         """Journal positions whose events are told."""
 
@@ -195,7 +201,10 @@ class _Story:
 
     def _tell(self, place: Position) -> None:
         """Tells the events of the message at a journal position, and of its replayed copies."""
-        if place in self._told or len(self._told) > _MOST_REPLAYS:
+        if place in self._told:
+            return
+        if len(self._told) > _MOST_REPLAYS:
+            self._add(None, "not known", f"later replays: {_MOST_REPLAYS} are followed; jms-bridge message {place}")
             return
         self._told.append(place)
         located = self._journaled(place)
@@ -212,6 +221,8 @@ class _Story:
         record = located.record if located else self._kept(letters)
         explanation = self._routed(place, record, since_ms)
         self._published(place, explanation, since_ms, record, letters, looked)
+        if not looked.is_complete or looked.has_gap:
+            self._add(None, "not known", f"other dead letters of the message: not found {looked.extent}")
         self._letters(letters)
 
     def _journaled(self, place: Position) -> LocatedRecord | None:
@@ -230,7 +241,7 @@ class _Story:
 
     def _sent(self, message: Message) -> None:
         timestamp = message.headers.get("JMSTimestamp", "")
-        at = int(timestamp) if timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 19 else None
+        at = int(timestamp) if _MILLISECONDS.fullmatch(timestamp) else 0
         self._add(at or None, "sent", sentences.sent(message))
 
     def _kept(self, letters: Iterable[DeadLetter]) -> Record | None:
@@ -263,14 +274,9 @@ class _Story:
 
     def _routes(self, place: Position) -> tuple[Config | None, str]:
         """The configuration with the routes that were in force for a journal record, and a text about them."""
-        # Imported here: of the modules above, none needs those of the router.
-        from engine.router.past_routes import configuration_of, generation_of
-        from engine.router.position_store import PositionStore
-
-        store = PositionStore(self._config.kafka_access, self._config.bridge_id, self._config.journal)
         unknown = "by the routes of today; those of then are not known: "
         try:
-            starts = store.starts(self._store.keys(), self._lookup.offsets.identity(self._store.journal.topic))
+            starts = self._notes.starts(self._store.keys(), self._lookup.offsets.identity(self._store.journal.topic))
             found = generation_of(starts, place.partition, place.offset)
             if found is None:
                 return None, unknown + "the start of that run of the router is no longer noted in journal.state-topic"
@@ -305,34 +311,23 @@ class _Story:
         """The events of each publication of a message, but for those of its dead letters."""
         dead = {copy.number for each in letters if not each.sink and (copy := _Copy.of(each.located.record))}
         publications = () if explanation is None else explanation.publications
-        own = None if self._is_letter(self.asked.position) else _Copy.of(self.asked.record)
-        found, missing = 0, []
+        is_output = self.asked.position.topic != self._config.journal.topic and not self._is_letter(self.asked.position)
+        own = _Copy.of(self.asked.record) if is_output else None
+        texts: dict[int, str] = {}
         for number, each in enumerate(publications):
-            if number in dead:
-                found += 1
-            elif each.ending is Ending.PUBLISHED and each.topic:
-                copy = _Copy(place, number)
-                at = self._lookup.look(
-                    each.topic,
-                    since_ms,
-                    copy.is_in,
-                    key=None if each.key is None else each.key.encode(),
-                    only_first=True,
-                    order=copy.order,
-                )
-                if record_found := at.found[0] if at.found else self.asked if own == copy else None:
-                    is_there = record_found.position.topic == each.topic
-                    self._one(each if is_there else None, record_found, letters)
-                    found += 1
-                else:
-                    missing.append(f"{sentences.outcome(each)}: not found {at.extent}")
+            if number in dead or each.ending is Ending.COUNTED:
+                continue
+            if each.ending is Ending.PUBLISHED:
+                texts[number] = self._publication(each, _Copy(place, number), since_ms, own, letters)
             elif each.ending is Ending.DEAD_LETTER:
-                missing.append(f"{sentences.outcome(each)}: not found {looked.extent}")
-            elif each.ending is not Ending.COUNTED:
+                texts[number] = f"{sentences.outcome(each)}: not found {looked.extent}"
+            else:
                 self._add(None, str(each.ending), sentences.outcome(each))
+        missing = [text for text in texts.values() if text]
+        is_new = not dead and len(missing) == len(texts) and publications
         if own and own.place == place and own.number >= len(publications):
             self._one(None, self.asked, letters)
-        elif not found and publications and (waiting := self._waiting(place)):
+        elif is_new and (waiting := self._waiting(place)):
             self._add(None, "waiting", waiting)
             return
         expires = 0 if record is None else Message.from_record(record).expiration_ms
@@ -340,13 +335,32 @@ class _Story:
         for text in missing:
             self._add(None, "not found", text + expired)
 
+    def _publication(
+        self, explanation: Explanation, copy: _Copy, since_ms: int, own: _Copy | None, letters: list[DeadLetter]
+    ) -> str:
+        """The events of one publication; returns a text about a record that is not found, else an empty one."""
+        topic, key = explanation.topic or "", explanation.key
+        try:
+            looked = self._lookup.look(
+                topic,
+                since_ms,
+                copy.is_in,
+                key=None if key is None else key.encode("utf-8", "replace"),
+                only_first=True,
+                order=copy.order,
+            )
+        except HardFailureError as error:
+            return f"{sentences.outcome(explanation)}: the record is not known: {error}"
+        found = looked.found[0] if looked.found else self.asked if own == copy else None
+        if found is None:
+            return f"{sentences.outcome(explanation)}: not found {looked.extent}"
+        self._one(explanation if found.position.topic == topic else None, found, letters)
+        return ""
+
     def _waiting(self, place: Position) -> str | None:
         """A sentence about a message that the router has not come to yet; None if it has."""
-        from engine.router.position_store import PositionStore
-
-        store = PositionStore(self._config.kafka_access, self._config.bridge_id, self._config.journal)
         try:
-            noted = store.read(self._store.keys())
+            noted = self._notes.read(self._store.keys())
         except BridgeError:
             return None
         if noted is None:
@@ -379,7 +393,10 @@ class _Story:
         """The state of a sink's record for which the sink has written no dead letter."""
         at = located.position
         group = sink_group(self._config.bridge_id, sink.name)
-        committed = self._lookup.offsets.committed(group, at.topic, [at.partition]).get(at.partition)
+        try:
+            committed = self._lookup.offsets.committed(group, at.topic, [at.partition]).get(at.partition)
+        except HardFailureError as error:
+            return "not known", f"whether sink '{sink.name}' has delivered it: {error}"
         if committed is None:
             return "waiting", f"for sink '{sink.name}', which has confirmed nothing of partition {at.partition} yet"
         if committed <= at.offset:

@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.cli import main
 from engine.cli.message import timeline_json, timeline_text
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from engine.find.timeline import Timeline, TimelineEvent
 
 NOON = 1_800_000_000_000
-SINK_TOPIC = "jms-bridge.nats"
+SINK_TOPIC = "jms-bridge.sink.nats"
 
 
 class Story(MemoryKafka):
@@ -330,6 +332,32 @@ def test_a_dead_letter_stands_for_a_message_that_the_journal_has_no_longer(story
     assert only(found, "dead letter").record == letter
 
 
+def test_dead_letters_that_may_be_missing_are_told(story: Story) -> None:
+    at = story.journal()
+    story.topics["dead"] = {0: [], 1: []}
+    assert "not known" not in names(story.of(at))
+    story.add("dead", Record(None, b"", ()), NOON + 5, offset=7)
+    assert only(story.of(at), "not known").detail.endswith("retention has removed older ones")
+
+
+def test_the_position_that_another_bridge_gave_to_a_message_is_not_mistaken_for_its_own(story: Story) -> None:
+    story.journal()
+    (first,) = story.topics["journal"][0]
+    headers = (*first.record.headers, ("jmsbridge.origin", b"b0"), ("jmsbridge.position", b"journal:0:1:1"))
+    at = story.add("journal", replace(first.record, headers=headers), NOON)
+    assert names(story.of(at)) == ["sent", "journaled", "routed", "waiting"]
+
+
+def test_more_replays_than_are_followed_are_told(story: Story) -> None:
+    at = story.journal()
+    for number in range(25):
+        story.bury(at, 1)
+        at = story.replay(story.bury(at), NOON + 1000 * (number + 1))
+    assert [event.detail for event in story.of(Position("journal", 0, 0)).events if event.what == "not known"] == [
+        "later replays: 20 are followed; jms-bridge message journal:0:21"
+    ]
+
+
 def test_a_dead_letter_of_a_source_was_never_in_the_journal(story: Story) -> None:
     record = Message(b"body", headers={"JMSMessageID": "ID:1"}, source="jms").to_record()
     headers = (*record.headers, ("jmsbridge.reason", b"too-large"), ("jmsbridge.route", b""))
@@ -365,6 +393,50 @@ def test_no_value_of_the_header_breaks_the_reading(story: Story, text: bytes) ->
     record = Record(None, b"", (("jmsbridge.position", text),))
     with pytest.raises(UsageError, match="has no valid header"):
         story.of(story.add("orders", record, NOON))
+
+
+TEXTS = st.binary() | st.sampled_from(
+    [b"journal:0:0", b"journal:0:1:1", b"dead:0:0", b"-1", b"9" * 18, b"9" * 5000, b"42"]
+)
+NAMES = st.sampled_from(
+    [
+        "jmsbridge.position",
+        "jmsbridge.replays",
+        "jmsbridge.reason",
+        "jmsbridge.source",
+        "jmsbridge.claim",
+        "__connect.errors.stage",
+        "jms.JMSTimestamp",
+        "jms.JMSExpiration",
+        "jms.JMSReplyTo",
+        "jms.JMSDestination",
+        "jms.JMSCorrelationID",
+        "jms.JMSXDeliveryCount",
+        "traceparent",
+    ]
+)
+RECORDS = st.builds(
+    Record, st.none() | st.binary(), st.none() | st.binary(), st.lists(st.tuples(NAMES, st.none() | TEXTS)).map(tuple)
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["journal", "orders", SINK_TOPIC, "dead", "dead.replayed"]), RECORDS), min_size=1
+    )
+)
+def test_no_content_of_records_breaks_a_timeline(records: list[tuple[str, Record]]) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        story = prepared(monkeypatch)
+        for topic, record in records:
+            at = story.add(topic, record, NOON)
+        try:
+            found = story.of(at)
+        except UsageError:
+            return
+        assert at in [event.record for event in found.events]
+        assert timeline_text(found)
+        assert timeline_json(found)
 
 
 def test_lines_for_people_have_times_durations_and_eighty_columns(story: Story) -> None:
