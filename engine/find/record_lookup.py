@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from engine.kafka.offsets import KafkaOffsets
@@ -24,6 +25,9 @@ _MOST = 100_000
 """Greatest number of records that a look-up reads from its time on, and of those before it."""
 _MARGIN_MS = 60_000
 """Milliseconds before its time for which a look-up reads too: the clocks of those who write may differ."""
+_FAR, _NEAR, _PROBE = 20_000, 2_000, 500
+"""Offsets of a partition from which on a look-up of an ordered record halves the stretch instead of reading it whole,
+those that it then reads whole, and the most records that it reads to find out on which half the record is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,21 @@ class RecordLookup:
         *,
         key: bytes | None = None,
         only_first: bool = False,
+        order: Callable[[LocatedRecord], int | None] | None = None,
     ) -> LookUp:
         """Looks for the records of a topic with timestamp `since_ms` or later that `takes` is true for.
 
-        With `only_first` it ends with the first one. Records of the minute before are read if nothing is found.
+        Records of the minute before are read if nothing is found. With `order` a record is also found if far more
+        records than a look-up reads are between the time and the record, in a partition that is in order.
+
+        Args:
+            topic: name of the topic, which need not exist.
+            since_ms: milliseconds since 1970.
+            takes: true for a record that is wanted.
+            key: key of the records, if it is known.
+            only_first: end with the first record.
+            order: negative for a record before the wanted one in its partition, positive for one behind it, 0 for it;
+                None for a record that does not tell.
         """
         ends = self.offsets.ends([topic], committed=True).get(topic)
         if ends is None:
@@ -95,6 +110,8 @@ class RecordLookup:
         after = self.offsets.since([topic], since_ms).get(topic, {})
         has_gap = any(0 < firsts.get(partition, 0) >= at for partition, at in after.items())
         groups = _groups(ends, key)
+        if order is not None and (ordered := self._ordered(topic, after, ends, groups, order)):
+            return LookUp(topic, since_ms, (ordered,))
         found, read, is_complete = self._read(topic, after, ends, groups, takes, only_first)
         if not found:
             before = self.offsets.since([topic], since_ms - _MARGIN_MS).get(topic, {})
@@ -124,6 +141,32 @@ class RecordLookup:
                     if only_first:
                         break
         return found, count, True
+
+    def _ordered(
+        self,
+        topic: str,
+        starts: Offsets,
+        ends: Offsets,
+        groups: list[list[int]],
+        order: Callable[[LocatedRecord], int | None],
+    ) -> LocatedRecord | None:
+        """The record in a long partition, by halving; None if there is none, or if the records are not in order."""
+        far = [each for group in groups for each in group if ends[each] - starts.get(each, 0) > _FAR]
+        if not far:
+            return None
+        with KafkaTopicReader(self._access, topic, scattered=True) as reader:
+            for partition in far:
+                low, high = starts.get(partition, 0), ends[partition]
+                while high - low > _NEAR:
+                    middle = (low + high) // 2
+                    read = islice(reader.read({partition: middle}, {partition: high}), _PROBE)
+                    place = next((sign for each in read if (sign := order(each)) is not None), None)
+                    # None: the rest has no record that tells, so the record is before it.
+                    low, high = (middle, high) if place is not None and place <= 0 else (low, middle)
+                rest = islice(reader.read({partition: low}, {partition: ends[partition]}), _NEAR + _PROBE)
+                if found := next((each for each in rest if order(each) == 0), None):
+                    return found
+        return None
 
     def _records(
         self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], groups: list[list[int]]

@@ -8,28 +8,31 @@ is not known, and why.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.dead_letters.audit import Action, entries, settled
 from engine.dead_letters.letter import DeadLetter, original
 from engine.dead_letters.store import DeadLetterStore
-from engine.errors import UsageError
+from engine.errors import HardFailureError, UsageError
 from engine.explain import Ending, explain
 from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
 from engine.kafka.clients import sink_group
 from engine.kafka.reader import Position
-from engine.kafka.topics import identity
-from engine.message import DESTINATION, POSITION, REPLAYS, Message
+from engine.message import DESTINATION, POSITION, REPLAYS, SOURCE, Message
 from engine.record import key_text
+from engine.router.past_routes import configuration_of, generation_of
+from engine.router.position_store import PositionStore
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from engine.times import iso, milliseconds
 from routes.errors import BridgeError
+from routes.targets import REPLY_TO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from engine.dead_letters.audit import AuditEntry
     from engine.explain import Explanation
@@ -44,6 +47,8 @@ _MOST_REPLAYS = 20
 """Greatest number of replays of one message that are followed."""
 _COPY_PARTS = 4
 """Number of parts of a position with the number of a copy."""
+_NUMBER = re.compile("[0-9]{1,9}")
+_MILLISECONDS = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +106,38 @@ class _Copy:
         except UsageError:
             return None
         is_topic = place.topic != "" and ":" not in place.topic
-        return _Copy(place, int(number)) if is_topic and number.isascii() and number.isdecimal() else None
+        return _Copy(place, int(number)) if is_topic and _NUMBER.fullmatch(number) else None
 
     @staticmethod
     def of(record: Record) -> _Copy | None:
         """Reads the last such header of a record, which the last bridge has written; None if there is none."""
-        last = next((value for name, value in reversed(record.headers) if name == POSITION), None)
-        return None if last is None else _Copy.parse(last.decode("utf-8", "replace"))
+        return _Copy.parse(_position(record).decode("utf-8", "replace"))
+
+    @property
+    def text(self) -> str:
+        """The header, as the router writes it."""
+        return f"{self.place}:{self.number}" if self.number else str(self.place)
+
+    def is_in(self, located: LocatedRecord) -> bool:
+        """True if a record is this copy of the message."""
+        return _position(located.record) == self.text.encode()
+
+    def order(self, located: LocatedRecord) -> int | None:
+        """Place of a published record relative to this copy, in the order of their journal partition.
+
+        0 for the copy itself; None for a record of another partition, and for other copies of the message.
+        """
+        other = _Copy.of(located.record)
+        if other is None or (other.place.topic, other.place.partition) != (self.place.topic, self.place.partition):
+            return None
+        if other.place.offset == self.place.offset:
+            return 0 if other.number == self.number else None
+        return other.place.offset - self.place.offset
+
+
+def _position(record: Record) -> bytes:
+    """The last header `POSITION` of a record; empty if it has none."""
+    return next((value for name, value in reversed(record.headers) if name == POSITION), None) or b""
 
 
 class _Story:
@@ -119,6 +149,7 @@ class _Story:
         self._config = config
         self._lookup = lookup
         self._store = DeadLetterStore.of(config)
+        self._notes = PositionStore(config.kafka_access, config.bridge_id, config.journal)
         self._told: list[Position] = []
         """Journal positions whose events are told."""
 
@@ -170,15 +201,17 @@ class _Story:
 
     def _tell(self, place: Position) -> None:
         """Tells the events of the message at a journal position, and of its replayed copies."""
-        if place in self._told or len(self._told) > _MOST_REPLAYS:
+        if place in self._told:
+            return
+        if len(self._told) > _MOST_REPLAYS:
+            self._add(None, "not known", f"later replays: {_MOST_REPLAYS} are followed; jms-bridge message {place}")
             return
         self._told.append(place)
         located = self._journaled(place)
         since_ms = self.asked.time_ms if located is None else located.time_ms
+        prefix = f"{place}:".encode()
         looked = self._lookup.look(
-            self._store.topic,
-            since_ms,
-            lambda each: (found := _Copy.of(each.record)) is not None and found.place == place,
+            self._store.topic, since_ms, lambda each: (_position(each.record) + b":").startswith(prefix)
         )
         letters = list(map(DeadLetter, looked.found))
         own, at = _Copy.of(self.asked.record), self.asked.position
@@ -188,6 +221,8 @@ class _Story:
         record = located.record if located else self._kept(letters)
         explanation = self._routed(place, record, since_ms)
         self._published(place, explanation, since_ms, record, letters, looked)
+        if not looked.is_complete or looked.has_gap:
+            self._add(None, "not known", f"other dead letters of the message: not found {looked.extent}")
         self._letters(letters)
 
     def _journaled(self, place: Position) -> LocatedRecord | None:
@@ -201,11 +236,12 @@ class _Story:
         if REPLAYS not in dict(located.record.headers):
             self._sent(message)
         self._add(located.time_ms, "journaled", sentences.journaled(located.record, message), place)
+        self._request(located, message)
         return located
 
     def _sent(self, message: Message) -> None:
         timestamp = message.headers.get("JMSTimestamp", "")
-        at = int(timestamp) if timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 19 else None
+        at = int(timestamp) if _MILLISECONDS.fullmatch(timestamp) else 0
         self._add(at or None, "sent", sentences.sent(message))
 
     def _kept(self, letters: Iterable[DeadLetter]) -> Record | None:
@@ -238,15 +274,9 @@ class _Story:
 
     def _routes(self, place: Position) -> tuple[Config | None, str]:
         """The configuration with the routes that were in force for a journal record, and a text about them."""
-        # Imported here: of the modules above, none needs those of the router.
-        from engine.router.past_routes import configuration_of, generation_of
-        from engine.router.position_store import PositionStore
-
-        store = PositionStore(self._config.kafka_access, self._config.bridge_id, self._config.journal)
         unknown = "by the routes of today; those of then are not known: "
         try:
-            journal_id = identity(self._store.access, self._store.journal.topic)
-            starts = store.starts(self._store.keys(), journal_id)
+            starts = self._notes.starts(self._store.keys(), self._lookup.offsets.identity(self._store.journal.topic))
             found = generation_of(starts, place.partition, place.offset)
             if found is None:
                 return None, unknown + "the start of that run of the router is no longer noted in journal.state-topic"
@@ -281,33 +311,23 @@ class _Story:
         """The events of each publication of a message, but for those of its dead letters."""
         dead = {copy.number for each in letters if not each.sink and (copy := _Copy.of(each.located.record))}
         publications = () if explanation is None else explanation.publications
-        own = None if self._is_letter(self.asked.position) else _Copy.of(self.asked.record)
-        found, missing = 0, []
+        is_output = self.asked.position.topic != self._config.journal.topic and not self._is_letter(self.asked.position)
+        own = _Copy.of(self.asked.record) if is_output else None
+        texts: dict[int, str] = {}
         for number, each in enumerate(publications):
-            if number in dead:
-                found += 1
-            elif each.ending is Ending.PUBLISHED and each.topic:
-                copy = _Copy(place, number)
-                at = self._lookup.look(
-                    each.topic,
-                    since_ms,
-                    lambda located, copy=copy: _Copy.of(located.record) == copy,  # type: ignore[misc]
-                    key=None if each.key is None else each.key.encode(),
-                    only_first=True,
-                )
-                if record_found := at.found[0] if at.found else self.asked if own == copy else None:
-                    is_there = record_found.position.topic == each.topic
-                    self._one(each if is_there else None, record_found, record, letters)
-                    found += 1
-                else:
-                    missing.append(f"{sentences.outcome(each)}: not found {at.extent}")
+            if number in dead or each.ending is Ending.COUNTED:
+                continue
+            if each.ending is Ending.PUBLISHED:
+                texts[number] = self._publication(each, _Copy(place, number), since_ms, own, letters)
             elif each.ending is Ending.DEAD_LETTER:
-                missing.append(f"{sentences.outcome(each)}: not found {looked.extent}")
-            elif each.ending is not Ending.COUNTED:
+                texts[number] = f"{sentences.outcome(each)}: not found {looked.extent}"
+            else:
                 self._add(None, str(each.ending), sentences.outcome(each))
+        missing = [text for text in texts.values() if text]
+        is_new = not dead and len(missing) == len(texts) and publications
         if own and own.place == place and own.number >= len(publications):
-            self._one(None, self.asked, record, letters)
-        elif not found and publications and (waiting := self._waiting(place)):
+            self._one(None, self.asked, letters)
+        elif is_new and (waiting := self._waiting(place)):
             self._add(None, "waiting", waiting)
             return
         expires = 0 if record is None else Message.from_record(record).expiration_ms
@@ -315,13 +335,32 @@ class _Story:
         for text in missing:
             self._add(None, "not found", text + expired)
 
+    def _publication(
+        self, explanation: Explanation, copy: _Copy, since_ms: int, own: _Copy | None, letters: list[DeadLetter]
+    ) -> str:
+        """The events of one publication; returns a text about a record that is not found, else an empty one."""
+        topic, key = explanation.topic or "", explanation.key
+        try:
+            looked = self._lookup.look(
+                topic,
+                since_ms,
+                copy.is_in,
+                key=None if key is None else key.encode("utf-8", "replace"),
+                only_first=True,
+                order=copy.order,
+            )
+        except HardFailureError as error:
+            return f"{sentences.outcome(explanation)}: the record is not known: {error}"
+        found = looked.found[0] if looked.found else self.asked if own == copy else None
+        if found is None:
+            return f"{sentences.outcome(explanation)}: not found {looked.extent}"
+        self._one(explanation if found.position.topic == topic else None, found, letters)
+        return ""
+
     def _waiting(self, place: Position) -> str | None:
         """A sentence about a message that the router has not come to yet; None if it has."""
-        from engine.router.position_store import PositionStore
-
-        store = PositionStore(self._config.kafka_access, self._config.bridge_id, self._config.journal)
         try:
-            noted = store.read(self._store.keys())
+            noted = self._notes.read(self._store.keys())
         except BridgeError:
             return None
         if noted is None:
@@ -334,9 +373,7 @@ class _Story:
             f"{place.partition}, {place.offset - at:,} before this message"
         )
 
-    def _one(
-        self, explanation: Explanation | None, located: LocatedRecord, record: Record | None, letters: list[DeadLetter]
-    ) -> None:
+    def _one(self, explanation: Explanation | None, located: LocatedRecord, letters: list[DeadLetter]) -> None:
         """The events of one published record."""
         sink = next((each for each in self._config.sinks if each.topic == located.position.topic), None)
         by = f" by route '{explanation.route.name}'" if explanation and explanation.route else ""
@@ -350,14 +387,16 @@ class _Story:
         copy = _Copy.of(located.record)
         if not any(each.sink == sink.name and _Copy.of(each.located.record) == copy for each in letters):
             self._add(None, *self._at_sink(sink, located))
-        if record is not None:
-            self._reply(sink, located, Message.from_record(record))
+        self._reply(sink, located)
 
     def _at_sink(self, sink: SinkConfig, located: LocatedRecord) -> tuple[str, str]:
         """The state of a sink's record for which the sink has written no dead letter."""
         at = located.position
         group = sink_group(self._config.bridge_id, sink.name)
-        committed = self._lookup.offsets.committed(group, at.topic, [at.partition]).get(at.partition)
+        try:
+            committed = self._lookup.offsets.committed(group, at.topic, [at.partition]).get(at.partition)
+        except HardFailureError as error:
+            return "not known", f"whether sink '{sink.name}' has delivered it: {error}"
         if committed is None:
             return "waiting", f"for sink '{sink.name}', which has confirmed nothing of partition {at.partition} yet"
         if committed <= at.offset:
@@ -366,8 +405,9 @@ class _Story:
         expired = f", or dropped if it had expired by then ({iso(expires)})" if expires else ""
         return "delivered", f"by sink '{sink.name}'{expired}; the time is not known, since Kafka notes offsets alone"
 
-    def _reply(self, sink: SinkConfig, sent: LocatedRecord, message: Message) -> None:
-        """The reply to a message that asked for one and went to a sink."""
+    def _reply(self, sink: SinkConfig, sent: LocatedRecord) -> None:
+        """The reply to a sink's record, if it asks for one."""
+        message = Message.from_record(sent.record)
         if not (asked_from := message.headers.get("JMSReplyTo")):
             return
         beside = self._config.sink_beside(message.source)
@@ -377,22 +417,50 @@ class _Story:
         if beside.type is sink.type and self._config.url(beside) == self._config.url(sink):
             self._add(None, "not known", f"a reply: it goes to {asked_from} at the same broker, past the bridge")
             return
-        known_by = message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
-        source = f"{sink.name}.replies"
+        known_by = _known_by(message)
+
+        def takes(located: LocatedRecord) -> bool:
+            if located.record.header(SOURCE) != sink.reply_source:
+                return False
+            found = Message.from_record(located.record)
+            return found.text_of(REPLY_TO) == asked_from and found.headers.get("JMSCorrelationID") == known_by
+
+        text = f"received by sink '{sink.name}', for {asked_from}"
+        wait = f"; the sink waits {sink.reply_timeout_seconds:g} s from when it has sent the request"
+        self._linked("reply", text, known_by, sent.time_ms, takes, wait)
+
+    def _request(self, reply: LocatedRecord, message: Message) -> None:
+        """The request to which a journal record is the reply, if it is one."""
+        sink = next((each for each in self._config.sinks if message.source == each.reply_source), None)
+        asked_from = message.text_of(REPLY_TO)
+        if sink is None or asked_from is None:
+            return
+        known_by = message.headers.get("JMSCorrelationID")
 
         def takes(located: LocatedRecord) -> bool:
             found = Message.from_record(located.record)
-            return found.source == source and found.headers.get("JMSCorrelationID") == known_by
+            return found.headers.get("JMSReplyTo") == asked_from and _known_by(found) == known_by
 
+        since_ms = reply.time_ms - round(sink.reply_timeout_seconds * 1000)
+        self._linked("request", "this message is the reply to it", known_by, since_ms, takes)
+
+    def _linked(
+        self,
+        what: str,
+        text: str,
+        known_by: str | None,
+        since_ms: int,
+        takes: Callable[[LocatedRecord], bool],
+        otherwise: str = "",
+    ) -> None:
+        """The event of another message in the journal, whose key is most likely `known_by`."""
         key = None if known_by is None else key_text(known_by).encode("utf-8", "replace")
-        looked = self._lookup.look(self._config.journal.topic, sent.time_ms, takes, key=key, only_first=True)
+        looked = self._lookup.look(self._config.journal.topic, since_ms, takes, key=key, only_first=True)
         if looked.found:
             at = looked.found[0].position
-            text = f"received by sink '{sink.name}', for {asked_from}; its timeline: jms-bridge message {at}"
-            self._add(looked.found[0].time_ms, "reply", text, at)
+            self._add(looked.found[0].time_ms, what, f"{text}; its timeline: jms-bridge message {at}", at)
         else:
-            deadline = f"the sink waits {sink.reply_timeout_seconds:g} s from when it has sent the request"
-            self._add(None, "no reply", f"found {looked.extent}; {deadline}")
+            self._add(None, f"no {what}", f"found {looked.extent}{otherwise}")
 
     def _letters(self, letters: list[DeadLetter]) -> None:
         """The events of dead letters: the failure, who settled them, and the story of a copy."""
@@ -400,7 +468,8 @@ class _Story:
             self._add(each.time_ms, "dead letter", sentences.letter_reason(each), each.position)
             entry = self._entry(each)
             if entry is None:
-                self._add(None, "open", "the dead letter is neither replayed nor discarded", each.position)
+                text = f"the dead letter is neither replayed nor discarded (jms-bridge dlt replay {each.position})"
+                self._add(None, "open", text, each.position)
                 continue
             copy = _Copy.parse(entry.copy)
             self._add(
@@ -434,9 +503,14 @@ class _Story:
         topic, at = letter.position.topic, letter.position
         bounds = self._lookup.bounds(topic)
         origins = (letter.origin,) if letter.origin else ()
-        known = settled(self._store, topic, identity(self._store.access, topic), bounds, (at,), origins)
+        known = settled(self._store, topic, self._lookup.offsets.identity(topic), bounds, (at,), origins)
         entry = known.get(at) or next(iter(known.values()), None)
         return entry if entry is not None and entry.settles(has_seal=letter.has_seal) else None
+
+
+def _known_by(message: Message) -> str | None:
+    """The id by which the sender of a request knows its reply."""
+    return message.headers.get("JMSCorrelationID") or message.headers.get("JMSMessageID")
 
 
 def _in_order(events: Iterable[TimelineEvent]) -> tuple[TimelineEvent, ...]:

@@ -7,8 +7,8 @@ the checkpoint but suffice: `engine.router.recovery` finds in the outputs what w
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
-The starts of the last generations are kept too, under keys "… kept 0" to "… kept 31" in turn, for those who ask by
-which routes an earlier record was routed (`starts`).
+The starts of the last generations are kept too, without the ends of outputs, under keys "… kept 0" to "… kept 31" in
+turn, for those who ask by which routes an earlier record was routed (`starts`).
 
 Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
 into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
@@ -155,11 +155,11 @@ class PositionStore:
     def starts(self, keys: Sequence[SealKeys] = (), journal_id: str = "") -> list[NotedStart]:
         """The starts of generations that the topic still has, the oldest first; the arguments are those of `read`.
 
-        If any has a seal by one of the keys, only such starts. Notes that cannot be read are left out. Raises as `open`
-        does.
+        Those before the newest one are without the ends of outputs. If any has a seal by one of the keys, only such
+        starts are returned. Notes that cannot be read are left out. Raises as `open` does.
         """
-        names = (_START, *(f"{_KEPT} {number}" for number in range(_KEPT_STARTS)))
-        notes = [_Notes(self._key(name), _START, keys) for name in names]
+        notes = [_Notes(self._key(_START), _START, keys)]
+        notes += [_Notes(self._key(f"{_KEPT} {number}"), _KEPT, keys) for number in range(_KEPT_STARTS)]
         self._read(*notes)
         sealed = [note for each in notes for note in each.sealed()]
         found: dict[str, NotedStart] = {}
@@ -191,9 +191,12 @@ class PositionStore:
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
-        self._start = self._encoded(_START, {**asdict(generation.start), **where})
+        fields = {**asdict(generation.start), **where}
+        self._start = self._encoded(_START, fields)
         self._note_start()
-        self._waiting[f"{_KEPT} {generation.start.sequence % _KEPT_STARTS}"] = self._start
+        # The ends of the outputs are the largest part, and recovery alone needs them.
+        kept = f"{_KEPT} {generation.start.sequence % _KEPT_STARTS}"
+        self._waiting[kept] = self._encoded(_KEPT, {**fields, "outputs": {}})
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:

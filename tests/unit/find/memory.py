@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from engine.dead_letters import audit
 from engine.errors import UsageError
-from engine.find import record_lookup, timeline
+from engine.find import record_lookup
 from engine.kafka.reader import LocatedRecord, Position
 from engine.router import position_store
 
@@ -66,10 +67,9 @@ class MemoryKafka:
     def patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Puts these topics in the place of Kafka's."""
         for module in (record_lookup, audit, position_store):
-            monkeypatch.setattr(module, "KafkaTopicReader", lambda _, topic: _Reader(self, topic))
+            monkeypatch.setattr(module, "KafkaTopicReader", lambda _, topic, **__: _Reader(self, topic))
         monkeypatch.setattr(record_lookup, "KafkaOffsets", lambda _: _Offsets(self))
         monkeypatch.setattr(audit, "exists", lambda _, topic: topic in self.topics)
-        monkeypatch.setattr(timeline, "identity", lambda *_: "id")
 
     def bounds(self, topic: str) -> dict[int, tuple[int, int]]:
         found = self.topics.get(topic, {})
@@ -102,10 +102,12 @@ class _Reader:
         for partition, records in self._kafka.topics[self._topic].items():
             if starts is not None and partition not in starts:
                 continue
-            for each in records:
-                is_before = starts is not None and each.position.offset < starts[partition]
-                if is_before or (ends is not None and each.position.offset >= ends[partition]):
-                    continue
+            first = 0
+            if starts is not None:
+                first = bisect_left(records, starts[partition], key=lambda each: each.position.offset)
+            for each in records[first:]:
+                if ends is not None and each.position.offset >= ends[partition]:
+                    break
                 self._kafka.read[self._topic] += 1
                 yield each
 
@@ -122,6 +124,9 @@ class _Reader:
 class _Offsets:
     def __init__(self, kafka: MemoryKafka) -> None:
         self._kafka = kafka
+
+    def identity(self, topic: str) -> str:
+        return "id"
 
     def starts(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         return self._each(topics, lambda low, _, __: low)

@@ -7,7 +7,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from engine.cli import main
 from engine.cli.message import timeline_json, timeline_text
 from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter, original
@@ -15,18 +18,22 @@ from engine.errors import UsageError
 from engine.explain.explanation import published_headers
 from engine.find.timeline import timeline
 from engine.kafka.partitions import partition_of
-from engine.kafka.reader import LocatedRecord, Position
+from engine.kafka.reader import Position
 from engine.message import BodyType, Message, Record
 from engine.router.generation import Start
 from routes.config import loads
 from routes.model import HeaderStyle
+from routes.properties import Property
+from routes.targets import REPLY_TO
 from tests.unit.find.memory import CONFIGURATION, MemoryKafka
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.find.timeline import Timeline, TimelineEvent
 
 NOON = 1_800_000_000_000
-SINK_TOPIC = "jms-bridge.nats"
+SINK_TOPIC = "jms-bridge.sink.nats"
 
 
 class Story(MemoryKafka):
@@ -266,6 +273,21 @@ def test_a_record_that_is_not_found_is_told_with_the_extent_of_the_search(story:
     ]
 
 
+@pytest.mark.parametrize("others", [b"journal:1:%d", b"other:0:%d", b""])
+def test_a_record_that_a_late_router_published_is_found_far_behind_its_time(story: Story, others: bytes) -> None:
+    for number in range(200):
+        story.journal(offset=396 * number)
+    at = story.topics["journal"][0][-2].position
+    partition = partition_of(b"42", story.partitions)
+    for offset in range(0, 120_000, 2):
+        place = b"journal:0:%d" % offset if offset % 6 == 0 else others % offset if others else b""
+        found = Record(b"42", b"", (("jmsbridge.position", place),))
+        story.add("orders", found, NOON + 7_200_000, partition, offset=offset)
+    published = only(story.of(at), "published")
+    assert published.record == Position("orders", partition, at.offset)
+    assert story.read["orders"] < 20_000
+
+
 def test_a_message_without_a_route_is_not_routed(story: Story) -> None:
     story.noted(1, 1)
     found = story.of(story.journal(JMSDestination="queue:other"))
@@ -278,10 +300,17 @@ def test_a_reply_is_found_in_the_journal(story: Story) -> None:
     story.publish("orders", at)
     story.publish(story.sink.topic, at, 1)
     assert "the sink waits" in only(story.of(at), "no reply").detail
-    answer = Message(b"yes", headers={"JMSCorrelationID": "42"}, source="nats.replies").to_record()
-    reply = story.add("journal", answer, NOON + 300, partition_of(b"42", story.partitions))
+    partition = partition_of(b"42", story.partitions)
+    for asked_from in ("queue:of.another", "queue:answers"):
+        to = {REPLY_TO: Property(asked_from)}
+        answer = Message(b"yes", BodyType.TEXT, {"JMSCorrelationID": "42"}, to, "nats.replies").to_record()
+        reply = story.add("journal", answer, NOON + 300, partition)
     found = only(story.of(at), "reply")
     assert (found.at, found.record) == (NOON + 300, reply)
+    request = only(story.of(reply), "request")
+    assert (request.at, request.record) == (NOON, at)
+    story.topics["journal"][0].remove(next(each for each in story.topics["journal"][0] if each.position == at))
+    assert "found among" in only(story.of(reply), "no request").detail
 
 
 def test_what_the_journal_has_no_longer_is_said_and_not_guessed(story: Story) -> None:
@@ -301,6 +330,32 @@ def test_a_dead_letter_stands_for_a_message_that_the_journal_has_no_longer(story
     found = story.of(letter)
     assert "route 'orders' takes it" in only(found, "routed").detail
     assert only(found, "dead letter").record == letter
+
+
+def test_dead_letters_that_may_be_missing_are_told(story: Story) -> None:
+    at = story.journal()
+    story.topics["dead"] = {0: [], 1: []}
+    assert "not known" not in names(story.of(at))
+    story.add("dead", Record(None, b"", ()), NOON + 5, offset=7)
+    assert only(story.of(at), "not known").detail.endswith("retention has removed older ones")
+
+
+def test_the_position_that_another_bridge_gave_to_a_message_is_not_mistaken_for_its_own(story: Story) -> None:
+    story.journal()
+    (first,) = story.topics["journal"][0]
+    headers = (*first.record.headers, ("jmsbridge.origin", b"b0"), ("jmsbridge.position", b"journal:0:1:1"))
+    at = story.add("journal", replace(first.record, headers=headers), NOON)
+    assert names(story.of(at)) == ["sent", "journaled", "routed", "waiting"]
+
+
+def test_more_replays_than_are_followed_are_told(story: Story) -> None:
+    at = story.journal()
+    for number in range(25):
+        story.bury(at, 1)
+        at = story.replay(story.bury(at), NOON + 1000 * (number + 1))
+    assert [event.detail for event in story.of(Position("journal", 0, 0)).events if event.what == "not known"] == [
+        "later replays: 20 are followed; jms-bridge message journal:0:21"
+    ]
 
 
 def test_a_dead_letter_of_a_source_was_never_in_the_journal(story: Story) -> None:
@@ -340,6 +395,50 @@ def test_no_value_of_the_header_breaks_the_reading(story: Story, text: bytes) ->
         story.of(story.add("orders", record, NOON))
 
 
+TEXTS = st.binary() | st.sampled_from(
+    [b"journal:0:0", b"journal:0:1:1", b"dead:0:0", b"-1", b"9" * 18, b"9" * 5000, b"42"]
+)
+NAMES = st.sampled_from(
+    [
+        "jmsbridge.position",
+        "jmsbridge.replays",
+        "jmsbridge.reason",
+        "jmsbridge.source",
+        "jmsbridge.claim",
+        "__connect.errors.stage",
+        "jms.JMSTimestamp",
+        "jms.JMSExpiration",
+        "jms.JMSReplyTo",
+        "jms.JMSDestination",
+        "jms.JMSCorrelationID",
+        "jms.JMSXDeliveryCount",
+        "traceparent",
+    ]
+)
+RECORDS = st.builds(
+    Record, st.none() | st.binary(), st.none() | st.binary(), st.lists(st.tuples(NAMES, st.none() | TEXTS)).map(tuple)
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["journal", "orders", SINK_TOPIC, "dead", "dead.replayed"]), RECORDS), min_size=1
+    )
+)
+def test_no_content_of_records_breaks_a_timeline(records: list[tuple[str, Record]]) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        story = prepared(monkeypatch)
+        for topic, record in records:
+            at = story.add(topic, record, NOON)
+        try:
+            found = story.of(at)
+        except UsageError:
+            return
+        assert at in [event.record for event in found.events]
+        assert timeline_text(found)
+        assert timeline_json(found)
+
+
 def test_lines_for_people_have_times_durations_and_eighty_columns(story: Story) -> None:
     at = story.journal()
     story.publish("orders", at)
@@ -351,11 +450,23 @@ def test_lines_for_people_have_times_durations_and_eighty_columns(story: Story) 
     assert (event["after_ms"], event["record"].partition(":")[0]) == (10, "orders")
 
 
+def test_the_command_takes_a_position_with_or_without_a_topic(
+    story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "jms-bridge.properties"
+    file.write_text(CONFIGURATION)
+    story.journal()
+    for position in ("0:0", "journal:0:0"):
+        with pytest.raises(SystemExit) as ended:
+            main(["message", position, "--json", "-c", str(file)])
+        found = json.loads(capsys.readouterr().out)
+        assert (ended.value.code, found["offset"], found["body"], len(found["events"])) == (0, 0, "body", 4)
+    for wrong, text in (("x", "is not a position"), ("journal:0:9", "no such record"), ("gone:0:0", "does not exist")):
+        with pytest.raises(SystemExit) as ended:
+            main(["message", wrong, "-c", str(file)])
+        assert (ended.value.code, text in capsys.readouterr().err) == (UsageError.exit_code, True)
+
+
 def test_control_characters_of_a_message_do_not_reach_the_terminal(story: Story) -> None:
     at = story.journal(JMSMessageID="ID:\x1b[31m")
     assert not any("\x1b" in line for line in timeline_text(story.of(at)))
-
-
-def test_a_position_is_located(story: Story) -> None:
-    at = story.journal()
-    assert isinstance(story.of(at).record, LocatedRecord)
