@@ -32,7 +32,7 @@ _REFRESH_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """One figure in a chart."""
+    """Figure in a chart."""
 
     name: str
     paths: tuple[str, ...]

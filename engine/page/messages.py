@@ -29,7 +29,7 @@ from engine.trace_context import TRACEPARENT, of_headers
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from starlette.datastructures import QueryParams
     from starlette.requests import Request
@@ -306,18 +306,28 @@ def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable
     """Makes the handler of the page with the timeline of one message, which the page of its record loads."""
 
     async def page(request: Request) -> Response:
-        config, position, found = view.config(), None, None
+        config, position = view.config(), None
+        events: list[tuple[Any, ...]] = []
         fault, status = "", 200
         try:
             position = position_in(request)
-            found = await story(config, threads, position)
+            events = list(_events(await story(config, threads, position)))
         except BridgeError as error:
             fault, status = str(error), asked.status_of(error)
         return await rendered(
-            request, view, "timeline.html", status=status, fault=fault, position=position, timeline=found
+            request, view, "timeline.html", status=status, fault=fault, position=position, events=events
         )
 
     return page
+
+
+def _events(told: Timeline) -> Iterator[tuple[Any, ...]]:
+    """Time, seconds after the last event with a time, phrase, details and record of each event."""
+    last: int | None = None
+    for each in told.events:
+        after = None if each.at is None or last is None else (each.at - last) / 1000
+        yield each.at, after, each.what, each.detail, each.record
+        last = last if each.at is None else each.at
 
 
 def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
