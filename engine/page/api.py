@@ -17,7 +17,7 @@ from engine.dead_letters.store import DeadLetterStore
 from engine.find.browse import BrowsedTopic
 from engine.kafka.reader import LocatedRecord, Position
 from engine.page import api_schema as schema
-from engine.page import asked
+from engine.page import asked, forms
 from engine.page.finding import MOST_ON_PAGE
 from engine.page.letters import LettersAsked, look
 from engine.page.messages import browsed, journal_of, record_at, story, topic_states
@@ -196,6 +196,8 @@ def _find(view: View, searches: Searches) -> Callable[[Request], Awaitable[Respo
         return {"record": {"kind": record.kind, **_located(record.located)}}
 
     async def handle(request: Request) -> Response:
+        # Any page can have a browser ask, with its login: the answer stays hidden from it, but a search costs much.
+        forms.check_site(request)
         question = await run_in_threadpool(asked.find_question, request.query_params, MOST_ON_PAGE)
         return searches.begin(view.config(), question, found)
 

@@ -37,6 +37,7 @@ _OR_NULL: Schema = {"type": ["string", "null"]}
 _KIND: Schema = {"type": "string", "enum": list(TopicKind)}
 _ERRORS = {
     "400": "Wrong parameters",
+    "403": "A search that a page of another site asks for",
     "404": "No such topic, record or path",
     "503": "Kafka does not answer, or the bridge is busy",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.find.question import FindQuestion, TopicKind
+from engine.page.forms import ForeignRequestError
 from engine.times import read_moment
 from routes.errors import BridgeError, PredicateError
 from routes.predicate import parse
@@ -121,7 +122,7 @@ def _header(line: str) -> tuple[str, str]:
 
 
 def status_of(error: BridgeError) -> int:
-    """The HTTP status of an error: 404 or 400 for a wrong request, 503 if Kafka or the bridge cannot answer it."""
-    if isinstance(error, NotThereError):
-        return 404
+    """The HTTP status of an error: 404, 403 or 400 for a wrong request, 503 if Kafka or the bridge cannot answer it."""
+    if isinstance(error, NotThereError | ForeignRequestError):
+        return 404 if isinstance(error, NotThereError) else 403
     return 400 if isinstance(error, UsageError | PredicateError) else 503

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from engine.find.question import TopicKind
-from engine.page import asked
+from engine.page import asked, forms
 from engine.page.render import HEADERS, record_row, rendered
 from engine.printable import json_text
 from routes.errors import BridgeError
@@ -63,6 +63,7 @@ def find_rows(view: View, searches: Searches) -> Callable[[Request], Awaitable[R
 
     async def lines(request: Request) -> Response:
         try:
+            forms.check_site(request)
             question = await run_in_threadpool(asked.find_question, request.query_params, MOST_ON_PAGE)
             return searches.begin(view.config(), question, _row)
         except BridgeError as error:

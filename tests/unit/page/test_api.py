@@ -80,7 +80,7 @@ def test_the_document_is_openapi(document: dict[str, Any]) -> None:
         in_path = {parameter["name"] for parameter in each["parameters"] if parameter["in"] == "path"}
         assert in_path == set(re.findall(r"\{(\w+)\}", path))
         assert all(parameter["required"] for parameter in each["parameters"] if parameter["in"] == "path")
-        assert each["responses"].keys() == {"200", "400", "404", "503"}
+        assert each["responses"].keys() == {"200", "400", "403", "404", "503"}
         for parameter in each["parameters"]:
             Draft202012Validator.check_schema(parameter["schema"])
             assert parameter["description"]

@@ -163,6 +163,15 @@ def test_what_fails_on_the_way_is_the_last_line(page: Page, finder: Finder) -> N
     assert "the search failed by a fault of the bridge" in last["error"]
 
 
+def test_a_page_of_another_site_starts_no_search(page: Page, finder: Finder) -> None:
+    for path in ("/api/find", "/find/rows"):
+        answer = page.client.get(path, headers={"Sec-Fetch-Site": "cross-site"})
+        assert answer.status_code == 403
+        assert "a page of another site" in answer.json()["error"]
+        assert page.client.get(path, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert len(finder.questions) == 2
+
+
 def test_two_searches_run_at_once_and_a_third_is_refused(page: Page, finder: Finder, served: str) -> None:
     finder.waits = True
     running = [HTTPConnection(served, timeout=patience(10)) for _ in range(2)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.errors import UnreachableError, UsageError
 from engine.find.timeline import TimelineEvent
@@ -209,6 +212,20 @@ def test_a_body_is_shown_in_the_form_that_it_has(body: bytes, form: BodyForm, te
     assert (shown.form, shown.text) == (form, text)
     assert shown_body(body, "hex").form is BodyForm.HEX
     assert shown_body(body, "nothing").form is form
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    ),
+    st.sampled_from([None, 1]),
+)
+def test_json_means_the_same_when_it_is_shown(value: object, indent: int | None) -> None:
+    text = json.dumps([value], indent=indent)
+    shown = shown_body(text.encode())
+    assert shown.form is BodyForm.JSON
+    assert json.loads(shown.text) == [value]
 
 
 @pytest.mark.parametrize(
