@@ -225,7 +225,7 @@ def _topics(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             }
             for state in states
         ]
-        return _answer({"topics": topics})
+        return await run_in_threadpool(_answer, {"topics": topics})
 
     return handle
 
@@ -247,7 +247,7 @@ def _records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
             "in_time": found.in_time,
             "older": asked.offsets_text(found.older) or None,
         }
-        return _answer(answer)
+        return await run_in_threadpool(_answer, answer)
 
     return handle
 
@@ -272,7 +272,7 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
             "timeline": None if events is None else [_event(each) for each in events],
             "timeline_fault": fault,
         }
-        return _answer(answer)
+        return await run_in_threadpool(_answer, answer)
 
     return handle
 
@@ -300,7 +300,7 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
             "is_complete": found.is_complete,
             "next": question.number + 1 if question.has_more(found) else None,
         }
-        return _answer(answer)
+        return await run_in_threadpool(_answer, answer)
 
     return handle
 

@@ -21,12 +21,13 @@ from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.message import POSITION, SOURCE, Message
 from engine.page import asked
 from engine.page.asked import NotThereError
-from engine.page.body_view import shown_body
+from engine.page.body_view import ShownBody, shown_body
 from engine.page.render import HEADERS, rendered
 from engine.printable import LONGEST_REASON, shortened
 from engine.schemas.documents import documents_of
 from engine.trace_context import TRACEPARENT, of_headers
 from routes.errors import BridgeError
+from routes.predicate.bodies import UnreadableBodyError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -56,6 +57,8 @@ __all__ = [
 
 _ON_A_PAGE = 50
 _MOST_TRAIL = 20
+_MOST_COPIES = 20
+"""Number of the copies of one message that a link looks for."""
 _ANSWER_SECONDS = 2.0
 _STORY_SECONDS = 10.0
 """Less than a connection may take; see `engine.telemetry.http`."""
@@ -258,10 +261,10 @@ def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         fault, status = "", 200
         try:
             position = position_in(request)
-            topic, located = await threads.ask(
-                config.kafka_access.servers, lambda: record_at(config, position_in(request))
+            form = request.query_params.get("as", "")
+            content = await threads.ask(
+                config.kafka_access.servers, lambda: _content(config, position_in(request), form)
             )
-            content = _content(config, topic, located, request.query_params.get("as", ""))
         except BridgeError as error:
             fault, status = str(error), asked.status_of(error)
         return await rendered(request, view, "message.html", status=status, fault=fault, position=position, **content)
@@ -269,37 +272,58 @@ def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
     return page
 
 
-def _content(config: Config, topic: BrowsedTopic, located: LocatedRecord, form: str) -> dict[str, Any]:
-    """Values for the template of a record."""
+def _content(config: Config, position: Position, form: str) -> dict[str, Any]:
+    """Values for the template of a record; raises as `record_at`."""
+    topic, located = record_at(config, position)
     record = located.record
-    at, journal = located.position, journal_of(located)
+    message = Message.from_record(record)
+    is_journal = topic.kind is TopicKind.JOURNAL
+    journal = None if is_journal else journal_of(located)
     context = of_headers(record.headers)
-    letters = config.letter_topics
     return {
         "topic": topic,
         "located": located,
         "body": shown_body(record.value or b"", form),
-        "body_type": Message.from_record(record).body_type,
+        "body_type": message.body_type,
+        "document": _document(config, message),
         "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
         "source": record.header(SOURCE),
         "claim": record.header(CLAIM),
-        "journal": journal if topic.kind is not TopicKind.JOURNAL else None,
+        "journal": journal,
         "trace": context[TRACEPARENT].split("-")[1] if context else "",
-        "letter": f"/dead-letters/letter/{at.partition}/{at.offset}"
-        + ("?quarantine=1" if at.topic == letters[2] else "")
-        if at.topic in (letters[0], letters[2])
-        else "",
-        "published": "/find?"
-        + urlencode(
-            {
-                "header": f"{POSITION}={at if topic.kind is TopicKind.JOURNAL else journal}",
-                "kind": [str(TopicKind.DESTINATION), str(TopicKind.SINK), str(TopicKind.DEAD_LETTERS)],
-            },
-            doseq=True,
-        )
-        if topic.kind is TopicKind.JOURNAL or journal
-        else "",
+        "letter": _letter_link(config, position),
+        "published": _published_link(config, position if is_journal else journal),
     }
+
+
+def _letter_link(config: Config, at: Position) -> str:
+    """The URL of the page of a dead letter; empty for other records."""
+    topic, _, quarantine = config.letter_topics
+    if at.topic not in (topic, quarantine):
+        return ""
+    return f"/dead-letters/letter/{at.partition}/{at.offset}" + ("?quarantine=1" if at.topic == quarantine else "")
+
+
+def _published_link(config: Config, journal: Position | None) -> str:
+    """The URL of a search for the records that were made of a journal record; empty without one."""
+    if journal is None:
+        return ""
+    copies = (f":{number}" for number in range(1, min(len(config.publications), _MOST_COPIES)))
+    kinds = [str(kind) for kind in TopicKind if kind is not TopicKind.JOURNAL]
+    headers = [f"{POSITION}={journal}{copy}" for copy in ("", *copies)]
+    return "/find?" + urlencode({"header": headers, "kind": kinds}, doseq=True)
+
+
+def _document(config: Config, message: Message) -> tuple[str, ShownBody] | None:
+    """Content of a body with a schema, with the name of its format; None for others, and if it cannot be read."""
+    documents = documents_of(config, _REGISTRY_SECONDS)
+    if documents is None or not documents.has_schema(message.body, message.origin):
+        return None
+    try:
+        found = documents.document(message.body, message.origin)
+    except (BridgeError, UnreadableBodyError):
+        return None
+    return found.format, shown_body(found.content)
 
 
 def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
@@ -337,16 +361,20 @@ def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
         config = view.config()
         try:
             position = position_in(request)
-            _, located = await threads.ask(config.kafka_access.servers, lambda: record_at(config, position))
+            content, suffix = await threads.ask(config.kafka_access.servers, lambda: _file(config, position))
         except BridgeError as error:
             return Response(f"{error}\n", asked.status_of(error), HEADERS, "text/plain")
-        content = located.record.value or b""
-        suffix = shown_body(content).form.suffix
         name = f"{position.topic}-{position.partition}-{position.offset}.{suffix}"
         disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(content, 200, HEADERS | disposition, "application/octet-stream")
 
     return file
+
+
+def _file(config: Config, position: Position) -> tuple[bytes, str]:
+    """The body of a record, and the end of the name of a file with it; raises as `record_at`."""
+    content = record_at(config, position)[1].record.value or b""
+    return content, shown_body(content).form.suffix
 
 
 def position_in(request: Request) -> Position:

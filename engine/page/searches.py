@@ -29,6 +29,8 @@ __all__ = ["LINES", "SearchResponse", "Searches", "progress_json"]
 LINES = "application/x-ndjson"
 """Media type of JSON lines."""
 _SEARCHES = 2
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""Header by which a proxy such as nginx passes each line on at once."""
 _log = structlog.get_logger(__name__)
 
 
@@ -60,7 +62,7 @@ class SearchResponse(StreamingResponse):
     """Response with the lines of a search, which ends with it, also if the client goes away."""
 
     def __init__(self, search: _Search) -> None:
-        super().__init__(search.lines(), headers=HEADERS, media_type=LINES)
+        super().__init__(search.lines(), headers=HEADERS | _UNBUFFERED, media_type=LINES)
         self._search = search
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,14 +91,18 @@ class _Search:
 
     async def lines(self) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
-        while (line := await loop.run_in_executor(self._thread, self._line)) is not None:
-            yield json_text(line) + "\n"
+        while (line := await loop.run_in_executor(self._thread, self._text)) is not None:
+            yield line
 
     def end(self) -> None:
         """Ends the search as soon as its thread notices."""
         self._stop.set()
         self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
+
+    def _text(self) -> str | None:
+        line = self._line()
+        return None if line is None else json_text(line) + "\n"
 
     def _line(self) -> dict[str, object] | None:
         try:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from engine.errors import UnreachableError, UsageError
 from engine.find.timeline import TimelineEvent
 from engine.kafka.reader import Position
+from engine.page import messages
 from engine.page.body_view import BodyForm, preview, shown_body
+from routes.predicate.bodies import BodyDocument, UnreadableBodyError
 from tests.unit.page.bridge import LOGIN, Page
 from tests.unit.page.kafka_records import HOSTILE, KafkaRecords, located
 
@@ -109,8 +111,28 @@ def test_a_published_record_leads_to_its_journal_record_and_back(page: Page, kaf
     assert f"header=jmsbridge.position%3D{JOURNAL}%3A2%3A77&" in html.unescape(text)
     kafka.put(JOURNAL, located(JOURNAL, 5))
     text = html.unescape(page.text(f"/messages/{JOURNAL}/0/5"))
-    assert f"/find?header=jmsbridge.position%3D{JOURNAL}%3A0%3A5&kind=destination&kind=sink&kind=dead-letters" in text
+    header = f"header=jmsbridge.position%3D{JOURNAL}%3A0%3A5"
+    assert f"/find?{header}&{header}%3A1&kind=destination&kind=sink&kind=dead-letters" in text
     assert f"/try?position={JOURNAL}%3A0%3A5" in text.replace(f"{JOURNAL}:0:5", f"{JOURNAL}%3A0%3A5")
+
+
+def test_a_body_with_a_schema_is_shown_by_it(page: Page, kafka: KafkaRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Documents:
+        def has_schema(self, *_: object) -> bool:
+            return True
+
+        def document(self, body: bytes, _: object) -> BodyDocument:
+            if body == b"\0":
+                msg = "the bytes end"
+                raise UnreadableBodyError(msg)
+            return BodyDocument("AVRO", b'{"id":7}')
+
+    kafka.put("orders", located("orders", 0, b"\0\1\2"), located("orders", 1, b"\0"))
+    monkeypatch.setattr(messages, "documents_of", lambda *_: Documents())
+    text = html.unescape(page.text("/messages/orders/0/0"))
+    assert "AVRO, by its schema" in text
+    assert '{\n  "id": 7\n}' in text
+    assert "by its schema" not in page.text("/messages/orders/0/1")
 
 
 def test_a_dead_letter_leads_to_its_own_page_and_its_trace_is_told(page: Page, kafka: KafkaRecords) -> None:
