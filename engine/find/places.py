@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.find.question import TopicKind
-from engine.kafka.topics import BridgeTopics
 from engine.printable import listed
 
 if TYPE_CHECKING:
@@ -21,14 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["SearchedOffsets", "searched_topics", "topic_kinds"]
 
 
-def searched_topics(config: Config, question: FindQuestion) -> dict[str, TopicKind]:
-    """Topics that a question is about, each with its kind, whether they exist or not.
+def searched_topics(known: Mapping[str, TopicKind], question: FindQuestion) -> dict[str, TopicKind]:
+    """Those of the known topics of a bridge that a question is about, whether they exist or not.
 
-    Raises:
-        UsageError: a topic of the question does not belong to the bridge.
-        UnreachableError: Kafka does not answer.
+    Raises UsageError if a topic of the question is unknown.
     """
-    known = topic_kinds(config, BridgeTopics(config).routes())
     if unknown := sorted(question.topics - known.keys()):
         msg = (
             f"the bridge has no topic '{unknown[0]}'; a search reads {', '.join(TopicKind)} "

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageError
 from engine.find.header_names import header_names
 from engine.find.id_filters import IdFilters
-from engine.find.places import SearchedOffsets, searched_topics
+from engine.find.places import SearchedOffsets, searched_topics, topic_kinds
 from engine.find.scanner import ScannedStretch, Scanner
 from engine.find.stretches import NOTHING_READ, Amounts, SearchState
 from engine.kafka.offsets import KafkaOffsets
+from engine.kafka.topics import BridgeTopics
 from engine.times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from threading import Event
 
     from engine.find.question import FindQuestion, TopicKind
     from engine.find.stretches import Ranges
+    from engine.kafka.offsets import Place
     from engine.kafka.reader import LocatedRecord
     from routes.model import Config
 
@@ -87,13 +89,14 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
         SetupError: Java is missing or too old.
         UnreachableError: Kafka does not answer.
     """
-    topics = searched_topics(config, question)
+    known = topic_kinds(config, BridgeTopics(config).routes())
+    topics = searched_topics(known, question)
     notes: tuple[str, ...] = ()
     kafka = KafkaOffsets(config.kafka_access)
-    filters = _filters(config, kafka) if config.journal.topic in topics else None
+    filters = _filters(config, kafka, known)
     if question.resume is None:
         offsets = SearchedOffsets.of(kafka, topics, question)
-        left = _without_excluded(offsets.ranges, config.journal.topic, question, filters)
+        left = _without_excluded(offsets.ranges, question, filters)
         state, notes = SearchState.begin(left, _size(offsets.ranges) - _size(left)), offsets.notes
     else:
         state = SearchState.of_token(question.resume, question.digest)
@@ -107,28 +110,24 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
             yield from search.run(scanner, stop)
 
 
-def _filters(config: Config, kafka: KafkaOffsets) -> IdFilters | None:
-    """The filters of the ids in the journal; None if there can be none."""
-    topic = config.journal.topic
-    topic_id = kafka.identity(topic)
-    filters = IdFilters(config.embedded.data / "find", topic, topic_id)
-    return filters if topic_id and filters.prepare(kafka.starts([topic]).get(topic, {})) else None
+def _filters(config: Config, kafka: KafkaOffsets, topics: Collection[str]) -> IdFilters | None:
+    """The filters of the ids in the topics of the bridge; None if their folder cannot be used."""
+    facts = kafka.topics(topics)
+    filters = IdFilters(config.embedded.data / "find", {topic: found.id for topic, found in facts.items()})
+    return filters if filters.prepare(kafka.starts(facts)) else None
 
 
 def _without_excluded(
-    ranges: Mapping[tuple[str, int], Ranges], journal: str, question: FindQuestion, filters: IdFilters | None
-) -> Mapping[tuple[str, int], Ranges]:
-    """The ranges without those parts of the journal that cannot have the ids of a question."""
+    ranges: Mapping[Place, Ranges], question: FindQuestion, filters: IdFilters | None
+) -> Mapping[Place, Ranges]:
+    """The ranges without those parts that cannot have the ids of a question."""
     ids = tuple(each for each in (question.message_id, question.correlation_id) if each is not None)
     if filters is None or not ids:
         return ranges
-    return {
-        (topic, partition): filters.left(partition, of, ids) if topic == journal else of
-        for (topic, partition), of in ranges.items()
-    }
+    return {place: filters.left(place, of, ids) for place, of in ranges.items()}
 
 
-def _size(ranges: Mapping[tuple[str, int], Ranges]) -> int:
+def _size(ranges: Mapping[Place, Ranges]) -> int:
     return sum(end - start for of in ranges.values() for start, end in of)
 
 

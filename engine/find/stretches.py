@@ -16,6 +16,8 @@ __all__ = ["NOTHING_READ", "PIECE", "Amounts", "Piece", "Ranges", "RecordPlace",
 
 _FIRST, _GROWTH = 1_000, 8
 """Most offsets of each partition in the first stretch, and the factor by which each further one is longer."""
+_FEW_LEFT = 3
+"""Number of the first stretch after filters have left out most: short ones would only take time."""
 _MOST, _LEAST = 1 << 20, 2_000
 """Offsets of all partitions together in the longest stretch, and of one partition if there are very many."""
 PIECE = 1 << 17
@@ -81,7 +83,8 @@ class SearchState:
         """Creates the state before the first stretch; empty ranges are left out, and `excluded` offsets were before."""
         left = {place: tuple(each for each in of if each[0] < each[1]) for place, of in ranges.items()}
         left = {place: of for place, of in left.items() if of}
-        return SearchState(left, excluded + sum(end - start for of in left.values() for start, end in of), excluded)
+        size = sum(end - start for of in left.values() for start, end in of)
+        return SearchState(left, excluded + size, excluded, _FEW_LEFT if excluded else 0)
 
     def pieces(self) -> list[Piece]:
         """Returns the pieces of the next stretch, of each partition the last offsets first."""

@@ -12,10 +12,11 @@ from threading import Event
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.cli import main
 from engine.embedded import EmbeddedKafka
+from engine.find import id_filters, stretches
 from engine.find.question import FindQuestion, TopicKind
 from engine.find.search import FindProgress, FoundRecord, find
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord
@@ -83,7 +84,9 @@ def filled(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path_factory: pytest.T
 def fill(kafka: EmbeddedKafka, topic: str, records: int) -> None:
     """Writes records in transactions, of which each third is aborted, with times of a day in no order."""
     chance = random.Random(topic.partition("-")[0])  # noqa: S311
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"of {topic}", "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": f"of {topic} {time.time_ns()}", "log_level": 0}
+    )
     producer.init_transactions(30)
     for number in range(0, records, 100):
         producer.begin_transaction()
@@ -308,6 +311,35 @@ def test_a_predicate_reads_headers_in_all_styles(
     config = loads(filled.text.replace(f"journal.topic={filled.config.journal.topic}", f"journal.topic={journal}"))
     records, _ = searched(config, FindQuestion(where=where, kinds=frozenset({TopicKind.JOURNAL})))
     assert sorted(each.located.position.offset for each in records) == found
+
+
+def test_an_id_is_found_without_blocks_that_cannot_have_it(
+    filled: Filled, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stretches, id_filters):
+        monkeypatch.setattr(module, "PIECE", 500)
+    journal = topic("journal", 2)
+    config = loads(filled.text.replace(f"journal.topic={filled.config.journal.topic}", f"journal.topic={journal}"))
+    fill(filled.kafka, journal, 9_000)
+    asked = FindQuestion(kinds=frozenset({TopicKind.JOURNAL}), correlation_id="ID:order-17")
+    before, whole = searched(config, asked)
+    assert whole.excluded == 0
+    after, less = searched(config, asked)
+    assert positions(after) == positions(before)
+    assert len(after) == 4
+    assert less.excluded > less.read
+    assert less.excluded + less.read == less.total == whole.total
+    assert f"{less.excluded:,} cannot have the id" in less.summary(asked)
+    # A topic of the same name with other records.
+    admin = AdminClient({"bootstrap.servers": filled.kafka.bootstrap, "log_level": 0})
+    admin.delete_topics([journal])[journal].result(30)
+    until(lambda: journal not in admin.list_topics(timeout=10).topics)
+    admin.create_topics([NewTopic(journal, 2, 1)])[journal].result(30)
+    until(lambda: journal in admin.list_topics(timeout=10).topics)
+    fill(filled.kafka, journal, 9_000)
+    found, anew = searched(config, asked)
+    assert len(found) == 4
+    assert anew.excluded == 0
 
 
 def test_a_topic_that_is_missing_is_named(filled: Filled) -> None:

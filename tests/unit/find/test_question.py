@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.find.header_names import header_names
-from engine.find.places import searched_topics
+from engine.find.places import searched_topics, topic_kinds
 from engine.find.question import FindQuestion, TopicKind
 from engine.find.scanner import criteria
 from engine.find.search import FindProgress
@@ -21,10 +21,11 @@ CONFIG = loads(
     "routes.a.in.include=x=1\nroutes.a.out.topic=orders, out:subject\n"
     "routes.b.in.include=x=2\nroutes.b.out.topic=prices\n"
 )
+KNOWN = topic_kinds(CONFIG, CONFIG.routes)
 
 
 def test_all_topics_with_messages_are_searched_and_no_others() -> None:
-    assert searched_topics(CONFIG, FindQuestion()) == {
+    assert searched_topics(KNOWN, FindQuestion()) == {
         "jms-bridge.journal": TopicKind.JOURNAL,
         "orders": TopicKind.DESTINATION,
         "prices": TopicKind.DESTINATION,
@@ -36,12 +37,12 @@ def test_all_topics_with_messages_are_searched_and_no_others() -> None:
 
 def test_kinds_and_names_narrow_the_search() -> None:
     asked = FindQuestion(kinds=frozenset({TopicKind.JOURNAL}), topics=frozenset({"prices"}))
-    assert list(searched_topics(CONFIG, asked)) == ["jms-bridge.journal", "prices"]
+    assert list(searched_topics(KNOWN, asked)) == ["jms-bridge.journal", "prices"]
 
 
 def test_a_topic_of_nobody_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match=r"the bridge has no topic 'nobody'; .*jms-bridge\.journal, orders"):
-        searched_topics(CONFIG, FindQuestion(topics=frozenset({"nobody"})))
+        searched_topics(KNOWN, FindQuestion(topics=frozenset({"nobody"})))
 
 
 @pytest.mark.parametrize("given", ["42", "ID:42"])

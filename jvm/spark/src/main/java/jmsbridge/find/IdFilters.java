@@ -8,7 +8,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
 import java.util.zip.CRC32;
 import jmsbridge.kafka.HeaderArray;
@@ -16,7 +18,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Writer of Bloom filters of the ids in blocks of the journal, which {@code engine/find/id_filters.py} reads. One thread
+ * Writer of Bloom filters of the ids in blocks of partitions, which {@code engine/find/id_filters.py} reads. One thread
  * uses an object.
  *
  * <p>A filter has pages with a checksum each. An id has all its bits in one page, so that a reader needs no other one.
@@ -28,9 +30,8 @@ final class IdFilters {
   private static final int HASHES = 8;
   private static final byte[] BEGINNING = "ID:".getBytes(StandardCharsets.US_ASCII);
 
-  private final Path folder;
-  private final String topic;
-  private final String topicId;
+  /** Topics that have filters, by name. */
+  private final Map<String, Topic> topics = new HashMap<>();
   private final long blockSize;
   private final Set<UTF8String> names = new HashSet<>();
   private final HeaderArray headers = new HeaderArray();
@@ -38,10 +39,19 @@ final class IdFilters {
   private long[] hashes = new long[1 << 12];
   private int count;
 
+  /** Folder of the filters of a topic, and Kafka's id of it. */
+  private record Topic(Path folder, String id) {
+    Topic(JsonNode json) {
+      this(Path.of(json.get("folder").asText()), json.get("id").asText());
+    }
+
+    Path file(Round.Piece piece) {
+      return folder.resolve(piece.partition().partition() + "-" + piece.from());
+    }
+  }
+
   IdFilters(JsonNode json) {
-    folder = Path.of(json.get("folder").asText());
-    topic = json.get("topic").asText();
-    topicId = json.get("id").asText();
+    json.get("topics").properties().forEach(each -> topics.put(each.getKey(), new Topic(each.getValue())));
     blockSize = json.get("block").asLong();
     json.get("names").forEach(each -> names.add(UTF8String.fromString(each.asText())));
   }
@@ -49,8 +59,9 @@ final class IdFilters {
   /** Begins with a piece; returns false if it is no block, or has a filter already. */
   boolean begin(Round.Piece piece) {
     count = 0;
-    return piece.partition().topic().equals(topic) && piece.from() % blockSize == 0
-        && piece.to() - piece.from() == blockSize && !Files.exists(file(piece));
+    Topic topic = topics.get(piece.partition().topic());
+    return topic != null && piece.from() % blockSize == 0
+        && piece.to() - piece.from() == blockSize && !Files.exists(topic.file(piece));
   }
 
   /** Adds the ids of a record of the piece. */
@@ -72,6 +83,7 @@ final class IdFilters {
 
   /** Writes the filter of the piece, of which every record was added. A folder that cannot be written has none. */
   void write(Round.Piece piece) {
+    Topic topic = topics.get(piece.partition().topic());
     int pages = 1 + (int) ((long) count * BITS_FOR_EACH / PAGE_BITS);
     byte[] bytes = new byte[pages * PAGE_BYTES];
     for (int at = 0; at < count; at++) {
@@ -79,14 +91,14 @@ final class IdFilters {
     }
     for (int page = 0; page < pages; page++) {
       CRC32 sum = new CRC32();
-      sum.update("%s %d %d %d %d".formatted(topicId, piece.partition().partition(), piece.from(), page, pages)
+      sum.update("%s %d %d %d %d".formatted(topic.id, piece.partition().partition(), piece.from(), page, pages)
           .getBytes(StandardCharsets.US_ASCII));
       sum.update(bytes, page * PAGE_BYTES, PAGE_BITS / Byte.SIZE);
       ByteBuffer.wrap(bytes).putInt((page + 1) * PAGE_BYTES - Integer.BYTES, (int) sum.getValue());
     }
-    Path file = file(piece);
+    Path file = topic.file(piece);
     try {
-      Path made = Files.createTempFile(folder, "new", null);
+      Path made = Files.createTempFile(topic.folder, "new", null);
       Files.write(made, bytes);
       Files.move(made, file, StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException unwritable) {
@@ -116,9 +128,5 @@ final class IdFilters {
     hash = (hash ^ hash >>> 30) * 0xbf58476d1ce4e5b9L;
     hash = (hash ^ hash >>> 27) * 0x94d049bb133111ebL;
     return hash ^ hash >>> 31;
-  }
-
-  private Path file(Round.Piece piece) {
-    return folder.resolve(piece.partition().partition() + "-" + piece.from());
   }
 }
