@@ -58,9 +58,10 @@ class _Endpoint:
     media: str = _JSON
 
 
-def api(view: View, threads: Threads, searches: Searches) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+def api(
+    view: View, threads: Threads, stories: Threads, searches: Searches
+) -> dict[str, Callable[[Request], Awaitable[Response]]]:
     """The handlers of the API by their paths."""
-    stories = type(threads)()
     endpoints = (
         _Endpoint(
             "/api/status", "State of the bridge: parts, rates, routes, dead letters", schema.STATUS, _status(view)

@@ -37,7 +37,7 @@ _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "ima
 
 def pages(view: View) -> Sequence[BaseRoute]:
     """The routes that `engine.telemetry.http` serves beside its own."""
-    threads, searches = Threads(), Searches()
+    threads, stories, searches = Threads(), Threads(), Searches()
     found = {
         "/": overview(view),
         "/charts": charts(view),
@@ -52,12 +52,12 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/messages": messages(view, threads),
         "/messages/{topic}": records(view, threads),
         "/messages/{topic}/{partition}/{offset}": message(view, threads),
-        "/messages/{topic}/{partition}/{offset}/timeline": timeline_page(view, Threads()),
+        "/messages/{topic}/{partition}/{offset}/timeline": timeline_page(view, stories),
         "/messages/{topic}/{partition}/{offset}/body": body(view, threads),
         "/find": find_page(view),
         "/find/rows": find_rows(view, searches),
         "/settings": settings(view),
-        **api(view, threads, searches),
+        **api(view, threads, stories, searches),
         **{f"/static/{name}": _file(name, kind) for name, kind in _FILES.items()},
     }
     return [Route(path, page, methods=_METHODS.get(path, ["GET"])) for path, page in found.items()]
