@@ -73,7 +73,9 @@ def measure(broker: Broker, options: Options) -> Report:
             # The filters that this scan has written would leave out nearly all in a later one.
             shutil.rmtree(config.embedded.data / "find", ignore_errors=True)
         _scan(config, "filters", _QUESTIONS["id"])
-        filtered.append(_scan(config, "filters", _QUESTIONS["id"]).seconds)
+        last = _scan(config, "filters", _QUESTIONS["id"])
+        filtered.append(last.seconds)
+        print(f"round {number + 1}, id with filters: {last.seconds:.1f} s for {last.records:,} records", flush=True)
     checks, rows = [Check("find, by id with filters: seconds", median(filtered), ID_SECONDS)], []
     for name in _QUESTIONS:
         rate, start = (

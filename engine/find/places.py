@@ -21,7 +21,7 @@ __all__ = ["SearchedOffsets", "searched_topics", "topic_kinds"]
 
 
 def searched_topics(known: Mapping[str, TopicKind], question: FindQuestion) -> dict[str, TopicKind]:
-    """Those of the known topics of a bridge that a question is about, whether they exist or not.
+    """Topics among the known ones of a bridge that a question is about, whether they exist or not.
 
     Raises UsageError if a topic of the question is unknown.
     """

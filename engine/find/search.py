@@ -146,20 +146,22 @@ class _Search:
         """Reads stretch after stretch until enough is found, nothing is left, or `stop` is set."""
         enough = self._state.found + self._question.most
         while self._state.left and self._state.found < enough and not stop.is_set():
-            wanted = enough - self._state.found
+            wanted, given_in_part = enough - self._state.found, NOTHING_READ
             for each in scanner.scan(self._state.pieces(), wanted, self._state.after):
                 if isinstance(each, Amounts):
                     if stop.is_set():
                         break
                     yield self.progress(each)
                 elif isinstance(each, ScannedStretch):
-                    if not each.leaves_some:
+                    if each.leaves_some:
+                        given_in_part = each.amounts
+                    else:
                         self._state = self._state.read(each.amounts)
                 else:
                     at = each.position
                     self._state = self._state.given((each.time_ms, at.topic, at.partition, at.offset))
                     yield FoundRecord(self._topics[at.topic], each)
-            yield self.progress()
+            yield self.progress(given_in_part)
 
     def progress(self, more: Amounts = NOTHING_READ) -> FindProgress:
         """The progress, with the amounts of the stretch under way, which `resume` reads again."""

@@ -193,6 +193,7 @@ def test_a_search_goes_on_with_exactly_the_rest(filled: Filled, most: int) -> No
         found, last = searched(filled.config, replace(question, resume=last and last.resume))
         assert len(found) <= most
         assert last.found == len(parts) + len(found)
+        assert last.read >= last.records > 0
         parts += positions(found)
     assert last.done
     assert last.read == last.total

@@ -14,7 +14,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What a record has to have to be found, from the JSON of {@code engine/find/scanner.py}; one thread uses an object. */
+/** What a record has to have to be found, from JSON of {@code engine/find/scanner.py}; one thread uses an object. */
 final class Criteria {
   private final long since;
   private final long until;

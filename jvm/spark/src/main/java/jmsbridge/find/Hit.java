@@ -34,7 +34,7 @@ record Hit(Place place, byte[] key, byte[] value, Header[] headers) {
     return new Hit(place, bytes(record.key()), bytes(record.value()), record.headers().toArray());
   }
 
-  /** Bytes of key, value and headers. */
+  /** Bytes of key, value and headers. A header that was asked for its bytes no longer holds Kafka's buffer. */
   long size() {
     long size = length(key) + length(value);
     for (Header header : headers) {

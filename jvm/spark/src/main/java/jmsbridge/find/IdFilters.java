@@ -56,7 +56,7 @@ final class IdFilters {
     json.get("names").forEach(each -> names.add(UTF8String.fromString(each.asText())));
   }
 
-  /** Begins with a piece; returns false if it is no block, or has a filter already. */
+  /** Begins with a piece; returns false unless it is a block without a filter. */
   boolean begin(Round.Piece piece) {
     count = 0;
     Topic topic = topics.get(piece.partition().topic());
