@@ -30,7 +30,6 @@ __all__ = ["lag", "status"]
 NOT_READY = 1
 """Exit code of a single look at a bridge that is not ready."""
 
-_RATE_SECONDS = 1.0
 _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
@@ -60,14 +59,12 @@ def status(
     and with --once or --json, it is printed once. The exit code is then 0 if the bridge, on all hosts, is ready or
     stands by, 1 if it is not ready, 6 if no bridge answers.
     """
-    from engine.telemetry.report import look, read
+    from engine.telemetry.report import look, read_earlier
 
     settings = load(config, logs=False)
     http = settings.section(HttpConfig)
     if once or json_output or not sys.stdout.isatty():
-        before = read(http)
-        time.sleep(_RATE_SECONDS)
-        report, _ = look(settings.bridge_id, http, before)
+        report, _ = look(settings.bridge_id, http, read_earlier(http))
         if json_output:
             typer.echo(json_text(asdict(report)))
         else:

@@ -222,7 +222,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.supervision.progress import LoggedProgress, Progress
         from engine.supervision.reload import Reload
         from engine.telemetry.control import control
-        from engine.telemetry.http import HttpServer, application, metrics_only
+        from engine.telemetry.http import HttpServer, application, earlier_reading, metrics_only
         from engine.telemetry.machine import MachineMetrics
         from engine.telemetry.peers import Peers
 
@@ -242,9 +242,10 @@ def _supervise(first: Revision, only: str | None) -> int:
         census = watch.census if watch else lambda: None
         http = config.section(HttpConfig)
         peers = Peers(config.bridge_id, http) if http.peers else None
+        samples = stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple))
         view = View(
             board,
-            stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
+            samples,
             lambda: reload.current.config,
             lambda: reload.current.snapshot,
             lambda: reload.state,
@@ -254,9 +255,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             peers.reports if peers else None,
             partial(_ask, group),
         )
-        served = application(
-            board, registry, election, census, lambda: reload.state, [*pages(view), *control(reload)], peers
-        )
+        routes = [*pages(view), *control(reload), earlier_reading(lambda: samples.traffic.before)]
+        served = application(board, registry, election, census, lambda: reload.state, routes, peers)
         # While this bridge stands by, another one may serve its figures at the same address.
         patient = election is not None and not config.embedded_kafka
         server = stack.enter_context(HttpServer(http, served, patient=patient))
