@@ -128,7 +128,7 @@ class PositionStore:
         notes = {name: _Notes(self._key(name), name, keys) for name in (_START, _PROGRESS)}
         try:
             with KafkaTopicReader(self._access, self._topic) as reader:
-                for located in reader.read():
+                for located in reader.present():
                     for each in notes.values():
                         each.take(located.record)
         except UsageError as error:

@@ -75,7 +75,7 @@ class Bridge:
 
     def records(self, topic: str) -> list[Record]:
         with KafkaTopicReader(self.config.kafka_access, topic) as reader:
-            return [located.record for located in reader.read()]
+            return [located.record for located in reader.present()]
 
     def replay(
         self, *offsets: int, dry_run: bool = False, options: Options | None = None
