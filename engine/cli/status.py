@@ -34,7 +34,7 @@ _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
     "ready": "green",
-    **dict.fromkeys(("starting", "degraded", "stopping", "standing by"), "yellow"),
+    **dict.fromkeys(("starting", "degraded", "stopping", "standing by", "paused"), "yellow"),
     **dict.fromkeys(("down", "unreachable"), "red"),
 }
 _CALM = ("ready", "standing by")
@@ -168,7 +168,10 @@ def _headline(report: Report) -> RenderableType:
         return line.append(printable(f"not ready, waiting for {', '.join(waiting)}"), style="red")
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
-    return line.append("ready", style="green")
+    line.append("ready", style="green")
+    if paused := [part.component for part, _ in _parts(report) if part.state == "paused"]:
+        line.append(printable(f", paused: {', '.join(paused)}"), style="yellow")
+    return line
 
 
 def _flow(report: Report) -> str:

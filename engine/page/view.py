@@ -160,6 +160,7 @@ _TONES: Mapping[str, Tone] = {
     State.STOPPING: Tone.WARN,
     State.DEGRADED: Tone.WARN,
     State.DOWN: Tone.BAD,
+    State.PAUSED: Tone.WARN,
     STANDING_BY: Tone.IDLE,
     UNREACHABLE: Tone.BAD,
 }

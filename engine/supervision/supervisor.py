@@ -31,6 +31,7 @@ from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, stands_for_election, topology_part
+from engine.supervision.pauses import Pauses
 from engine.supervision.process_group import PartFailedError, ProcessGroup
 from engine.supervision.revision import revision_of
 from engine.telemetry import logging
@@ -210,7 +211,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
-        group = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
+        pauses = Pauses(config.embedded.data / "paused.json")
+        group = ProcessGroup([make(part, first) for part in first.parts], board, metrics, pauses)
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
         from engine.doctor.certificates import expiry_times

@@ -46,7 +46,6 @@ from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.report import EARLIER
-from engine.telemetry.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -290,7 +289,7 @@ class _BoundedServer(uvicorn.Server):
 def _readiness(board: StatusBoard, standing: Standing | None, census: DeadLetterCounts | None) -> dict[str, object]:
     """The JSON fields about the own parts, the dead letters and the election."""
     components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
-    waiting = [name for name, part in components.items() if part["state"] != State.READY]
+    waiting = [status.component for status in board.all() if not status.state.is_well]
     if census and not census.reachable:
         waiting.append(_DEAD_LETTERS)
     if standing and not standing.has_leader:
