@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Self
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -85,8 +86,15 @@ class MetricSample:
             raise ValueError(msg) from error
 
     def json(self, now: float) -> dict[str, object]:
-        """The reading as a JSON object, for a reader with another clock; `now` is the time of this one."""
-        return {"seconds_ago": now - self.time, "values": self.values}
+        """The reading as a JSON object, for a reader with another clock; `now` is the time of this one.
+
+        Values without a number, such as a latency before the first message, are left out.
+        """
+        values = {
+            name: [(labels, value) for labels, value in series if isfinite(value)]
+            for name, series in self.values.items()
+        }
+        return {"seconds_ago": now - self.time, "values": values}
 
     @classmethod
     def parse(cls, time: float, text: str, names: frozenset[str]) -> Self:

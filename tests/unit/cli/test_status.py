@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -120,6 +120,7 @@ def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
 def test_rates_since_the_reading_that_the_bridge_kept(bridge: Bridge, call: Call) -> None:
     bridge.figures.set(JOURNALED, 500, "jms")
     bridge.kept.append(MetricSample(time.monotonic() - 10.0, {JOURNALED.name: (({"source": "jms"}, 200.0),)}))
+    bridge.kept[-1] = replace(bridge.kept[-1], values={**bridge.kept[-1].values, LATENCY_AVERAGE.name: (({}, nan),)})
     code, out, _ = call("status", "--json", "-c", str(bridge.file))
     assert code == 0
     report = json.loads(out)
