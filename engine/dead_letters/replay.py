@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
+from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter, Filters
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
+    from engine.message import Record
 
 __all__ = [
     "OPEN",
@@ -42,7 +44,7 @@ __all__ = [
     "Replayed",
     "discard",
     "replay",
-    "states",
+    "state_reader",
 ]
 
 OPEN = "open"
@@ -97,6 +99,8 @@ class Options:
     """Stop after so many letters."""
     per_second: float | None = None
     """Greatest number of letters a second."""
+    correction: Correction = field(default_factory=Correction)
+    """Changes to the messages that are replayed."""
     actor: Actor = field(default_factory=Actor.here)
 
 
@@ -171,22 +175,24 @@ def discard(
     return _settle(store, positions, judge, dry_run, options or Options(), stop or Event())
 
 
-def states(
-    store: DeadLetterStore, topic: str, letters: Sequence[DeadLetter], bounds: Mapping[int, tuple[int, int]]
-) -> list[str]:
-    """Returns the state of each letter of a topic: `open`, or the `Action` that settled it.
+def state_reader(
+    store: DeadLetterStore, topic: str, bounds: Mapping[int, tuple[int, int]], wanted: Collection[Position] | None
+) -> Callable[[DeadLetter], str]:
+    """Makes the function that returns the state of a letter of a topic: `open`, or the `Action` that settled it.
 
-    `bounds` are first offset and end of each partition of the topic, see `settled`.
+    Args:
+        store: names the audit topic.
+        topic: topic of the dead letters, or the quarantine.
+        bounds: first offset and end of each partition of the topic, see `settled`.
+        wanted: positions of the letters that the function is called with; None for any.
     """
-    if not letters:
-        return []
-    wanted = {letter.position for letter in letters}
     entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
-    found = [(letter, entries.get(letter.position)) for letter in letters]
-    return [
-        str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
-        for letter, entry in found
-    ]
+
+    def state(letter: DeadLetter) -> str:
+        entry = entries.get(letter.position)
+        return str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
+
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +258,8 @@ def _settle(
             yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
         ensure_audit_topic(store.access, store.topic, store.journal.replication)
-        transactions = Transactions(store, options.actor, topic_id, bodies or KeptBodies(None))
+        kept = bodies or KeptBodies(None)
+        transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
         for batch in _batches(_judged_all(letters, judge, done), options, stop):
@@ -342,9 +349,9 @@ def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_
             return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_doubt(entry))
     elif entry is not None and not (options.force and entry.action is Action.DISCARDED):
         return _past(entry)
-    if letter.truncated:
+    if letter.truncated and options.correction.body is None:
         return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_cut(letter))
-    if _has_expired(letter):
+    if _has_expired(options.correction.apply(letter.located.record)):
         detail = "it has expired since, so it would not be routed"
         return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     if letter.replays < max_replays or options.force:
@@ -368,8 +375,8 @@ def _past(entry: AuditEntry) -> _Verdict:
     return _Verdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)
 
 
-def _has_expired(letter: DeadLetter) -> bool:
-    return 0 < Message.from_record(letter.located.record).expiration_ms <= time.time() * 1000
+def _has_expired(record: Record) -> bool:
+    return 0 < Message.from_record(record).expiration_ms <= time.time() * 1000
 
 
 def _no_publication(letter: DeadLetter) -> str:
