@@ -55,12 +55,18 @@ class Transactions:
     """
 
     def __init__(
-        self, store: DeadLetterStore, actor: Actor, topic_id: str, bodies: KeptBodies, correction: Correction
+        self,
+        store: DeadLetterStore,
+        actor: Actor,
+        topic_id: str,
+        bodies: KeptBodies,
+        correction: Correction,
+        purpose: str = "replay",
     ) -> None:
         """Connects, and ends whatever transaction an earlier command left open.
 
         `topic_id` is Kafka's id of the topic that the letters are in, `bodies` are those on which they have claims.
-        `correction` changes the messages that are replayed.
+        `correction` changes the messages that are replayed. Of two producers with one `purpose` the later one goes on.
         """
         self._correction = correction
         self._bodies = bodies
@@ -70,7 +76,7 @@ class Transactions:
         self._keys = next(iter(store.keys()), None)
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
-        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.replay"})
+        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.{purpose}"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 

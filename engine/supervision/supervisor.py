@@ -215,6 +215,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         group = ProcessGroup([make(part, first) for part in first.parts], board, metrics, pauses)
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
+        from engine.dead_letters.retry import Retries
         from engine.doctor.certificates import expiry_times
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
@@ -268,8 +269,9 @@ def _supervise(first: Revision, only: str | None) -> int:
         if peers:
             # After the server: if this host is in the list, it answers the first question.
             stack.enter_context(peers)
-        if watch:
+        if watch and election:
             stack.enter_context(watch)
+            stack.enter_context(Retries(lambda: reload.current.config, lambda: election.leads))
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):
