@@ -47,6 +47,7 @@ _COMMANDS = {
     "receive": "messages.receive",
     "request": "messages.request",
     "journal": "messages.journal",
+    "message": "message.message",
     "dlt": "dlt.app",
     "schema": "schema.app",
     "config": "config.config",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord
     from engine.seals import SealKeys
 
-__all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "last", "now", "parse", "settled"]
+__all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now", "parse", "settled"]
 
 
 class Action(StrEnum):
@@ -191,7 +191,7 @@ def settled(
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
     found: dict[Position, AuditEntry] = {}
-    for entry in _entries(store, store.keys()):
+    for entry in entries(store, store.keys()):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
         is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
@@ -229,7 +229,7 @@ class AuditTail:
 
 def last(store: DeadLetterStore, count: int) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first."""
-    return list(deque(_entries(store, ()), maxlen=count))
+    return list(deque(entries(store), maxlen=count))
 
 
 def now() -> str:
@@ -237,7 +237,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entries(store: DeadLetterStore, keys: Sequence[SealKeys]) -> Iterator[AuditEntry]:
+def entries(store: DeadLetterStore, keys: Sequence[SealKeys] = ()) -> Iterator[AuditEntry]:
+    """Yields the entries that the audit has now, in the order of each partition; with keys their seals are checked."""
     if not exists(store.access, store.audit):
         return
     with KafkaTopicReader(store.access, store.audit) as reader:

@@ -7,6 +7,9 @@ the checkpoint but suffice: `engine.router.recovery` finds in the outputs what w
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
+The starts of the last generations are kept too, without the ends of outputs, under keys "… kept 0" to "… kept 31" in
+turn, for those who ask by which routes an earlier record was routed (`starts`).
+
 Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
 into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
 
@@ -47,10 +50,10 @@ if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = ["NotedProgress", "PositionStore", "UnreadableNoteError", "entry_of"]
+__all__ = ["NotedProgress", "NotedStart", "PositionStore", "UnreadableNoteError", "entry_of"]
 
 _VERSION = 1
-_START, _PROGRESS = "start", "place"
+_START, _PROGRESS, _KEPT = "start", "place", "kept"
 _SEAL = "seal of note"
 """Field of a note with the seal over its other fields; `Start.seal` names the secret."""
 _ANSWER_SECONDS = 10.0
@@ -61,6 +64,8 @@ _REPEAT_SECONDS = 300.0
 """Time after which the start is noted again, in case others have written over it and compaction removes the former."""
 _MOST_NOTES = 1000
 """Greatest number of notes of a kind kept during a reading: more than compaction leaves, unless others write."""
+_KEPT_STARTS = 32
+"""Number of generations whose starts are kept."""
 _PARTS = "parts"
 """Header with the number of parts of a note that has several."""
 
@@ -80,6 +85,15 @@ class NotedProgress:
     """True if this bridge has written the notes: their seals are valid by a key that is known here."""
     own: NotedProgress | None = None
     """The newest notes with such seals, if these have none; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedStart:
+    """Start of a generation, as it is noted."""
+
+    start: Start
+    time_ms: int
+    """Time of the start, in milliseconds since 1970."""
 
 
 class UnreadableNoteError(HardFailureError):
@@ -102,7 +116,7 @@ class PositionStore:
         self._started_at = 0.0
         """Time of `time.monotonic` at which the start was noted last."""
         self._waiting: dict[str, bytes] = {}
-        """Records to be written, by `_START` or `_PROGRESS`."""
+        """Records to be written, by the names of their notes."""
         self._written: dict[str, bytes] = {}
         """Records of the open transaction, by the same names."""
         self._is_to_abort = False
@@ -125,16 +139,8 @@ class PositionStore:
         Without one of the keys that the notes were sealed with, their seals cannot be checked. `journal_id` is Kafka's
         id of the journal, empty if it has none: own notes about an earlier journal of that name are passed over.
         """
-        notes = {name: _Notes(self._key(name), name, keys) for name in (_START, _PROGRESS)}
-        try:
-            with KafkaTopicReader(self._access, self._topic) as reader:
-                for located in reader.present():
-                    for each in notes.values():
-                        each.take(located.record)
-        except UsageError as error:
-            # The bridge that leads makes a missing topic.
-            raise unavailable(self._access.servers, str(error)) from error
-        start, progress = notes[_START], notes[_PROGRESS]
+        start, progress = (_Notes(self._key(name), name, keys) for name in (_START, _PROGRESS))
+        self._read(start, progress)
         own = _sealed_entry(start, progress, self._topic, journal_id)
         try:
             if own is not None and start.is_last_sealed:
@@ -146,6 +152,38 @@ class PositionStore:
             return own
         return own if last is None else replace(last, own=own)
 
+    def starts(self, keys: Sequence[SealKeys] = (), journal_id: str = "") -> list[NotedStart]:
+        """The starts of generations that the topic still has, the oldest first; the arguments are those of `read`.
+
+        Those before the newest one are without the ends of outputs. If any has a seal by one of the keys, only such
+        starts are returned. Notes that cannot be read are left out. Raises as `open` does.
+        """
+        notes = [_Notes(self._key(_START), _START, keys)]
+        notes += [_Notes(self._key(f"{_KEPT} {number}"), _KEPT, keys) for number in range(_KEPT_STARTS)]
+        self._read(*notes)
+        sealed = [note for each in notes for note in each.sealed()]
+        found: dict[str, NotedStart] = {}
+        for text in map(json.dumps, sealed) if sealed else (text for each in notes for text in each.texts):
+            try:
+                fields = _decoded(text)
+                noted = NotedStart(Start.of(fields), int(fields["time_ms"]))
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+                continue
+            if not journal_id or noted.start.journal_id in ("", journal_id):
+                found.setdefault(noted.start.run, noted)
+        return sorted(found.values(), key=lambda each: each.start.sequence)
+
+    def _read(self, *notes: _Notes) -> None:
+        """Reads the topic from its beginning."""
+        try:
+            with KafkaTopicReader(self._access, self._topic) as reader:
+                for located in reader.present():
+                    for each in notes:
+                        each.take(located.record)
+        except UsageError as error:
+            # The bridge that leads makes a missing topic.
+            raise unavailable(self._access.servers, str(error)) from error
+
     def begin(self, generation: Generation, keys: SealKeys | None = None) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does.
 
@@ -153,8 +191,12 @@ class PositionStore:
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
-        self._start = self._encoded(_START, {**asdict(generation.start), **where})
+        fields = {**asdict(generation.start), **where}
+        self._start = self._encoded(_START, fields)
         self._note_start()
+        # The ends of the outputs are the largest part, and recovery alone needs them.
+        kept = f"{_KEPT} {generation.start.sequence % _KEPT_STARTS}"
+        self._waiting[kept] = self._encoded(_KEPT, {**fields, "outputs": {}})
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
@@ -246,6 +288,11 @@ class _Notes:
         self._is_whole = text is not None
         if text is not None:
             self._texts.append(text)
+
+    @property
+    def texts(self) -> Sequence[bytes]:
+        """The last whole notes, in the order of the topic."""
+        return self._texts
 
     def sealed(self) -> Iterator[dict[str, Any]]:
         """Yields the notes with a valid seal, the last one first; each is checked when it is asked for."""
@@ -367,7 +414,7 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
     return json.dumps({"version": _VERSION, "time_ms": round(time.time() * 1000), **fields}).encode()
 
 
-def _decoded(value: bytes) -> dict[str, Any]:
+def _decoded(value: bytes | str) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(value)
     if fields["version"] != _VERSION:
         msg = f"version {fields['version']!r}"

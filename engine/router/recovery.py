@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 import structlog
 from pyspark.sql import functions as F
 
-from engine.claims.section import ClaimCheckConfig
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
@@ -34,13 +33,13 @@ from engine.kafka.topics import BridgeTopics, exists
 from engine.router.generation import Start
 from engine.router.kafka_io import RUN_CHARACTERS, Seal
 from engine.router.last_progress import check_end, check_journal
+from engine.router.past_routes import configuration_of
 from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
 from engine.router.published import Proof, Published, find, records, slices
 from engine.spark.cluster import lease_seconds
 from engine.spark.master import is_cluster
 from engine.spark.session import running_tasks
-from routes.config.load import loads_routes
 from routes.config.reader import read_text
 from routes.errors import ConfigurationError
 from routes.model import Policy
@@ -215,17 +214,15 @@ class Recovery:
     def _routes(self, start: Start) -> Config:
         """The present configuration with the routes and sinks of the last run."""
         try:
-            then = loads_routes(start.routes, self.config.path.absolute().parent, self.environment)
+            routes = configuration_of(start, self.config, self.environment)
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        of_then = tuple(self._with_policy(each) for each in then.routes)
-        routes = replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=of_then, sinks=then.sinks)
-        routes = routes.with_section(then.section(ClaimCheckConfig))
+        routes = replace(routes, routes=tuple(self._with_policy(each) for each in routes.routes))
         if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic
-            routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
+            routes = replace(routes, routing=replace(routes.routing, dead_letter_topic=present))
         return self.resolved(routes)
 
     def _with_policy(self, of_then: Route) -> Route:

@@ -309,7 +309,7 @@ def test_notes_of_an_older_version_are_followed_once(topic: Topic) -> None:
 
 
 def test_notes_are_as_earlier_versions_read_them(topic: Topic) -> None:
-    (first, _) = topic.write(START, KEYS)
+    (first, *_) = topic.write(START, KEYS)
     note = json.loads(first.value or b"")
     assert Start.of(note) == START
     assert note["host"] == socket.gethostname()
