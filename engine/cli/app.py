@@ -34,6 +34,8 @@ _COMMANDS = {
     "run": "run.run",
     "reload": "reload.reload",
     "restart": "reload.restart",
+    "pause": "reload.pause",
+    "resume": "reload.resume",
     "status": "status.status",
     "lag": "status.lag",
     "doctor": "doctor.doctor",

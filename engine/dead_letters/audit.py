@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord
     from engine.seals import SealKeys
 
-__all__ = ["Action", "Actor", "AuditEntry", "entries", "last", "now", "parse", "settled"]
+__all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now", "parse", "settled"]
 
 
 class Action(StrEnum):
@@ -199,6 +199,32 @@ def settled(
         if is_there and is_wanted and not (entry.is_doubtful and at in found and not found[at].is_doubtful):
             found[at] = entry
     return found
+
+
+class AuditTail:
+    """Reader of the entries of the letters of one topic, a piece at a time."""
+
+    def __init__(self, store: DeadLetterStore, topic: str, topic_id: str) -> None:
+        """Begins at the first entry; `topic` and `topic_id` are as for `settled`."""
+        self._store = store
+        self._topic = topic
+        self._topic_id = topic_id
+        self._next: dict[int, int] = {}
+
+    def read(self) -> list[AuditEntry]:
+        """Returns the entries that have come since the last call, oldest first."""
+        if not exists(self._store.access, self._store.audit):
+            return []
+        keys, found = self._store.keys(), []
+        with KafkaTopicReader(self._store.access, self._store.audit) as reader:
+            bounds = reader.bounds()
+            starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
+            for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
+                self._next[located.position.partition] = located.position.offset + 1
+                entry = parse(located, keys)
+                if entry and entry.position.topic == self._topic and entry.topic_id in ("", self._topic_id):
+                    found.append(entry)
+        return found
 
 
 def last(store: DeadLetterStore, count: int) -> list[AuditEntry]:

@@ -18,11 +18,13 @@ from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal
 from engine.kafka.topics import ensure_quarantine_topic
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
+from engine.message import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.claims.bodies import KeptBodies
+    from engine.dead_letters.correction import Correction
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import Position
     from engine.kafka.types import KafkaError, KafkaMessage
@@ -52,11 +54,21 @@ class Transactions:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, store: DeadLetterStore, actor: Actor, topic_id: str, bodies: KeptBodies) -> None:
+    def __init__(
+        self,
+        store: DeadLetterStore,
+        actor: Actor,
+        topic_id: str,
+        bodies: KeptBodies,
+        correction: Correction,
+        purpose: str = "replay",
+    ) -> None:
         """Connects, and ends whatever transaction an earlier command left open.
 
         `topic_id` is Kafka's id of the topic that the letters are in, `bodies` are those on which they have claims.
+        `correction` changes the messages that are replayed. Of two producers with one `purpose` the later one goes on.
         """
+        self._correction = correction
         self._bodies = bodies
         self._store = store
         self._actor = actor
@@ -64,7 +76,7 @@ class Transactions:
         self._keys = next(iter(store.keys()), None)
         self._has_quarantine = False
         self._failed: list[KafkaError] = []
-        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.replay"})
+        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.{purpose}"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 
@@ -100,7 +112,7 @@ class Transactions:
                 located = move.letter.located
                 whole = replace(located, record=self._bodies.restored(located.record))
                 record = original(DeadLetter(whole), self._store.bridge_id, publication)
-                self._copy(self._store.journal.topic, record, move.letter, copies)
+                self._copy(self._store.journal.topic, sized(self._correction.apply(record)), move.letter, copies)
             elif move.action is Action.QUARANTINED:
                 self._copy(self._store.quarantine, move.letter.located.record, move.letter, copies)
         self._flush()

@@ -25,6 +25,7 @@ from engine.telemetry.metrics import (
     LAG_RECORDS,
     LAG_SECONDS,
     LATENCY_AVERAGE,
+    PROCESS_CPU,
     REJECTED,
     RESTARTS,
     ROUTED,
@@ -83,7 +84,7 @@ _READ = frozenset(
     metric.name
     for metric in (
         *(CONNECTION_UP, DELIVERED, FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, REJECTED, RESTARTS),
-        *(ROUTED, SINK_LAG, SINK_REJECTED, UNROUTED),
+        *(PROCESS_CPU, ROUTED, SINK_LAG, SINK_REJECTED, UNROUTED),
         *(TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED),
     )
 )
@@ -190,6 +191,7 @@ _TONES: Mapping[str, Tone] = {
     State.STOPPING: Tone.WARN,
     State.DEGRADED: Tone.WARN,
     State.DOWN: Tone.BAD,
+    State.PAUSED: Tone.WARN,
     STANDING_BY: Tone.IDLE,
     UNREACHABLE: Tone.BAD,
 }

@@ -177,7 +177,7 @@ class PositionStore:
         """Reads the topic from its beginning."""
         try:
             with KafkaTopicReader(self._access, self._topic) as reader:
-                for located in reader.read():
+                for located in reader.present():
                     for each in notes:
                         each.take(located.record)
         except UsageError as error:

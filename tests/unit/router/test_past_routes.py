@@ -62,7 +62,7 @@ class StateTopic:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def read(self) -> list[Any]:
+            def present(self) -> list[Any]:
                 return [type("Located", (), {"record": each}) for each in topic.records.values()]
 
         monkeypatch.setattr(position_store, "KafkaTopicReader", Reader)

@@ -131,7 +131,7 @@ class Topic:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def read(self) -> list[Any]:
+            def present(self) -> list[Any]:
                 return [type("Located", (), {"record": each}) for each in topic.records]
 
         monkeypatch.setattr(position_store, "KafkaTopicReader", Reader)
