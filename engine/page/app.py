@@ -14,6 +14,7 @@ from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
 from engine.page.messages import body, message, messages, records, timeline_page
 from engine.page.overview import overview, routes, settings
+from engine.page.parts import change_part
 from engine.page.render import HEADERS
 from engine.page.searches import Searches
 from engine.page.threads import Threads
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pages"]
 
-_METHODS = {"/try": ["GET", "POST"], "/dead-letters/settle": ["POST"]}
+_METHODS = {"/try": ["GET", "POST"], "/dead-letters/settle": ["POST"], "/parts": ["POST"]}
 _STATIC = Path(__file__).with_name("static")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -40,6 +41,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
     threads, stories, searches = Threads(), Threads(), Searches()
     found = {
         "/": overview(view),
+        "/parts": change_part(view),
         "/charts": charts(view),
         "/routes": routes(view),
         "/topologies": topologies(view),

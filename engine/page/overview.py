@@ -21,6 +21,7 @@ from engine.telemetry.metrics import (
     UNROUTED,
 )
 from engine.telemetry.peers import UNREACHABLE
+from engine.telemetry.status import State
 from engine.topologies.graph import read_graph
 from engine.topologies.section import TopologiesConfig
 from routes.config.show import rows
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["overview", "routes", "settings"]
 
+_PAUSED = str(State.PAUSED)
 _SPARK_WIDTH = 120
 _SPARK_HEIGHT = 28
 
@@ -54,6 +56,7 @@ def overview(view: View) -> Callable[[Request], Response]:
             picture=draw(drawn.columns, drawn.edges),
             summary=_summary(view),
             parts=_parts(view),
+            can_change=view.control is not None,
             has_peers=view.peers is not None,
             numbers=_numbers(view),
             census=view.census(),
@@ -78,9 +81,18 @@ def _summary(view: View) -> tuple[Tone, str]:
         return Tone.GOOD, "All parts are ready"
     # A host that does not answer is named once, and not by its parts.
     hosts = list(dict.fromkeys(part.host for part in waiting if part.state == UNREACHABLE))
-    names = [f"{part.name} at {part.host}" if part.host else part.name for part in waiting if part.host not in hosts]
+    late = [part for part in waiting if part.host not in hosts]
+    names, paused = (
+        [
+            f"{part.name} at {part.host}" if part.host else part.name
+            for part in late
+            if (part.state == _PAUSED) is wanted
+        ]
+        for wanted in (False, True)
+    )
     said = [f"{_listed(hosts)} unreachable"] if hosts else []
     said += [f"{_listed(names)} not ready"] if names else []
+    said += [f"{_listed(paused)} paused"] if paused else []
     down = any(part.tone is Tone.BAD for part in waiting)
     return Tone.BAD if down else Tone.WARN, "; ".join(said)
 
@@ -106,10 +118,12 @@ def _numbers(view: View) -> dict[str, Any]:
 
 def _parts(view: View) -> list[dict[str, Any]]:
     shown: dict[str, dict[str, Any]] = {}
+    separable = view.control.separable() if view.control else ()
     for part in view.parts():
         # The picture links to the first of those that run on several hosts.
         name = part.name if part.name not in shown else f"{part.name} at {part.host}"
-        shown[name] = {"part": part, "anchor": anchor(name)}
+        change = "" if part.host or part.name not in separable else "resume" if part.state == _PAUSED else "pause"
+        shown[name] = {"part": part, "anchor": anchor(name), "change": change}
     return list(shown.values())
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
 
     from engine.kafka.reader import Position
+    from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport
     from engine.telemetry.status import DeadLetterCounts, Status, StatusBoard
@@ -234,6 +235,8 @@ class View:
     """Returns the latest state of the bridge's other hosts; None if it has none."""
     ask: Callable[[str, StateQuestion, float], StateAnswer | None] = lambda *_: None
     """Asks a topology of this host for its state; None if it does not run or does not answer in so many seconds."""
+    control: Controlled | None = None
+    """Takes requests to pause and resume parts; None if there is nobody to take them."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Key with which forms are signed, see `engine.page.forms`."""
 

@@ -118,6 +118,10 @@ class Reload:
             self._restarts.put(each)
         return found
 
+    def separable(self) -> list[str]:
+        """The names of the parts that can be restarted or paused alone. From any thread."""
+        return [part.name for part in self._current.parts if part.stage is not Stage.BROKER]
+
     def pause(self, name: str, by: str) -> list[str]:
         """Asks a part to end in order and to stay so; returns the parts named so. From any thread.
 

@@ -257,6 +257,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             watch.is_open if watch else lambda _: None,
             peers.reports if peers else None,
             partial(_ask, group),
+            reload,
         )
         routes = [*pages(view), *control(reload), earlier_reading(lambda: samples.traffic.before)]
         served = application(board, registry, election, census, lambda: reload.state, routes, peers)

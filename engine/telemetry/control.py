@@ -41,6 +41,9 @@ class Controlled(Protocol):
     def restart(self, name: str) -> list[str]:
         """Asks for a part to be started again; returns the parts that it names, or raises UsageError."""
 
+    def separable(self) -> list[str]:
+        """The names of the parts that can be restarted or paused alone."""
+
     def pause(self, name: str, by: str) -> list[str]:
         """Asks for a part to be paused; otherwise as `restart`. `by` is the user."""
 

@@ -22,6 +22,7 @@ from routes.config.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport, Traffic
     from engine.telemetry.status import DeadLetterCounts
@@ -64,6 +65,7 @@ class Page:
         login: bool = False,
         standing: Standing | None = None,
         peers: bool = False,
+        control: Controlled | None = None,
     ) -> None:
         file = folder / "jms-bridge.properties"
         file.write_text(text)
@@ -100,6 +102,7 @@ class Page:
             lambda: self.census,
             peers=(lambda: tuple(self.peers)) if peers else None,
             ask=ask,
+            control=control,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
         self.served = application(self.board, self.registry, standing, pages=pages(view))

@@ -1,0 +1,50 @@
+"""Pause and resumption of a part of the bridge, asked for on the overview."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
+
+from engine.errors import UsageError
+from engine.page import forms
+from engine.page.picture import anchor
+from engine.page.render import HEADERS, rendered
+from engine.telemetry.http_login import LOGIN
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from engine.page.view import View
+
+__all__ = ["change_part"]
+
+_SEE_OTHER = 303
+
+
+def change_part(view: View) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the handler of the form, which leads back to the overview."""
+
+    async def page(request: Request) -> Response:
+        try:
+            form = await forms.read(request)
+            forms.check(form, view.seal, request)
+            part, action = form.text("part"), form.text("action")
+            if view.control is None or action not in ("pause", "resume"):
+                msg = f"there is no action {action!r}; expected pause or resume"
+                raise UsageError(msg)
+            change = view.control.pause if action == "pause" else view.control.resume
+            host = request.client.host if request.client else ""
+            await run_in_threadpool(change, part, f"{request.scope.get(LOGIN) or 'nobody logged in'} ({host})")
+        except forms.ForeignRequestError as error:
+            return await rendered(request, view, "part.html", status=403, fault=str(error))
+        except BridgeError as error:
+            return await rendered(request, view, "part.html", status=400, fault=str(error))
+        return RedirectResponse(f"/#{anchor(part)}", _SEE_OTHER, HEADERS)
+
+    return page
