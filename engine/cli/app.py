@@ -44,7 +44,7 @@ _COMMANDS = {
     "send": "messages.send",
     "receive": "messages.receive",
     "request": "messages.request",
-    "journal": "messages.journal",
+    "journal": "journal.app",
     "dlt": "dlt.app",
     "schema": "schema.app",
     "config": "config.config",

@@ -1,11 +1,16 @@
 """Notes about the router's progress in Kafka, for a router on another machine or one whose checkpoint is not here.
 
-The bridge's state topic holds two kinds of records for each router, and compaction keeps the last of each: the start of
+The bridge's state topic holds records of two kinds for each router, and compaction keeps the last of each: the start of
 its newest generation, and the progress of that generation, a few seconds old or from its stop. The notes are older than
 the checkpoint but suffice: `engine.router.recovery` finds in the outputs what was published since.
 
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
+
+When a generation has other routes than the one before, both are noted a second time, in one of `KEPT_ROUTES` slots, by
+which `engine.router.kept_routes` tells the routes that were in force when a journal record was read:
+
+    key "bridge-1 jms-bridge.journal routes-7"   {"sequence": 7, "positions": {…}, "routes": "…", "journal_id": "…"}
 
 Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
 into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
@@ -37,7 +42,7 @@ from engine.kafka.types import KafkaException
 from engine.router.generation import Committed, RouterProgress, Start, offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from engine.kafka.offsets import Offsets
     from engine.kafka.types import KafkaError, Producer
@@ -47,10 +52,23 @@ if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = ["NotedProgress", "PositionStore", "UnreadableNoteError", "entry_of"]
+__all__ = [
+    "KEPT_ROUTES",
+    "START",
+    "NotedProgress",
+    "Notes",
+    "PositionStore",
+    "UnreadableNoteError",
+    "entry_of",
+    "kept_name",
+    "note_key",
+]
+
+KEPT_ROUTES = 50
+"""Number of slots for generations that had other routes than the one before."""
 
 _VERSION = 1
-_START, _PROGRESS = "start", "place"
+START, _PROGRESS = "start", "place"
 _SEAL = "seal of note"
 """Field of a note with the seal over its other fields; `Start.seal` names the secret."""
 _ANSWER_SECONDS = 10.0
@@ -102,7 +120,7 @@ class PositionStore:
         self._started_at = 0.0
         """Time of `time.monotonic` at which the start was noted last."""
         self._waiting: dict[str, bytes] = {}
-        """Records to be written, by `_START` or `_PROGRESS`."""
+        """Records to be written, by the names of their notes."""
         self._written: dict[str, bytes] = {}
         """Records of the open transaction, by the same names."""
         self._is_to_abort = False
@@ -125,7 +143,7 @@ class PositionStore:
         Without one of the keys that the notes were sealed with, their seals cannot be checked. `journal_id` is Kafka's
         id of the journal, empty if it has none: own notes about an earlier journal of that name are passed over.
         """
-        notes = {name: _Notes(self._key(name), name, keys) for name in (_START, _PROGRESS)}
+        notes = {name: Notes(self._key(name), name, keys) for name in (START, _PROGRESS)}
         try:
             with KafkaTopicReader(self._access, self._topic) as reader:
                 for located in reader.read():
@@ -134,7 +152,7 @@ class PositionStore:
         except UsageError as error:
             # The bridge that leads makes a missing topic.
             raise unavailable(self._access.servers, str(error)) from error
-        start, progress = notes[_START], notes[_PROGRESS]
+        start, progress = notes[START], notes[_PROGRESS]
         own = _sealed_entry(start, progress, self._topic, journal_id)
         try:
             if own is not None and start.is_last_sealed:
@@ -146,15 +164,20 @@ class PositionStore:
             return own
         return own if last is None else replace(last, own=own)
 
-    def begin(self, generation: Generation, keys: SealKeys | None = None) -> None:
+    def begin(self, generation: Generation, keys: SealKeys | None = None, kept: Iterable[Start] = ()) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does.
 
-        With `keys` this note and those of its progress are sealed.
+        With `keys` this note and those of its progress are sealed. `kept` are the starts whose routes are kept beside
+        it (`engine.router.kept_routes.to_keep`).
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
-        self._start = self._encoded(_START, {**asdict(generation.start), **where})
+        self._start = self._encoded(START, {**asdict(generation.start), **where})
         self._note_start()
+        for each in kept:
+            fields = {name: getattr(each, name) for name in ("sequence", "positions", "routes", "journal_id")}
+            name = kept_name(each.sequence % KEPT_ROUTES)
+            self._waiting[name] = self._encoded(name, fields)
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
@@ -165,7 +188,7 @@ class PositionStore:
             self._note_start()
 
     def _note_start(self) -> None:
-        self._waiting[_START] = self._start
+        self._waiting[START] = self._start
         self._started_at = time.monotonic()
 
     def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
@@ -197,7 +220,7 @@ class PositionStore:
         return json.dumps(note if self._keys is None else {**note, _SEAL: self._keys.seal(name, note)}).encode()
 
     def _key(self, name: str) -> bytes:
-        return f"{self._bridge_id} {self._journal} {name}".encode()
+        return note_key(self._bridge_id, self._journal, name)
 
     def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
         try:
@@ -220,7 +243,7 @@ class PositionStore:
         return unavailable(self._access.servers, f"topic '{self._topic}': {error.str()}")
 
 
-class _Notes:
+class Notes:
     """Notes of one kind, as they are read from the topic's beginning."""
 
     def __init__(self, key: bytes, name: str, keys: Sequence[SealKeys]) -> None:
@@ -278,6 +301,16 @@ class _Notes:
         return text
 
 
+def note_key(bridge_id: str, journal: str, name: str) -> bytes:
+    """Returns the key of a note: `START`, or what `kept_name` returns."""
+    return f"{bridge_id} {journal} {name}".encode()
+
+
+def kept_name(slot: int) -> str:
+    """Returns the name of the note in a slot of kept routes."""
+    return f"routes-{slot}"
+
+
 def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedProgress | None:
     """The entry made from a start record and a progress record; None without a start.
 
@@ -302,7 +335,7 @@ def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedPr
         raise _unreadable(topic, repr(error)) from error
 
 
-def _sealed_entry(start: _Notes, progress: _Notes, topic: str, journal_id: str) -> NotedProgress | None:
+def _sealed_entry(start: Notes, progress: Notes, topic: str, journal_id: str) -> NotedProgress | None:
     """The entry made from notes with valid seals; None if there is none.
 
     Whoever may write to the topic may repeat an earlier note, so that of the last run counts.

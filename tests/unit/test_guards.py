@@ -150,7 +150,10 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.dead_letters": ("engine.rerouting", "engine.page", "engine.cli", "engine.supervision"),
+    "engine.rerouting": ("engine.page", "engine.cli", "engine.supervision"),
     "engine.page": (
+        "engine.rerouting",
         "engine.spark",
         "engine.router",
         "engine.topologies.library",

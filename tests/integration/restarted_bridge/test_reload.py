@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -150,3 +152,24 @@ def test_a_kill_in_the_middle_of_a_reload_loses_and_doubles_nothing(editor: Edit
             editor.bridge.start()
         editor.bridge.wait_ready()
     editor.wait_for_all()
+
+
+def test_what_no_route_took_reaches_its_destination_once_after_a_route_was_added(editor: Editor) -> None:
+    editor.reload(TO_A.replace("address==load", "address==nothing"))
+    before = editor.bridge.metric("jmsbridge_unrouted_messages_total", reason="unmatched")
+    sent = editor.sent_now(10)
+    unrouted = lambda: editor.bridge.metric("jmsbridge_unrouted_messages_total", reason="unmatched")  # noqa: E731
+    wait(lambda: unrouted() == before + 10, lambda: editor.bridge.output)
+    editor.reload(TO_A)
+    for _ in range(2):
+        status, out, err = run_command(editor, "journal", "replay", "--unrouted", "--yes")
+        assert status == 0, err
+    assert out.count("already replayed to") >= 10
+    a, _ = editor.wait_for_all()
+    assert sent <= set(a)
+
+
+def run_command(editor: Editor, *arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "engine", *arguments, "-c", str(editor.bridge.file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stdout, done.stderr
