@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.telemetry.metrics import Metric
     from routes.keys.addresses import Peer
 
-__all__ = ["ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
+__all__ = ["AddressCount", "ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
 
 _ANSWER_SECONDS = 5.0
 _PEER_SECONDS = 2.0
@@ -150,6 +150,21 @@ class ComponentReport:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressCount:
+    """Number of messages to an address."""
+
+    address: str
+    """Name of the queue or topic; empty for messages without one."""
+    messages: float
+
+    @staticmethod
+    def of(counts: Mapping[str, float]) -> tuple[AddressCount, ...]:
+        """Makes them of numbers by address, the greatest first and without zeros."""
+        some = [AddressCount(address, messages) for address, messages in counts.items() if messages]
+        return tuple(sorted(some, key=lambda each: (-each.messages, each.address)))
+
+
+@dataclass(frozen=True, slots=True)
 class PeerReport:
     """State of the parts of a bridge on another host."""
 
@@ -197,6 +212,8 @@ class Report:
     reload_why: str
     """Reason why the last reload was refused; empty if it was not."""
     parts: tuple[ComponentReport, ...]
+    unmatched: tuple[AddressCount, ...] = ()
+    """Messages that no route took since the router's process started, by address, the greatest numbers first."""
     instance: str = ""
     """Id of the supervisor that has answered; empty for a bridge without peers."""
     peers: tuple[PeerReport, ...] = ()
@@ -289,6 +306,7 @@ def _report(
         reload_success=reload["success"],
         reload_why=reload.get("why", ""),
         parts=_parts(body["components"], traffic),
+        unmatched=AddressCount.of(now.by(metrics.UNMATCHED_BY_ADDRESS, "address")),
         instance=body.get("instance", ""),
         peers=peers,
     )
