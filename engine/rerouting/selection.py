@@ -87,11 +87,15 @@ class UnroutedRecords:
         self.unknown = 0
         """Number of records so far of which it is not known which routes were in force."""
 
+    def end(self, partition: int, end: int) -> int:
+        """Returns the end of the records of a partition that may be taken, of those before an offset."""
+        newest = self._history.newest
+        # Of the records behind it, the routes of today took one or are about to, or none would take it again.
+        return end if newest is None or newest.text != self._today else min(end, newest.positions.get(partition, 0))
+
     def takes(self, located: LocatedRecord) -> bool:
         """Returns True if certainly no route took the record, and it did not become a dead letter for that."""
         kept = self._history.at(located.position.partition, located.position.offset)
-        if kept is not None and kept == self._history.newest and kept.text == self._today:
-            return False  # Either a route took it or is about to, or none would take it again.
         then = None if kept is None else self._then(kept)
         if then is None:
             self.unknown += 1
@@ -139,7 +143,7 @@ def selected(
                 raise UsageError(msg)
             yield reader.at(position.partition, position.offset)
         return
-    starts, ends = _bounds(selection, reader, kafka)
+    starts, ends = _bounds(selection, reader, kafka, unrouted)
     left = dict(starts)
     total = sum(ends.values()) - sum(starts.values())
     for number, located in enumerate(reader.read(starts, ends)):
@@ -154,7 +158,9 @@ def selected(
     report(total, total)
 
 
-def _bounds(selection: JournalSelection, reader: KafkaTopicReader, kafka: KafkaOffsets) -> tuple[Offsets, Offsets]:
+def _bounds(
+    selection: JournalSelection, reader: KafkaTopicReader, kafka: KafkaOffsets, unrouted: UnroutedRecords
+) -> tuple[Offsets, Offsets]:
     """Returns the first offsets to read and the ends, of the partitions in which there is something to read."""
     bounds = reader.bounds()
     partition, first, last = selection.partition, selection.first, selection.last
@@ -175,5 +181,7 @@ def _bounds(selection: JournalSelection, reader: KafkaTopicReader, kafka: KafkaO
         # Every record before this offset is older; those behind it are compared one by one.
         since = kafka.since([reader.topic], selection.since_ms).get(reader.topic, {})
         bounds = {each: (max(low, since.get(each, low)), high) for each, (low, high) in bounds.items()}
+    if selection.is_unrouted:
+        bounds = {each: (low, unrouted.end(each, high)) for each, (low, high) in bounds.items()}
     some = {each: pair for each, pair in bounds.items() if pair[0] < pair[1]}
     return {each: low for each, (low, _) in some.items()}, {each: high for each, (_, high) in some.items()}
