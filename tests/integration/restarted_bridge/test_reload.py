@@ -156,10 +156,16 @@ def test_a_kill_in_the_middle_of_a_reload_loses_and_doubles_nothing(editor: Edit
 
 def test_what_no_route_took_reaches_its_destination_once_after_a_route_was_added(editor: Editor) -> None:
     editor.reload(TO_A.replace("address==load", "address==nothing"))
-    before = editor.bridge.metric("jmsbridge_unrouted_messages_total", reason="unmatched")
+
+    def unrouted() -> tuple[float, float]:
+        by_reason, by_address = ("jmsbridge_unrouted_messages_total", "jmsbridge_unmatched_messages_total")
+        metric = editor.bridge.metric
+        return metric(by_reason, reason="unmatched"), metric(by_address, address="load")
+
+    before = unrouted()
     sent = editor.sent_now(10)
-    unrouted = lambda: editor.bridge.metric("jmsbridge_unrouted_messages_total", reason="unmatched")  # noqa: E731
-    wait(lambda: unrouted() == before + 10, lambda: editor.bridge.output)
+    wait(lambda: unrouted() == (before[0] + 10, before[1] + 10), lambda: editor.bridge.output)
+    assert "to load" in run_command(editor, "status", "--once")[1]
     editor.reload(TO_A)
     for _ in range(2):
         status, out, err = run_command(editor, "journal", "replay", "--unrouted", "--yes")
