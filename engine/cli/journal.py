@@ -198,7 +198,7 @@ def _foretell(table: ReroutingTable, unknown: int, config: Config, json_output: 
                 json_text(
                     {
                         "address": row.address or None,
-                        "routes": row.routes.split(", ") if row.routes else [],
+                        "routes": list(row.routes),
                         "outcome": row.outcome,
                         "detail": row.detail,
                         "count": row.count,
@@ -227,7 +227,7 @@ def _table(found: ReroutingTable) -> Table:
         table.add_column(name)
     for row in found.rows:
         outcome = f"{row.outcome}: {row.detail}" if row.detail else str(row.outcome)
-        cells = (printable(row.address) or "-", printable(row.routes) or "-", f"{row.count:,}")
+        cells = (printable(row.address) or "-", printable(", ".join(row.routes)) or "-", f"{row.count:,}")
         table.add_row(*cells, re.sub(r"\.\d+Z$", "Z", iso(row.oldest_ms)), outcome)
     return table
 
@@ -268,7 +268,7 @@ def _json(each: Rerouted) -> str:
             "outcome": each.outcome,
             "detail": each.detail,
             "address": each.address or None,
-            "routes": each.routes.split(", ") if each.routes else [],
+            "routes": list(each.routes),
         }
     )
 

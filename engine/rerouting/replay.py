@@ -77,8 +77,8 @@ class Rerouted:
     """Kafka's timestamp of the record, in milliseconds since 1970."""
     address: str
     """Address of the message; empty for a message without one."""
-    routes: str = ""
-    """Names of the routes that take it now, separated by commas; empty for none."""
+    routes: tuple[str, ...] = ()
+    """Names of the routes that take it now."""
     detail: str = ""
     """Position of the copy, `topic:partition:offset`, or the reason why there is none."""
 
@@ -158,7 +158,7 @@ class JournalReplay:
 
     def _check_routes(self) -> None:
         newest = self._history.newest
-        if newest is not None and newest.text != routes_text(self._config.text):
+        if newest is not None and newest.routes != routes_text(self._config.text):
             msg = (
                 f"the bridge routes by other routes than those in {self._config.path}, so that copies would go "
                 "elsewhere: reload or start it first (jms-bridge reload)"
@@ -188,7 +188,7 @@ class JournalReplay:
         names = dict.fromkeys(each.route.name for each in explanation.publications if each.route)
         address = explanation.message.text_of(ADDRESS) or ""
         found = Rerouted(
-            located.position, ReplayOutcome.WOULD_REPLAY, located.time_ms, address[:_MOST_TEXT], ", ".join(names)
+            located.position, ReplayOutcome.WOULD_REPLAY, located.time_ms, address[:_MOST_TEXT], tuple(names)
         )
         if entry is not None and not self._options.again:
             if entry.is_doubtful:
@@ -256,7 +256,7 @@ class ReroutedRow:
     """Count and times of records with the same address, routes and outcome."""
 
     address: str
-    routes: str
+    routes: tuple[str, ...]
     outcome: ReplayOutcome
     detail: str
     count: int
@@ -268,14 +268,14 @@ class ReroutingTable:
     """Counts of records by address, routes and outcome, in bounded memory."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, str, str], ReroutedRow] = {}
+        self._rows: dict[tuple[str, tuple[str, ...], str, str], ReroutedRow] = {}
 
     def add(self, each: Rerouted) -> None:
         """Counts one record."""
         detail = each.detail if each.outcome is ReplayOutcome.NOT_REPLAYABLE else ""
         key = (each.address, each.routes, str(each.outcome), detail)
         if key not in self._rows and len(self._rows) >= _MOST_ROWS:
-            key = (_OTHERS, _OTHERS, str(each.outcome), "")
+            key = (_OTHERS, (), str(each.outcome), "")
         row = self._rows.setdefault(
             key, ReroutedRow(key[0], key[1], each.outcome, key[3], 0, each.time_ms, each.time_ms)
         )

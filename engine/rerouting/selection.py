@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.explain.explanation import no_route_takes
-from engine.message import Message
+from engine.message import COPY_OF, Message
 from engine.router.kept_routes import routes_text
 from engine.times import iso
 from routes.config.load import loads_routes
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from engine.kafka.offsets import KafkaOffsets, Offsets
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
-    from engine.router.kept_routes import KeptRoutes, RouteHistory
+    from engine.router.generation import KeptRoutes
+    from engine.router.kept_routes import RouteHistory
     from routes.model import Config
     from routes.predicate import Predicate
     from routes.predicate.bodies import DocumentReader
@@ -91,7 +92,7 @@ class UnroutedRecords:
         """Returns the end of the records of a partition that may be taken, of those before an offset."""
         newest = self._history.newest
         # Of the records behind it, the routes of today took one or are about to, or none would take it again.
-        return end if newest is None or newest.text != self._today else min(end, newest.positions.get(partition, 0))
+        return end if newest is None or newest.routes != self._today else min(end, newest.positions.get(partition, 0))
 
     def takes(self, located: LocatedRecord) -> bool:
         """Returns True if certainly no route took the record, and it did not become a dead letter for that."""
@@ -105,12 +106,12 @@ class UnroutedRecords:
         return no_route_takes(located.record, then, self._documents)
 
     def _then(self, kept: KeptRoutes) -> Config | None:
-        if kept.text not in self._read:
+        if kept.routes not in self._read:
             try:
-                self._read[kept.text] = loads_routes(kept.text, self._config.path.absolute().parent)
+                self._read[kept.routes] = loads_routes(kept.routes, self._config.path.absolute().parent)
             except ConfigurationError:
-                self._read[kept.text] = None  # They refer to a file or a variable that is gone.
-        return self._read[kept.text]
+                self._read[kept.routes] = None  # They refer to a file or a variable that is gone.
+        return self._read[kept.routes]
 
 
 def selected(
@@ -121,7 +122,7 @@ def selected(
     unrouted: UnroutedRecords,
     report: Callable[[int, int], None],
 ) -> Iterator[LocatedRecord]:
-    """Yields the selected records that the journal holds at the time of the call.
+    """Yields the selected records that the journal holds at the time of the call; copies only by their positions.
 
     Args:
         selection: conditions that have been checked.
@@ -151,11 +152,18 @@ def selected(
         left[at.partition] = at.offset + 1
         if number % _REPORT_EVERY == 0:
             report(sum(left.values()) - sum(starts.values()), total)
-        if not selection.takes_time(located.time_ms) or (selection.is_unrouted and not unrouted.takes(located)):
+        if not selection.takes_time(located.time_ms) or not _is_meant(located, selection, unrouted):
             continue
         if selection.where is None or takes(Message.from_record(located.record)):
             yield located
     report(total, total)
+
+
+def _is_meant(located: LocatedRecord, selection: JournalSelection, unrouted: UnroutedRecords) -> bool:
+    """Returns False for copies, so that the same command never copies copies, unless no route took them either."""
+    if selection.is_unrouted:
+        return unrouted.takes(located)
+    return all(name != COPY_OF for name, _ in located.record.headers)
 
 
 def _bounds(

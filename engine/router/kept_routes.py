@@ -1,19 +1,18 @@
 """Routes that were in force when a journal record was read, as the router's notes in Kafka keep them.
 
-The notes are those of `engine.router.position_store`: of each generation with other routes than the one before, and of
-the present one. A record before all of them was read by routes that are not known any more.
+The notes are those of `engine.router.position_store`: of routes that others have replaced, and of the present ones.
+Each says for which stretch of the journal they were in force. So a lost note makes routes unknown, and never wrong.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
-from engine.router.generation import offsets
+from engine.router.generation import KeptRoutes, Start, offsets
 from engine.router.position_store import KEPT_ROUTES, START, Notes, UnreadableNoteError, kept_name, note_key
 from routes.config.reader import read_text
 
@@ -21,29 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.kafka.offsets import Offsets
-    from engine.router.generation import RouterProgress, Start
+    from engine.router.generation import RouterProgress
     from engine.router.position_store import NotedProgress
     from engine.seals import SealKeys
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = ["KeptRoutes", "RouteHistory", "read_history", "routes_text", "to_keep"]
+__all__ = ["RouteHistory", "read_history", "routes_text", "since_of", "to_keep"]
 
 _ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies|claim-check)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _PART = re.compile(rb" [1-9][0-9]{0,8}\Z")
 """End of the key of a part of a note, other than the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRoutes:
-    """Routes that were in force from some positions of the journal on."""
-
-    sequence: int
-    """Number of the generation that had them; a later one has a greater number."""
-    positions: Offsets
-    """First offset that they routed, by journal partition."""
-    text: str
-    """The part of the properties file that determines the routing, see `routes_text`."""
 
 
 class RouteHistory:
@@ -59,8 +46,16 @@ class RouteHistory:
 
     def at(self, partition: int, offset: int) -> KeptRoutes | None:
         """Returns the routes by which a journal record was read, or would be read next; None if they are not known."""
-        # A partition that a generation does not name was added later, and read from its first record on.
-        return next((each for each in self._newest_first if each.positions.get(partition, 0) <= offset), None)
+        # A partition that is not among the positions was added later, and read from its first record on.
+        return next(
+            (
+                each
+                for each in self._newest_first
+                if each.positions.get(partition, 0) <= offset
+                and (each.ends is None or offset < each.ends.get(partition, 0))
+            ),
+            None,
+        )
 
 
 def read_history(
@@ -89,16 +84,24 @@ def read_history(
     return RouteHistory(filter(None, (_kept(each, keys, journal, journal_id) for each in notes.values())))
 
 
-def to_keep(last: RouterProgress | None, noted: NotedProgress | None, start: Start) -> tuple[Start, ...]:
-    """Returns the starts whose routes a new generation notes for good: none if it has those of the one before.
+def since_of(last: RouterProgress | None, routes: str) -> Offsets:
+    """Returns `Start.routes_since` for a generation with these routes behind that of `last`, if there is one."""
+    return dict(last.start.in_force_since) if last is not None and last.start.routes == routes else {}
+
+
+def to_keep(last: RouterProgress | None, noted: NotedProgress | None, start: Start) -> KeptRoutes | None:
+    """Returns the routes to keep for good when a generation begins; None if it has those of the one before.
 
     `last` is the progress of that one, `noted` its notes in Kafka, each None if there is none; `start` is the new one.
     """
-    if last is None:
-        return (start,)
-    before = (last.start, *((noted.progress.start,) if noted else ()))
-    is_known = noted is not None and all(each.routes == start.routes for each in before)
-    return () if is_known else (last.start, start)
+    # A generation that was never noted has routed nothing.
+    progress = noted.progress if noted is not None and noted.is_sealed else last
+    if progress is None or progress.start.routes == start.routes:
+        return None
+    before = progress.start
+    return KeptRoutes(
+        before.sequence, before.journal_id, before.in_force_since, dict(start.in_force_since), before.routes
+    )
 
 
 def routes_text(text: str) -> str:
@@ -112,6 +115,9 @@ def _kept(notes: Notes, keys: Sequence[SealKeys], journal: JournalConfig, journa
         note = next(notes.sealed(), None) if keys else json.loads(notes.last(journal.state_topic) or b"null")
         if note is None or note["journal_id"] not in ("", journal_id):
             return None
-        return KeptRoutes(int(note["sequence"]), offsets(note["positions"]), str(note["routes"]))
+        sequence, of_journal, routes = int(note["sequence"]), str(note["journal_id"]), str(note["routes"])
+        if "ends" not in note:
+            return KeptRoutes(sequence, of_journal, Start.of(note).in_force_since, None, routes)
+        return KeptRoutes(sequence, of_journal, offsets(note["positions"]), offsets(note["ends"]), routes)
     except (UnreadableNoteError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

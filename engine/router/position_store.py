@@ -7,10 +7,10 @@ the checkpoint but suffice: `engine.router.recovery` finds in the outputs what w
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
-When a generation has other routes than the one before, both are noted a second time, in one of `KEPT_ROUTES` slots, by
-which `engine.router.kept_routes` tells the routes that were in force when a journal record was read:
+When a generation has other routes than the one before, the routes of that one are kept for good, in one of
+`KEPT_ROUTES` slots; `engine.router.kept_routes` reads them:
 
-    key "bridge-1 jms-bridge.journal routes-7"   {"sequence": 7, "positions": {…}, "routes": "…", "journal_id": "…"}
+    key "bridge-1 jms-bridge.journal routes-7"   {"positions": {…}, "ends": {…}, "routes": "…", "sequence": 7, …}
 
 Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
 into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
@@ -42,12 +42,12 @@ from engine.kafka.types import KafkaException
 from engine.router.generation import Committed, RouterProgress, Start, offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from engine.kafka.offsets import Offsets
     from engine.kafka.types import KafkaError, Producer
     from engine.message import Record
-    from engine.router.generation import Generation
+    from engine.router.generation import Generation, KeptRoutes
     from engine.seals import SealKeys
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 KEPT_ROUTES = 50
-"""Number of slots for generations that had other routes than the one before."""
+"""Number of slots for routes of the past."""
 
 _VERSION = 1
 START, _PROGRESS = "start", "place"
@@ -164,20 +164,19 @@ class PositionStore:
             return own
         return own if last is None else replace(last, own=own)
 
-    def begin(self, generation: Generation, keys: SealKeys | None = None, kept: Iterable[Start] = ()) -> None:
+    def begin(self, generation: Generation, keys: SealKeys | None = None, kept: KeptRoutes | None = None) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does.
 
-        With `keys` this note and those of its progress are sealed. `kept` are the starts whose routes are kept beside
-        it (`engine.router.kept_routes.to_keep`).
+        With `keys` this note and those of its progress are sealed. `kept` are the routes of before, if these are others
+        (`engine.router.kept_routes.to_keep`).
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
         self._start = self._encoded(START, {**asdict(generation.start), **where})
         self._note_start()
-        for each in kept:
-            fields = {name: getattr(each, name) for name in ("sequence", "positions", "routes", "journal_id")}
-            name = kept_name(each.sequence % KEPT_ROUTES)
-            self._waiting[name] = self._encoded(name, fields)
+        if kept is not None:
+            name = kept_name(kept.sequence % KEPT_ROUTES)
+            self._waiting[name] = self._encoded(name, asdict(kept))
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:

@@ -32,7 +32,7 @@ from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
 from engine.kafka.topics import BridgeTopics, exists
 from engine.router.generation import Start
 from engine.router.kafka_io import RUN_CHARACTERS, Seal
-from engine.router.kept_routes import routes_text
+from engine.router.kept_routes import routes_text, since_of
 from engine.router.last_progress import check_end, check_journal
 from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
@@ -112,17 +112,19 @@ class Recovery:
         journal = self.config.journal.topic
         starts, ends = (found.get(journal, {}) for found in (self.kafka.starts([journal]), self._journal_ends()))
         positions = dict(starts) if last is None else self._resume(last, starts, ends)
+        routes = routes_text(self.config.text)
         start = Start(
             journal=journal,
             journal_id=self.kafka.identity(journal),
             positions=positions,
             outputs=self.kafka.ends(outputs(self.config.routes, self.config.letter_topic)),
             bridge_id=self.config.bridge_id,
-            routes=routes_text(self.config.text),
+            routes=routes,
             run=uuid.uuid4().hex,
             after=last.start.run if last else "",
             seal=self.keys[0].id,
             sequence=(last.start.sequence if last else 0) + 1,
+            routes_since=since_of(last, routes),
         )
         generation = self.generations.create(start)
         _log.info("router starts", generation=generation.number, **offset_summary(positions))

@@ -22,8 +22,8 @@ from engine.kafka.topics import BridgeTopics
 from engine.message import COPY_OF, Record
 from engine.rerouting.replay import JournalReplay, ReroutingOptions, copy_of
 from engine.rerouting.selection import JournalSelection
-from engine.router.generation import Generation, Start
-from engine.router.kept_routes import routes_text
+from engine.router.generation import Generation, RouterProgress, Start
+from engine.router.kept_routes import routes_text, to_keep
 from engine.router.position_store import PositionStore
 from routes.config import load
 from routes.predicate import parse
@@ -57,17 +57,21 @@ def late(number: int, **headers: str) -> Record:
     return message(number, JMSDestination="queue:late", **headers)
 
 
-def started(bridge: Bridge, *positions: int) -> None:
-    """Notes that the router reads by the routes of the file from these offsets on, by partition."""
+def started(bridge: Bridge, *positions: int, before: Bridge | None = None) -> None:
+    """Notes that the router reads by the routes of the file from these offsets on, by partition.
+
+    `before` has the routes by which it has read what comes before these.
+    """
     config = bridge.config
     BridgeTopics(config).ensure_state_topic()
     store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
     store.open()
     journal = config.journal.topic
     identity = KafkaOffsets(config.kafka_access).identity(journal)
-    sequence = sum(positions) + 1
-    start = Start(journal, identity, dict(enumerate(positions)), {}, "b1", routes_text(config.text), sequence=sequence)
-    store.begin(Generation(config.path.parent / str(sequence), start), kept=[start])
+    first = Start(journal, identity, {0: 0, 1: 0}, {}, "b1", routes_text((before or bridge).config.text), sequence=1)
+    start = replace(first, positions=dict(enumerate(positions)), routes=routes_text(config.text), sequence=2)
+    kept = None if before is None else to_keep(RouterProgress(first, None, None), None, start)
+    store.begin(Generation(config.path.parent / "2", start), kept=kept)
 
 
 def with_late(bridge: Bridge) -> Bridge:
@@ -91,8 +95,8 @@ def copies(bridge: Bridge) -> Counter[str]:
 def test_what_no_route_took_is_routed_again_once_a_route_takes_it(bridge: Bridge) -> None:
     started(bridge, 0, 0)
     journaled(bridge, message(0), late(1), message(2), late(3), late(4, JMSExpiration="1"))
-    bridge = with_late(bridge)
-    started(bridge, 5, 0)
+    before, bridge = bridge, with_late(bridge)
+    started(bridge, 5, 0, before=before)
     journaled(bridge, late(5), message(6, JMSDestination="queue:never"))
     unrouted = JournalSelection(is_unrouted=True)
     assert rerouted(bridge, unrouted) == [
@@ -114,7 +118,7 @@ def test_a_copy_is_the_record_itself_and_names_its_original(bridge: Bridge) -> N
     with KafkaTopicReader(bridge.config.kafka_access, journal) as reader:
         copy = reader.at(at.partition, at.offset).record
     assert copy == replace(original, headers=(*original.headers, (COPY_OF, f"{journal}:0:0".encode())))
-    assert (done.address, done.routes) == ("orders", "orders")
+    assert (done.address, done.routes) == ("orders", ("orders",))
 
 
 def test_the_audit_says_who_and_when_and_another_copy_has_to_be_asked_for(
@@ -209,7 +213,7 @@ def test_a_file_with_other_routes_than_the_bridge_is_refused(bridge: Bridge) -> 
     with pytest.raises(UsageError, match="the bridge routes by other routes than those in"):
         rerouted(changed, ALL)
     (foretold,) = JournalReplay(changed.config, ReroutingOptions(JournalSelection(is_unrouted=True))).survey()
-    assert (foretold.outcome, foretold.routes) == (ReplayOutcome.WOULD_REPLAY, "late")
+    assert (foretold.outcome, foretold.routes) == (ReplayOutcome.WOULD_REPLAY, ("late",))
 
 
 def test_records_from_before_the_routes_were_kept_are_counted_and_left_alone(bridge: Bridge) -> None:
@@ -229,7 +233,7 @@ def test_a_replay_that_is_killed_goes_on_where_it_ended(bridge: Bridge) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.kill()
-    done = Counter(outcome for _, outcome in rerouted(bridge, JournalSelection(partition=0, last=2999)))
+    done = Counter(outcome for _, outcome in rerouted(bridge, ALL))
     assert done[ReplayOutcome.ALREADY_REPLAYED] > 0
     assert done.total() == 3000
     found = copies(bridge)
@@ -238,10 +242,9 @@ def test_a_replay_that_is_killed_goes_on_where_it_ended(bridge: Bridge) -> None:
 
 def test_of_two_replays_the_later_one_goes_on(bridge: Bridge) -> None:
     journaled(bridge, *map(message, range(500)))
-    selection = JournalSelection(partition=0, last=499)
-    earlier = JournalReplay(bridge.config, ReroutingOptions(selection)).run(Event())
+    earlier = JournalReplay(bridge.config, ReroutingOptions(ALL)).run(Event())
     next(earlier)
-    rerouted(bridge, selection)
+    rerouted(bridge, ALL)
     with pytest.raises(UsageError, match="another replay for bridge 'b1' took over"):
         list(earlier)
     assert copies(bridge).total() == 500
