@@ -19,9 +19,9 @@ from prometheus_client import CollectorRegistry
 from bench.report import Check, Report, table
 from engine.router import RoutingOutcome
 from engine.router.generation import Generations, Start
-from engine.router.kept_routes import routes_text
 from engine.router.lag import LagSampler
 from engine.router.meter import Meter
+from engine.router.past_routes import routes_text
 from engine.router.published import slices
 from engine.router.row_counters import BUCKETS, RowCounts
 from engine.telemetry.families import text_of

@@ -311,6 +311,13 @@ class Message:
 _known_types: dict[tuple[tuple[str, JmsType], ...], bytes] = {}
 
 
+def sized(record: Record) -> Record:
+    """Returns the record with the header `SIZE` if it is large, and without one otherwise."""
+    bare = replace(record, headers=tuple(header for header in record.headers if header[0] != SIZE))
+    size = bare.size
+    return bare if size < LARGE_BYTES else replace(bare, headers=(*bare.headers, (SIZE, str(size).encode())))
+
+
 def _types(typed: tuple[tuple[str, JmsType], ...]) -> bytes:
     """Returns the value of the types header; short ones from a cache, since many messages declare the same types."""
     if (known := _known_types.get(typed)) is not None:

@@ -59,10 +59,17 @@ ALERTS: tuple[Alert, ...] = (
     ),
     Alert(
         "JmsBridgePartNotReady",
-        f"jmsbridge_component_up == 0 {_LEADS}",
+        f"jmsbridge_component_up == 0 unless on (instance, component) jmsbridge_component_paused == 1 {_LEADS}",
         "2m",
         "critical",
         "{{ $labels.component }} of {{ $labels.instance }} is not ready.",
+    ),
+    Alert(
+        "JmsBridgePartPaused",
+        "jmsbridge_component_paused == 1",
+        "1h",
+        "warning",
+        "{{ $labels.component }} of {{ $labels.instance }} has been paused by an operator for an hour.",
     ),
     Alert(
         "JmsBridgeDisconnected",

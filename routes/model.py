@@ -488,9 +488,9 @@ class Config:
     def sink_beside(self, source: str) -> SinkConfig | None:
         """Returns the sink that gives to the broker from which a source takes; None if there is no such sink or source.
 
-        Replies that a sink received come from its own broker: their source is called `SINK.replies`.
+        Replies that a sink received come from its own broker.
         """
-        own = next((sink for sink in self.sinks if source == f"{sink.name}.replies"), None)
+        own = next((sink for sink in self.sinks if source == sink.reply_source), None)
         found = own or next((each for each in self.sources if each.name == source), None)
         if found is None:
             return None

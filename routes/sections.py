@@ -25,6 +25,7 @@ from routes.keys.values import (
     RETENTION,
     choice,
     duration,
+    durations,
     size,
     whole,
 )
@@ -179,6 +180,17 @@ class RoutingConfig:
         default="3",
     )
     """Number of replays after which a message that fails again is put into quarantine instead of replayed."""
+    retry: tuple[float, ...] = key(
+        "routing.retry",
+        durations("1s", "7d", 20),
+        "Pauses after which the bridge replays a dead letter by itself, as in `5s, 1m, 10m`: the first after the first "
+        "failure, the second after the next, and so on. After the last one the letter waits for a person. A message "
+        "that is retried comes after later messages of its key. `routing.max-replays` counts replays after these.",
+        example="5s, 1m, 10m",
+        made=lambda value, *_: value or (),
+        value=(),
+    )
+    """Pauses in seconds, one for each retry."""
     headers: HeaderStyle = key(
         "routing.headers",
         choice(HeaderStyle),

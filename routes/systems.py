@@ -306,6 +306,11 @@ class SinkConfig(BrokerConfig):
         default="30s",
     )
 
+    @property
+    def reply_source(self) -> str:
+        """Name of the source of the replies that the sink receives."""
+        return f"{self.name}.replies"
+
 
 def client_id() -> Any:
     """Declares the key `client-id`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import heapq
+import shlex
 import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +27,18 @@ from engine.cli.dlt_output import (
     replayed_json,
     replayed_text,
 )
-from engine.cli.options import DEFAULT_CONFIG, Base64, ConfigFile, Json, examples, grouped, load, read_predicate
+from engine.cli.options import (
+    DEFAULT_CONFIG,
+    Base64,
+    ConfigFile,
+    Json,
+    examples,
+    grouped,
+    load,
+    read_body,
+    read_pair,
+    read_predicate,
+)
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
 from engine.errors import UsageError
 from engine.printable import json_text, printable
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from engine.dead_letters.correction import Correction
     from engine.dead_letters.letter import DeadLetter, Filters
     from engine.dead_letters.replay import Histogram, Options, Replayed
     from engine.dead_letters.store import DeadLetterStore
@@ -48,6 +62,16 @@ __all__ = ["app", "read_filters"]
 _INTERRUPTED = 130
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
+
+
+class LetterState(StrEnum):
+    """States of a dead letter: `OPEN` of `engine.dead_letters.replay`, and the `Action` that settled it."""
+
+    OPEN = "open"
+    REPLAYED = "replayed"
+    DISCARDED = "discarded"
+    QUARANTINED = "quarantined"
+
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
 
@@ -109,6 +133,51 @@ class FilterOptions:
         return read_filters(self.reasons, self.routes, self.since, self.until, self.headers, self.where)
 
 
+@dataclass(frozen=True, slots=True)
+class CorrectionOptions:
+    """Options that correct messages before they are sent again; see `engine.cli.options.grouped`."""
+
+    given: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Correct a JMS field (JMSType) or a property of the messages. Can be repeated.",
+        ),
+    ] = field(default_factory=list)
+    removed: Annotated[
+        list[str],
+        typer.Option("--unset", metavar="NAME", help="Remove a JMS field or a property. Can be repeated."),
+    ] = field(default_factory=list)
+    key: Annotated[str | None, typer.Option("--key", metavar="TEXT", help="Key of the messages in the journal.")] = None
+    body_file: Annotated[
+        str | None,
+        typer.Option(
+            "--body-file",
+            metavar="FILE",
+            help="File with another body for the message at the one POSITION that is given; - for standard input.",
+        ),
+    ] = None
+
+    def correction(self, positions: Sequence[str] | None) -> Correction:
+        """Makes the correction of the messages at `positions`; UsageError if an option is invalid."""
+        from engine.dead_letters.correction import Correction
+
+        if self.body_file is not None and len(positions or ()) != 1:
+            msg = "--body-file is the body of one message: give one POSITION"
+            raise UsageError(msg)
+        body = None if self.body_file is None else read_body(None, self.body_file)[0]
+        key = None if self.key is None else self.key.encode()
+        return Correction(dict(map(read_pair, self.given)), tuple(self.removed), key, body)
+
+    def words(self) -> list[str]:
+        """The options as they are written on the command line."""
+        options = [("--set", pair) for pair in self.given] + [("--unset", name) for name in self.removed]
+        options += [] if self.key is None else [("--key", self.key)]
+        options += [] if self.body_file is None else [("--body-file", self.body_file)]
+        return [f"{name} {shlex.quote(text)}" for name, text in options]
+
+
 Quarantine = Annotated[
     bool,
     typer.Option("--quarantine", help="Dead letters in quarantine, which were replayed routing.max-replays times."),
@@ -139,6 +208,7 @@ _DryRun = Annotated[
         "jms-bridge dlt list",
         "jms-bridge dlt list -n 1000 --json",
         "jms-bridge dlt list --reason key-not-found --since 2h",
+        "jms-bridge dlt list --state open --route orders",
         "jms-bridge dlt list --quarantine",
     ),
 )
@@ -148,6 +218,10 @@ def list_letters(
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of dead letters to show.")
     ] = 50,
+    state: Annotated[
+        LetterState | None,
+        typer.Option("--state", metavar="open|replayed|discarded|quarantined", help="Only dead letters in this state."),
+    ] = None,
     quarantine: Quarantine = False,
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
@@ -156,7 +230,7 @@ def list_letters(
 
     A dead letter must match all filters that are given.
     """
-    from engine.dead_letters.replay import states
+    from engine.dead_letters.replay import state_reader
     from engine.kafka.reader import KafkaTopicReader
     from engine.kafka.topics import exists
 
@@ -168,16 +242,20 @@ def list_letters(
         note(f"no dead letters in '{topic}'")
         return
     with KafkaTopicReader(store.access, topic) as reader:
-        letters = _newest(reader, filters, count)
         bounds = reader.bounds()
-    shown = list(zip(letters, states(store, topic, letters, bounds), strict=True))
+        if state is None:
+            letters = _newest(reader, count, filters.takes if filters else None)
+            state_of = state_reader(store, topic, bounds, {letter.position for letter in letters})
+        else:
+            state_of = state_reader(store, topic, bounds, None)
+            letters = _newest(reader, count, lambda each: state_of(each) == state and filters.takes(each))
     if json_output:
-        for letter, state in shown:
-            typer.echo(json_text({**letter_json(letter), "state": state}))
-    elif shown:
-        console().print(letter_table(shown))
+        for letter in letters:
+            typer.echo(json_text({**letter_json(letter), "state": state_of(letter)}))
+    elif letters:
+        console().print(letter_table([(letter, state_of(letter)) for letter in letters]))
     else:
-        note(f"no {'such ' if filters else ''}dead letters in '{topic}'")
+        note(f"no {'such ' if filters or state else ''}dead letters in '{topic}'")
 
 
 @app.command(
@@ -217,11 +295,13 @@ def show(
         "jms-bridge dlt replay --reason key-not-found --route orders --since 2h --max 100 --rate 20",
         "jms-bridge dlt replay --where \"region = 'emea' AND amount > 1000\"",
         "jms-bridge dlt replay --quarantine --force 0:3",
+        "jms-bridge dlt replay 0:17 --set region=emea --body-file corrected.json",
     )
 )
 @grouped
 def replay(
     selection: FilterOptions,
+    correcting: CorrectionOptions,
     positions: _Positions = None,
     everything: _All = False,
     quarantine: Quarantine = False,
@@ -246,7 +326,8 @@ def replay(
     A replay is recorded in the topic `<dead-letter topic>.replayed`: a dead letter that was replayed before is not sent
     again, and an interrupted command continues where it ended. If a message fails again, the new dead letter has a new
     position and can be replayed too, `routing.max-replays` times; after that a replay moves it to the topic
-    `<dead-letter topic>.quarantine`.
+    `<dead-letter topic>.quarantine`. With `--set`, `--unset`, `--key` and `--body-file` messages are corrected first;
+    their dead letters stay as they are, and the audit has the correction.
 
     A dead letter must match all filters that are given.
     """
@@ -258,8 +339,9 @@ def replay(
     store = _store(config)
     filters = replace(filters, bounds=store.bounds, documents=store.documents)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
-    actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force))
-    options = Options(filters, quarantine, force, most, rate, actor)
+    correction, said = correcting.correction(positions), correcting.words()
+    actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force, *said))
+    options = Options(filters, quarantine, force, most, rate, correction, actor)
     _settle(replay_letters, store, wanted, options, dry_run=dry_run, json_output=json_output)
 
 
@@ -322,12 +404,13 @@ def audit(
         note("no dead letter was replayed or discarded yet")
 
 
-def _newest(reader: KafkaTopicReader, filters: Filters, count: int) -> list[DeadLetter]:
+def _newest(reader: KafkaTopicReader, count: int, takes: Callable[[DeadLetter], bool] | None) -> list[DeadLetter]:
+    """The newest letters, oldest first, of those that `takes` is true for."""
     from engine.dead_letters.letter import DeadLetter
 
-    if not filters:
+    if takes is None:
         return [DeadLetter(located) for located in reader.last(count)]
-    found = filter(filters.takes, map(DeadLetter, reader.present()))
+    found = filter(takes, map(DeadLetter, reader.present()))
     return heapq.nlargest(count, found, key=lambda letter: (letter.located.time_ms, letter.position))[::-1]
 
 

@@ -34,7 +34,7 @@ from engine.printable import json_text, printable
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
@@ -305,7 +305,7 @@ def _from_kafka(
                 reader.read(starts, follow=True, idle_seconds=None if follow else seconds), count
             )
         else:
-            found = _to_the_end(reader, starts, seconds)
+            found = _to_the_end(reader, starts, {each: high for each, (_, high) in bounds.items()}, seconds)
         yield from found
 
 
@@ -322,10 +322,12 @@ def _with_bodies(config: Config, records: Iterable[LocatedRecord]) -> Iterator[I
                 raise BodyLostError(msg) from error
 
 
-def _to_the_end(reader: KafkaTopicReader, starts: dict[int, int], seconds: float) -> Iterator[LocatedRecord]:
+def _to_the_end(
+    reader: KafkaTopicReader, starts: Mapping[int, int], ends: Mapping[int, int], seconds: float
+) -> Iterator[LocatedRecord]:
     """Reads the records that the topic has. An empty topic is waited for: the router may be about to publish."""
     empty = True
-    for located in reader.read(starts):
+    for located in reader.read(starts, ends):
         empty = False
         yield located
     if empty:

@@ -47,6 +47,7 @@ __all__ = [
     "read_file",
     "read_headers",
     "read_message",
+    "read_pair",
     "read_predicate",
     "read_properties",
     "read_registry_urls",
@@ -233,7 +234,7 @@ def load(path: Path, *, logs: bool = True) -> Config:
 def read_headers(pairs: Iterable[str]) -> dict[str, str]:
     """JMS fields by their full names; both spellings are taken, `JMSCorrelationID` and `CorrelationId`."""
     headers = {}
-    for name, value in map(_split, pairs):
+    for name, value in map(read_pair, pairs):
         full = SEED_NAMES.get(name, name)
         if full not in HEADER_FIELDS:
             known = ", ".join(HEADER_FIELDS)
@@ -245,9 +246,9 @@ def read_headers(pairs: Iterable[str]) -> dict[str, str]:
 
 def read_properties(plain: Iterable[str], typed: Iterable[str] = ()) -> dict[str, Property]:
     """Properties without and with a declared type."""
-    properties = {name: Property(value) for name, value in map(_split, plain)}
+    properties = {name: Property(value) for name, value in map(read_pair, plain)}
     for pair in typed:
-        declared, value = _split(pair)
+        declared, value = read_pair(pair)
         name, found, kind = declared.rpartition(":")
         if not found or kind not in JmsType.__members__.values():
             msg = f"--typed-property {pair!r}: expected NAME:TYPE=VALUE with TYPE one of {', '.join(JmsType)}"
@@ -281,7 +282,8 @@ def read_message(
     return Message(payload, BodyType.TEXT if text else BodyType.BYTES, {**given, **fields}, properties)
 
 
-def _split(pair: str) -> tuple[str, str]:
+def read_pair(pair: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE; UsageError for another text."""
     name, found, value = pair.partition("=")
     if not found or not name:
         msg = f"{pair!r}: expected NAME=VALUE"

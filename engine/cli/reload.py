@@ -1,9 +1,9 @@
-"""`jms-bridge reload | restart`: a changed configuration for a running bridge, and a new start of one of its parts."""
+"""`jms-bridge reload | restart | pause | resume`: changes of a running bridge, and of one of its parts."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import typer
@@ -14,7 +14,11 @@ from engine.printable import json_text, printable
 from engine.telemetry.http_section import HttpConfig
 from routes.errors import BridgeError
 
-__all__ = ["RefusedReloadError", "reload", "restart"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["RefusedReloadError", "pause", "reload", "restart", "resume"]
 
 _ASK_SECONDS = 5.0
 _POLL_SECONDS = 0.3
@@ -26,6 +30,9 @@ Timeout = Annotated[
         "--timeout", parser=read_seconds, metavar="SECONDS", help="Time to wait until changed parts are ready."
     ),
 ]
+
+
+_Part = Annotated[str, typer.Argument(metavar="PART", help="A part: router, source:NAME, topology:NAME or sink:NAME.")]
 
 
 class RefusedReloadError(BridgeError):
@@ -103,9 +110,7 @@ def _tell(report: dict[str, Any], json_output: bool) -> None:
     "jms-bridge restart router",
 )
 def restart(
-    part: Annotated[
-        str, typer.Argument(metavar="PART", help="A part: router, source:NAME, topology:NAME or sink:NAME.")
-    ],
+    part: _Part,
     config: ConfigFile = DEFAULT_CONFIG,
     json_output: Json = False,
 ) -> None:
@@ -118,6 +123,64 @@ def restart(
     path = f"/restart?{urlencode({'part': part})}"
     parts = _ordered(settings.bridge_id, settings.section(HttpConfig), path).get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
+
+
+@command(
+    "jms-bridge pause source:orders",
+    "jms-bridge pause sink:nats --timeout 2m",
+    "jms-bridge pause router --json",
+)
+def pause(part: _Part, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False) -> None:
+    """Have the running bridge end one of its parts in order, and keep it so until `jms-bridge resume`.
+
+    Messages wait: those for a source in its broker, those for the router in the journal, those for a sink in its topic.
+    The part stays paused when the bridge is started again. A paused part does not keep the bridge from being ready. A
+    standby, and other hosts of the bridge, have pauses of their own.
+
+    The exit code is 0 if the part has ended, 1 if it has not in time, 6 if no bridge answers.
+    """
+    _change("pause", part, config, timeout, json_output)
+
+
+@command("jms-bridge resume source:orders", "jms-bridge resume router --timeout 2m")
+def resume(
+    part: _Part, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False
+) -> None:
+    """Have the running bridge start a paused part again.
+
+    The exit code is 0 if the part is ready, 1 if it is not in time, 6 if no bridge answers.
+    """
+    _change("resume", part, config, timeout, json_output)
+
+
+def _change(change: str, part: str, config: Path, timeout: float, json_output: bool) -> None:
+    """Asks for a pause or its end, and waits until the parts are paused or ready; BridgeError if that takes longer."""
+    from engine.dead_letters.audit import Actor
+
+    settings = load(config, logs=False)
+    http, actor = settings.section(HttpConfig), Actor.here()
+    query = urlencode({"part": part, "by": f"{actor.user}@{actor.host}"})
+    parts = _ordered(settings.bridge_id, http, f"/{change}?{query}").get("parts", [])
+    state = "paused" if change == "pause" else "ready"
+    if late := _waited_for(http, parts, state, timeout):
+        msg = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not {state} yet: see `jms-bridge status`"
+        raise BridgeError(msg)
+    typer.echo(
+        json_text({"parts": parts, "state": state}) if json_output else printable(f"{state}: {', '.join(parts)}")
+    )
+
+
+def _waited_for(http: HttpConfig, parts: Sequence[str], state: str, seconds: float) -> list[str]:
+    """The parts that are not in a state after so many seconds."""
+    from engine.telemetry.client import find
+
+    deadline = time.monotonic() + seconds
+    while True:
+        found = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("components", {})
+        late = [part for part in parts if found.get(part, {}).get("state") != state]
+        if not late or time.monotonic() > deadline:
+            return late
+        time.sleep(_POLL_SECONDS)
 
 
 def _ordered(bridge_id: str, http: HttpConfig, path: str) -> dict[str, Any]:

@@ -30,14 +30,13 @@ __all__ = ["lag", "status"]
 NOT_READY = 1
 """Exit code of a single look at a bridge that is not ready."""
 
-_RATE_SECONDS = 1.0
 _ADDRESS, _ELLIPSIS = 30, 3
 """Most characters of an address, and the room for the sign that there are more."""
 _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
     "ready": "green",
-    **dict.fromkeys(("starting", "degraded", "stopping", "standing by"), "yellow"),
+    **dict.fromkeys(("starting", "degraded", "stopping", "standing by", "paused"), "yellow"),
     **dict.fromkeys(("down", "unreachable"), "red"),
 }
 _CALM = ("ready", "standing by")
@@ -62,14 +61,12 @@ def status(
     and with --once or --json, it is printed once. The exit code is then 0 if the bridge, on all hosts, is ready or
     stands by, 1 if it is not ready, 6 if no bridge answers.
     """
-    from engine.telemetry.report import look, read
+    from engine.telemetry.report import look, read_earlier
 
     settings = load(config, logs=False)
     http = settings.section(HttpConfig)
     if once or json_output or not sys.stdout.isatty():
-        before = read(http)
-        time.sleep(_RATE_SECONDS)
-        report, _ = look(settings.bridge_id, http, before)
+        report, _ = look(settings.bridge_id, http, read_earlier(http))
         if json_output:
             typer.echo(json_text(asdict(report)))
         else:
@@ -173,7 +170,10 @@ def _headline(report: Report) -> RenderableType:
         return line.append(printable(f"not ready, waiting for {', '.join(waiting)}"), style="red")
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
-    return line.append("ready", style="green")
+    line.append("ready", style="green")
+    if paused := [part.component for part, _ in _parts(report) if part.state == "paused"]:
+        line.append(printable(f", paused: {', '.join(paused)}"), style="yellow")
+    return line
 
 
 def _flow(report: Report) -> str:

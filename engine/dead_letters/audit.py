@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord
     from engine.seals import SealKeys
 
-__all__ = ["Action", "Actor", "AuditEntry", "last", "now", "parse", "settled"]
+__all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now", "parse", "settled"]
 
 
 class Action(StrEnum):
@@ -193,7 +193,7 @@ def settled(
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
     found: dict[Position, AuditEntry] = {}
-    for entry in _entries(store, store.keys()):
+    for entry in entries(store, store.keys()):
         at = entry.position
         low, high = bounds.get(at.partition, (0, 0))
         is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
@@ -203,9 +203,35 @@ def settled(
     return found
 
 
+class AuditTail:
+    """Reader of the entries of the letters of one topic, a piece at a time."""
+
+    def __init__(self, store: DeadLetterStore, topic: str, topic_id: str) -> None:
+        """Begins at the first entry; `topic` and `topic_id` are as for `settled`."""
+        self._store = store
+        self._topic = topic
+        self._topic_id = topic_id
+        self._next: dict[int, int] = {}
+
+    def read(self) -> list[AuditEntry]:
+        """Returns the entries that have come since the last call, oldest first."""
+        if not exists(self._store.access, self._store.audit):
+            return []
+        keys, found = self._store.keys(), []
+        with KafkaTopicReader(self._store.access, self._store.audit) as reader:
+            bounds = reader.bounds()
+            starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
+            for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
+                self._next[located.position.partition] = located.position.offset + 1
+                entry = parse(located, keys)
+                if entry and entry.position.topic == self._topic and entry.topic_id in ("", self._topic_id):
+                    found.append(entry)
+        return found
+
+
 def last(store: DeadLetterStore, count: int) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first."""
-    return list(deque(_entries(store, ()), maxlen=count))
+    return list(deque(entries(store), maxlen=count))
 
 
 def now() -> str:
@@ -213,7 +239,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entries(store: DeadLetterStore, keys: Sequence[SealKeys]) -> Iterator[AuditEntry]:
+def entries(store: DeadLetterStore, keys: Sequence[SealKeys] = ()) -> Iterator[AuditEntry]:
+    """Yields the entries that the audit has now, in the order of each partition; with keys their seals are checked."""
     if not exists(store.access, store.audit):
         return
     with KafkaTopicReader(store.access, store.audit) as reader:

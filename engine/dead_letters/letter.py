@@ -69,6 +69,11 @@ class DeadLetter:
         return self._header(_CONNECT + "exception.message")
 
     @property
+    def sink(self) -> str:
+        """Name of the sink that could not deliver the message; empty if it failed elsewhere."""
+        return self._header(_CONNECT + "stage").partition("sink ")[2]
+
+    @property
     def route(self) -> str:
         """Name of the route in which the message failed; empty if the message was unmatched."""
         return self._header(_ROUTE)

@@ -18,31 +18,38 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
+from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter, Filters
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.topics import ensure_audit_topic, exists, identity
 from engine.message import Message
+from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
+    from engine.message import Record
 
 __all__ = [
     "OPEN",
     "Group",
     "Histogram",
     "HistogramRow",
+    "LetterVerdict",
     "Options",
     "Pace",
     "ReplayOutcome",
     "Replayed",
+    "SettledLetters",
+    "commit",
     "discard",
     "replay",
-    "states",
+    "replay_judge",
+    "state_reader",
 ]
 
 OPEN = "open"
@@ -98,6 +105,8 @@ class Options:
     """Stop after so many letters."""
     per_second: float | None = None
     """Greatest number of letters a second."""
+    correction: Correction = field(default_factory=Correction)
+    """Changes to the messages that are replayed."""
     actor: Actor = field(default_factory=Actor.here)
 
 
@@ -136,20 +145,36 @@ def replay(
     """
     options = options or Options()
     with closing(store.bodies()) as bodies:
+        replayable = replay_judge(store, options, bodies)
 
-        def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
-            verdict = _judged(letter, entry, options, store.max_replays)
-            if verdict.action is not Action.REPLAYED:
-                return verdict
-            if letter.publication and store.publication(letter) is None:
-                return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_no_publication(letter))
-            record = letter.located.record
-            try:
-                return replace(verdict, size=len(bodies.body(record.value, record.headers) or b""))
-            except BodyLostError as error:
-                return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=str(error))
+        def judge(letter: DeadLetter, entry: AuditEntry | None) -> LetterVerdict:
+            verdict = replayable(letter, entry)
+            if verdict.action is Action.REPLAYED and letter.replays < len(store.retries):
+                # Two that replay the same letter at once could send it twice.
+                return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_waits(letter, store.retries))
+            return verdict
 
         yield from _settle(store, positions, judge, dry_run, options, stop or Event(), bodies)
+
+
+def replay_judge(
+    store: DeadLetterStore, options: Options, bodies: KeptBodies
+) -> Callable[[DeadLetter, AuditEntry | None], LetterVerdict]:
+    """Makes the function that says of a letter, with its audit entry, whether it can be replayed; else why not."""
+
+    def judge(letter: DeadLetter, entry: AuditEntry | None) -> LetterVerdict:
+        verdict = _judged(letter, entry, options, store.max_replays)
+        if verdict.action is not Action.REPLAYED:
+            return verdict
+        if letter.publication and store.publication(letter) is None:
+            return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_no_publication(letter))
+        record = letter.located.record
+        try:
+            return replace(verdict, size=len(bodies.body(record.value, record.headers) or b""))
+        except BodyLostError as error:
+            return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=str(error))
+
+    return judge
 
 
 def discard(
@@ -165,33 +190,35 @@ def discard(
     They stay in their topic.
     """
 
-    def judge(letter: DeadLetter, entry: AuditEntry | None) -> _Verdict:
+    def judge(letter: DeadLetter, entry: AuditEntry | None) -> LetterVerdict:
         is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
-        return _Verdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
+        return LetterVerdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
     return _settle(store, positions, judge, dry_run, options or Options(), stop or Event())
 
 
-def states(
-    store: DeadLetterStore, topic: str, letters: Sequence[DeadLetter], bounds: Mapping[int, tuple[int, int]]
-) -> list[str]:
-    """Returns the state of each letter of a topic: `open`, or the `Action` that settled it.
+def state_reader(
+    store: DeadLetterStore, topic: str, bounds: Mapping[int, tuple[int, int]], wanted: Collection[Position] | None
+) -> Callable[[DeadLetter], str]:
+    """Makes the function that returns the state of a letter of a topic: `open`, or the `Action` that settled it.
 
-    `bounds` are first offset and end of each partition of the topic, see `settled`.
+    Args:
+        store: names the audit topic.
+        topic: topic of the dead letters, or the quarantine.
+        bounds: first offset and end of each partition of the topic, see `settled`.
+        wanted: positions of the letters that the function is called with; None for any.
     """
-    if not letters:
-        return []
-    wanted = {letter.position for letter in letters}
     entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
-    found = [(letter, entries.get(letter.position)) for letter in letters]
-    return [
-        str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
-        for letter, entry in found
-    ]
+
+    def state(letter: DeadLetter) -> str:
+        entry = entries.get(letter.position)
+        return str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
+
+    return state
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class LetterVerdict:
     """The action to take on a dead letter, or the outcome that says why there is none."""
 
     action: Action | None = None
@@ -203,19 +230,20 @@ class _Verdict:
     """Bytes of the body that goes into the journal; the letter may have only a claim on it."""
 
 
-class _Settled:
+class SettledLetters:
     """The audit entries of letters settled before, and in this run."""
 
-    def __init__(self, entries: Mapping[Position, AuditEntry]) -> None:
-        self._by_position = entries
+    def __init__(self, entries: Iterable[AuditEntry] = ()) -> None:
+        self._by_position: dict[Position, AuditEntry] = {}
         self._by_origin: dict[str, AuditEntry] = {}
-        for entry in entries.values():
+        for entry in entries:
             self.note(entry)
 
     def note(self, entry: AuditEntry) -> None:
-        """Adds an entry, which letters of the same origin share."""
-        known = self._by_origin.get(entry.origin)
-        if entry.origin and not (entry.is_doubtful and known is not None and not known.is_doubtful):
+        """Adds an entry, which letters of the same origin share. A doubtful entry does not replace another one."""
+        if _replaces(entry, self._by_position.get(entry.position)):
+            self._by_position[entry.position] = entry
+        if entry.origin and _replaces(entry, self._by_origin.get(entry.origin)):
             self._by_origin[entry.origin] = entry
 
     def entry(self, letter: DeadLetter) -> AuditEntry | None:
@@ -224,10 +252,14 @@ class _Settled:
         return twin if own is None or (own.is_doubtful and twin is not None and not twin.is_doubtful) else own
 
 
+def _replaces(entry: AuditEntry, known: AuditEntry | None) -> bool:
+    return not (entry.is_doubtful and known is not None and not known.is_doubtful)
+
+
 def _settle(
     store: DeadLetterStore,
     positions: Sequence[Position] | None,
-    judge: Callable[[DeadLetter, AuditEntry | None], _Verdict],
+    judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict],
     dry_run: bool,
     options: Options,
     stop: Event,
@@ -245,24 +277,25 @@ def _settle(
             origins = {letter.origin for letter in letters} - {""}
         topic_id = identity(store.access, topic)
 
-        def done_before() -> _Settled:
-            return _Settled(settled(store, topic, topic_id, reader.bounds(), positions, origins))
+        def done_before() -> SettledLetters:
+            return SettledLetters(settled(store, topic, topic_id, reader.bounds(), positions, origins).values())
 
         if dry_run:
             done = done_before()
             yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
             return
         ensure_audit_topic(store.access, store.topic, store.journal.replication)
-        transactions = Transactions(store, options.actor, topic_id, bodies or KeptBodies(None))
+        kept = bodies or KeptBodies(None)
+        transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
         for batch in _batches(_judged_all(letters, judge, done), options, stop):
-            yield from _committed(transactions, batch, done)
+            yield from commit(transactions, batch, done)
 
 
 def _judged_all(
-    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, AuditEntry | None], _Verdict], done: _Settled
-) -> Iterator[tuple[DeadLetter, _Verdict]]:
+    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict], done: SettledLetters
+) -> Iterator[tuple[DeadLetter, LetterVerdict]]:
     for letter in letters:
         entry = done.entry(letter)
         verdict = judge(letter, entry)
@@ -271,11 +304,11 @@ def _judged_all(
 
 
 def _batches(
-    judged: Iterable[tuple[DeadLetter, _Verdict]], options: Options, stop: Event
-) -> Iterator[list[tuple[DeadLetter, _Verdict]]]:
+    judged: Iterable[tuple[DeadLetter, LetterVerdict]], options: Options, stop: Event
+) -> Iterator[list[tuple[DeadLetter, LetterVerdict]]]:
     """Groups letters into transactions and yields each when it may go."""
     pace, left = Pace(options.per_second), options.most
-    batch: list[tuple[DeadLetter, _Verdict]] = []
+    batch: list[tuple[DeadLetter, LetterVerdict]] = []
     moves = size = 0
     for letter, verdict in judged:
         batch.append((letter, verdict))
@@ -296,9 +329,10 @@ def _batches(
         yield batch
 
 
-def _committed(
-    transactions: Transactions, batch: Sequence[tuple[DeadLetter, _Verdict]], done: _Settled
+def commit(
+    transactions: Transactions, batch: Sequence[tuple[DeadLetter, LetterVerdict]], done: SettledLetters
 ) -> Iterator[Replayed]:
+    """Settles letters in one transaction by their verdicts, notes them in `done`, and yields the outcomes."""
     moves = [Move(letter, verdict.action) for letter, verdict in batch if verdict.action is not None]
     moves += [Move(letter, verdict.twin.action, verdict.twin) for letter, verdict in batch if verdict.twin is not None]
     entries = transactions.settle(moves)
@@ -313,7 +347,7 @@ def _committed(
         yield Replayed(letter, _DONE[entry.action][1 if is_first else 2], entry.copy)
 
 
-def _predicted(letter: DeadLetter, verdict: _Verdict, done: _Settled) -> Replayed:
+def _predicted(letter: DeadLetter, verdict: LetterVerdict, done: SettledLetters) -> Replayed:
     if verdict.action is None:
         assert verdict.outcome is not None, "a verdict has an action or an outcome"
         return Replayed(letter, verdict.outcome, verdict.detail)
@@ -337,23 +371,23 @@ def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> I
     return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
 
 
-def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> _Verdict:
+def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> LetterVerdict:
     if entry is not None and not entry.settles(has_seal=letter.has_seal):
         if not options.force:
-            return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_doubt(entry))
+            return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_doubt(entry))
     elif entry is not None and not (options.force and entry.action is Action.DISCARDED):
         return _past(entry)
-    if letter.truncated:
-        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_cut(letter))
-    if _has_expired(letter):
+    if letter.truncated and options.correction.body is None:
+        return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_cut(letter))
+    if _has_expired(options.correction.apply(letter.located.record)):
         detail = "it has expired since, so it would not be routed"
-        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
+        return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
     if letter.replays < max_replays or options.force:
-        return _Verdict(Action.REPLAYED)
+        return LetterVerdict(Action.REPLAYED)
     if options.quarantine:
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
-        return _Verdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
-    return _Verdict(Action.QUARANTINED)
+        return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
+    return LetterVerdict(Action.QUARANTINED)
 
 
 def _doubt(entry: AuditEntry) -> str:
@@ -363,14 +397,20 @@ def _doubt(entry: AuditEntry) -> str:
     )
 
 
-def _past(entry: AuditEntry) -> _Verdict:
+def _past(entry: AuditEntry) -> LetterVerdict:
     """Returns the verdict for a letter that was settled before."""
     by = f"by {entry.actor.user} on {entry.actor.host}, {entry.time}"
-    return _Verdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)
+    return LetterVerdict(outcome=_DONE[entry.action][2], detail=by if entry.action is Action.DISCARDED else entry.copy)
 
 
-def _has_expired(letter: DeadLetter) -> bool:
-    return 0 < Message.from_record(letter.located.record).expiration_ms <= time.time() * 1000
+def _has_expired(record: Record) -> bool:
+    return 0 < Message.from_record(record).expiration_ms <= time.time() * 1000
+
+
+def _waits(letter: DeadLetter, retries: Sequence[float]) -> str:
+    due = iso(letter.time_ms + round(retries[letter.replays] * 1000))
+    attempt = f"retry {letter.replays + 1} of {len(retries)}"
+    return f"the bridge replays it by itself after {due} ({attempt}, routing.retry)"
 
 
 def _no_publication(letter: DeadLetter) -> str:

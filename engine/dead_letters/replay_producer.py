@@ -37,13 +37,16 @@ class ReplayProducer:
         UnreachableError: Kafka does not answer.
     """
 
-    def __init__(self, store: DeadLetterStore, what: str) -> None:
-        """Connects, and ends whatever transaction an earlier command left open; `what` names a record in errors."""
+    def __init__(self, store: DeadLetterStore, what: str, purpose: str = "replay") -> None:
+        """Connects, and ends whatever transaction an earlier command left open.
+
+        `what` names a record in errors. Of two producers with one `purpose` the later one goes on.
+        """
         self._store = store
         self._what = what
         self._keys = next(iter(store.keys()), None)
         self._failed: list[KafkaError] = []
-        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.replay"})
+        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.{purpose}"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 

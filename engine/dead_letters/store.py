@@ -39,7 +39,7 @@ class DeadLetterStore:
     quarantine: str
     """Topic of those that were replayed too often."""
     max_replays: int
-    """Number of replays after which a dead letter goes into quarantine instead."""
+    """Number of replays after which a dead letter goes into quarantine instead, retries included."""
     checkpoint: Path | str
     """Place of the router's secret."""
     secret: str | None = field(default=None, repr=False)
@@ -52,6 +52,8 @@ class DeadLetterStore:
     """Sizes beyond which bodies are not read."""
     documents: DocumentReader | None = field(default=None, compare=False, repr=False)
     """Reader of bodies with a schema; None if there is no registry."""
+    retries: tuple[float, ...] = ()
+    """Pauses in seconds before the bridge replays a letter by itself, for the first failure, the second, and so on."""
 
     @classmethod
     def of(cls, config: Config) -> DeadLetterStore:
@@ -61,13 +63,14 @@ class DeadLetterStore:
             config.bridge_id,
             config.journal,
             *config.letter_topics,
-            config.routing.max_replays,
+            config.routing.max_replays + len(config.routing.retry),
             config.router.checkpoint,
             config.secret,
             config.publications,
             lambda: KeptBodies.of(config),
             config.routing.bounds,
             documents_of(config),
+            config.routing.retry,
         )
 
     def source(self, *, quarantine: bool) -> str:

@@ -13,11 +13,13 @@ from engine.dead_letters.audit import Action, Actor, AuditEntry, now
 from engine.dead_letters.letter import DeadLetter, original
 from engine.dead_letters.replay_producer import ReplayProducer
 from engine.kafka.topics import ensure_quarantine_topic
+from engine.message import sized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.claims.bodies import KeptBodies
+    from engine.dead_letters.correction import Correction
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import Position
 
@@ -37,17 +39,27 @@ class Move:
 class Transactions:
     """Transactions that settle many dead letters each. Raises as `ReplayProducer` does."""
 
-    def __init__(self, store: DeadLetterStore, actor: Actor, topic_id: str, bodies: KeptBodies) -> None:
+    def __init__(
+        self,
+        store: DeadLetterStore,
+        actor: Actor,
+        topic_id: str,
+        bodies: KeptBodies,
+        correction: Correction,
+        purpose: str = "replay",
+    ) -> None:
         """Connects, and ends whatever transaction an earlier command left open.
 
         `topic_id` is Kafka's id of the topic that the letters are in, `bodies` are those on which they have claims.
+        `correction` changes the messages that are replayed. Of two producers with one `purpose` the later one goes on.
         """
+        self._correction = correction
         self._bodies = bodies
         self._store = store
         self._actor = actor
         self._topic_id = topic_id
         self._has_quarantine = False
-        self._producer = ReplayProducer(store, "a dead letter")
+        self._producer = ReplayProducer(store, "a dead letter", purpose)
 
     def settle(self, moves: Sequence[Move]) -> dict[Position, AuditEntry]:
         """Settles all letters or, with an error, none; returns their audit entries by position."""
@@ -75,7 +87,7 @@ class Transactions:
                 located = move.letter.located
                 whole = replace(located, record=self._bodies.restored(located.record))
                 record = original(DeadLetter(whole), self._store.bridge_id, publication)
-                self._producer.copy(self._store.journal.topic, record, tell)
+                self._producer.copy(self._store.journal.topic, sized(self._correction.apply(record)), tell)
             elif move.action is Action.QUARANTINED:
                 self._producer.copy(self._store.quarantine, move.letter.located.record, tell)
         self._producer.flush()

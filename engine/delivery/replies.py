@@ -230,7 +230,7 @@ class ReplySource(WrappedSource):
 def listener(sink: SinkConfig, reply_to: str) -> SourceConfig:
     """Configuration of the source that receives replies for one worker of a sink, on a connection like the sink's."""
     assert sink.type.source is not None
-    connection = sink.shared() | {"name": f"{sink.name}.replies", "workers": 1}
+    connection = sink.shared() | {"name": sink.reply_source, "workers": 1}
     return sink.type.source(**connection, destinations=(reply_to + sink.type.reply_wildcard,))
 
 

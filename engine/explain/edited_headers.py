@@ -11,11 +11,11 @@ from routes.keys.header_names import FIXED
 from routes.properties import HEADER_FIELDS, decode_types, encode_types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from routes.header_edits import HeaderEdits
 
-__all__ = ["edited"]
+__all__ = ["corrected", "edited"]
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
@@ -34,6 +34,15 @@ def edited(headers: Headers, edits: HeaderEdits, text_of: Callable[[str], str | 
     for name, template in edits.given:
         text = (template.fill(text_of) or "").encode("utf-8", "replace")
         draft.give(name, text if 0 < len(text) <= LONGEST_TEXT else None)
+    return draft.finish()
+
+
+def corrected(headers: Headers, removed: tuple[str, ...], given: Mapping[str, str]) -> Headers:
+    """Returns the headers without those whose names are `removed`, and with the texts `given` by name."""
+    draft = _Draft(headers)
+    draft.remove(removal(removed))
+    for name, text in given.items():
+        draft.give(name, text.encode("utf-8", "surrogateescape"))
     return draft.finish()
 
 

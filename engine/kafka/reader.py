@@ -132,7 +132,7 @@ class KafkaTopicReader:
 
     def read(
         self,
-        starts: Mapping[int, int] | None = None,
+        starts: Mapping[int, int],
         ends: Mapping[int, int] | None = None,
         *,
         follow: bool = False,
@@ -140,30 +140,30 @@ class KafkaTopicReader:
     ) -> Iterator[LocatedRecord]:
         """Yields records from the offsets in `starts`, in order within each partition.
 
-        Without `starts` it reads all partitions from their first record. Ends at the end of every partition, or at each
-        partition's offset in `ends`. With `follow` it waits there for more records, until none has come for
-        `idle_seconds` (None: for ever). The time that the caller spends on a record does not count as idle.
+        Ends at the end of every partition, or at each partition's offset in `ends`. With `follow` it waits there for
+        more records, until none has come for `idle_seconds` (None: for ever). The time that the caller spends on a
+        record does not count as idle.
 
         Raises:
             UsageError: the topic does not exist.
             HardFailureError: Kafka does not let this user read the topic.
             UnreachableError: Kafka does not answer.
         """
-        if starts is None:
-            starts = {partition: low for partition, (low, _) in self.bounds().items()}
         if not starts:
             return
         self._consumer.assign([TopicPartition(self.topic, partition, offset) for partition, offset in starts.items()])
-        open_partitions = set(starts)
+        # At an end that is known, Kafka need not be asked for more, which it answers late.
+        open_partitions = {each for each, start in starts.items() if ends is None or start < ends[each]}
         quiet_since = time.monotonic()
         while follow or open_partitions:
             for message in self._poll():
                 error = message.error()
                 if error is None:
                     located = LocatedRecord.of(message)
-                    if ends is None or located.position.offset < ends[located.position.partition]:
+                    end = None if ends is None else ends[located.position.partition]
+                    if end is None or located.position.offset < end:
                         yield located
-                    else:
+                    if end is not None and located.position.offset + 1 >= end:
                         open_partitions.discard(located.position.partition)
                     quiet_since = time.monotonic()
                 elif error.code() in END:
@@ -224,12 +224,7 @@ class KafkaTopicReader:
             span *= 4
 
     def _until(self, partition: int, start: int, end: int) -> Iterator[LocatedRecord]:
-        if start >= end:
-            return
-        for located in self.read({partition: start}):
-            if located.position.offset >= end:
-                return
-            yield located
+        return self.read({partition: start}, {partition: end}) if start < end else iter(())
 
     def _poll(self) -> list[KafkaMessage]:
         try:

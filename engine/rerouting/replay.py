@@ -21,10 +21,11 @@ from engine.errors import UsageError
 from engine.explain import Ending, explain
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader
-from engine.kafka.topics import ensure_audit_topic
-from engine.message import COPY_OF, LARGE_BYTES, SIZE, Message
+from engine.kafka.topics import ensure_audit_topic, exists
+from engine.message import COPY_OF, Message, sized
 from engine.rerouting.selection import JournalSelection, UnroutedRecords, selected
-from engine.router.kept_routes import read_history, routes_text
+from engine.router.past_routes import routes_text
+from engine.router.position_store import PositionStore
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from routes.predicate.nodes import ADDRESS
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.reader import LocatedRecord, Position
     from engine.message import Record
-    from engine.router.kept_routes import RouteHistory
+    from engine.router.position_store import NotedStart
     from routes.model import Config
 
 __all__ = ["JournalReplay", "Rerouted", "ReroutedRow", "ReroutingOptions", "ReroutingTable", "copy_of"]
@@ -112,8 +113,8 @@ class JournalReplay:
         self._kafka = KafkaOffsets(config.kafka_access)
         self._documents = documents_of(config)
         self._journal_id = self._kafka.identity(config.journal.topic)
-        self._history = self._read_history()
-        self._unrouted = UnroutedRecords(config, self._history, self._documents)
+        self._starts = self._noted_starts()
+        self._unrouted = UnroutedRecords(config, self._starts, self._documents)
 
     @property
     def unknown(self) -> int:
@@ -152,13 +153,15 @@ class JournalReplay:
                         )
                     yield rerouted
 
-    def _read_history(self) -> RouteHistory:
+    def _noted_starts(self) -> Sequence[NotedStart]:
         config = self._config
-        return read_history(config.kafka_access, config.bridge_id, config.journal, self._journal_id, self._store.keys())
+        if not exists(config.kafka_access, config.journal.state_topic):
+            return ()  # The router has never run.
+        notes = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        return notes.starts(self._store.keys(), self._journal_id)
 
     def _check_routes(self) -> None:
-        newest = self._history.newest
-        if newest is not None and newest.routes != routes_text(self._config.text):
+        if self._starts and self._starts[-1].start.routes != routes_text(self._config.text):
             msg = (
                 f"the bridge routes by other routes than those in {self._config.path}, so that copies would go "
                 "elsewhere: reload or start it first (jms-bridge reload)"
@@ -244,11 +247,8 @@ class JournalReplay:
 def copy_of(located: LocatedRecord) -> Record:
     """Returns the journal record that repeats another one, and names its position."""
     record = located.record
-    headers = tuple(header for header in record.headers if header[0] not in (COPY_OF, SIZE))
-    copied = replace(record, headers=(*headers, (COPY_OF, str(located.position).encode())))
-    if copied.size < LARGE_BYTES:
-        return copied
-    return replace(copied, headers=(*copied.headers, (SIZE, str(copied.size).encode())))
+    headers = tuple(header for header in record.headers if header[0] != COPY_OF)
+    return sized(replace(record, headers=(*headers, (COPY_OF, str(located.position).encode()))))
 
 
 @dataclass(slots=True)

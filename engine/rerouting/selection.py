@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageError
 from engine.explain.explanation import no_route_takes
 from engine.message import COPY_OF, Message
-from engine.router.kept_routes import routes_text
+from engine.router.past_routes import configuration_of, generation_of, routes_text
 from engine.times import iso
-from routes.config.load import loads_routes
 from routes.errors import ConfigurationError
 from routes.model import Unmatched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.kafka.offsets import KafkaOffsets, Offsets
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
-    from engine.router.generation import KeptRoutes
-    from engine.router.kept_routes import RouteHistory
+    from engine.router.generation import Start
+    from engine.router.position_store import NotedStart
     from routes.model import Config
     from routes.predicate import Predicate
     from routes.predicate.bodies import DocumentReader
@@ -79,25 +78,27 @@ class JournalSelection:
 class UnroutedRecords:
     """Test whether no route took a journal record, by the routes that were in force when it was read."""
 
-    def __init__(self, config: Config, history: RouteHistory, documents: DocumentReader | None) -> None:
+    def __init__(self, config: Config, starts: Sequence[NotedStart], documents: DocumentReader | None) -> None:
+        """`starts` are those of the router's generations that are known, the oldest first."""
         self._config = config
-        self._history = history
+        self._starts = starts
         self._documents = documents
-        self._today = routes_text(config.text)
         self._read: dict[str, Config | None] = {}
         self.unknown = 0
         """Number of records so far of which it is not known which routes were in force."""
 
     def end(self, partition: int, end: int) -> int:
         """Returns the end of the records of a partition that may be taken, of those before an offset."""
-        newest = self._history.newest
+        newest = self._starts[-1].start if self._starts else None
+        if newest is None or newest.routes != routes_text(self._config.text):
+            return end
         # Of the records behind it, the routes of today took one or are about to, or none would take it again.
-        return end if newest is None or newest.routes != self._today else min(end, newest.positions.get(partition, 0))
+        return min(end, newest.positions.get(partition, 0))
 
     def takes(self, located: LocatedRecord) -> bool:
         """Returns True if certainly no route took the record, and it did not become a dead letter for that."""
-        kept = self._history.at(located.position.partition, located.position.offset)
-        then = None if kept is None else self._then(kept)
+        noted = generation_of(self._starts, located.position.partition, located.position.offset)
+        then = None if noted is None else self._then(noted.start)
         if then is None:
             self.unknown += 1
             return False
@@ -105,13 +106,13 @@ class UnroutedRecords:
             return False
         return no_route_takes(located.record, then, self._documents)
 
-    def _then(self, kept: KeptRoutes) -> Config | None:
-        if kept.routes not in self._read:
+    def _then(self, start: Start) -> Config | None:
+        if start.routes not in self._read:
             try:
-                self._read[kept.routes] = loads_routes(kept.routes, self._config.path.absolute().parent)
+                self._read[start.routes] = configuration_of(start, self._config)
             except ConfigurationError:
-                self._read[kept.routes] = None  # They refer to a file or a variable that is gone.
-        return self._read[kept.routes]
+                self._read[start.routes] = None  # They refer to a file or a variable that is gone.
+        return self._read[start.routes]
 
 
 def selected(

@@ -17,7 +17,7 @@ The folder is on a local disk, or on a file system of Hadoop, where a claim take
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,6 @@ __all__ = [
     "DamagedError",
     "Generation",
     "Generations",
-    "KeptRoutes",
     "RouterProgress",
     "Start",
     "offsets",
@@ -62,7 +61,7 @@ class Start:
     """Ends of all output topics, by topic and partition, before the generation published its first record."""
     bridge_id: str
     routes: str
-    """The routing part of the properties file, as the operator wrote it; see `kept_routes.routes_text`."""
+    """The routing part of the properties file, as the operator wrote it; see `past_routes.routes_text`."""
     run: str = ""
     """Random id of this generation, unique across machines; empty in files of older versions."""
     after: str = ""
@@ -72,14 +71,6 @@ class Start:
     files of older versions, whose records have no seal."""
     sequence: int = 0
     """Greater than that of the generation that this one continues; 0 in files of older versions."""
-    routes_since: Offsets = field(default_factory=dict)
-    """First offset for which the routes were in force, by journal partition, if generations before had the same ones;
-    else empty, as in files of older versions."""
-
-    @property
-    def in_force_since(self) -> Offsets:
-        """First offset for which the routes are known to have been in force, by journal partition."""
-        return self.routes_since or self.positions
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Start:
@@ -95,24 +86,7 @@ class Start:
             after=fields.get("after", ""),
             seal=fields.get("seal", ""),
             sequence=int(fields.get("sequence", 0)),
-            routes_since=offsets(fields.get("routes_since", {})),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRoutes:
-    """Routes that were in force for a stretch of the journal."""
-
-    sequence: int
-    """Number of the last generation that had them; later ones have greater numbers."""
-    journal_id: str
-    """Kafka's id of the journal topic; empty if the broker has none."""
-    positions: Offsets
-    """First offset that they routed, by journal partition."""
-    ends: Offsets | None
-    """Offset behind the last one that they routed, by journal partition; None for the routes of the last generation."""
-    routes: str
-    """The routing part of the properties file, as in `Start`."""
 
 
 @dataclass(frozen=True, slots=True)

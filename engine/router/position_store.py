@@ -1,16 +1,14 @@
 """Notes about the router's progress in Kafka, for a router on another machine or one whose checkpoint is not here.
 
-The bridge's state topic holds records of two kinds for each router, and compaction keeps the last of each: the start of
+The bridge's state topic holds two kinds of records for each router, and compaction keeps the last of each: the start of
 its newest generation, and the progress of that generation, a few seconds old or from its stop. The notes are older than
 the checkpoint but suffice: `engine.router.recovery` finds in the outputs what was published since.
 
     key "bridge-1 jms-bridge.journal start"   {"run": "…", "host": "…", "path": "…", "positions": {…}, "routes": "…", …}
     key "bridge-1 jms-bridge.journal place"   {"run": "…", "committed": {"positions": {…}, "time_ms": …}, "stopped": …}
 
-When a generation has other routes than the one before, the routes of that one are kept for good, in one of
-`KEPT_ROUTES` slots; `engine.router.kept_routes` reads them:
-
-    key "bridge-1 jms-bridge.journal routes-7"   {"positions": {…}, "ends": {…}, "routes": "…", "sequence": 7, …}
+The starts of the last generations are kept too, without the ends of outputs, under keys "… kept 0" to "… kept 31" in
+turn, for those who ask by which routes an earlier record was routed (`starts`).
 
 Kafka limits the size of a record, and thousands of partitions, topics and routes make a large note. Such a note is cut
 into parts with keys "… start", "… start 1", "… start 2" and so on; the first part has their number as a header.
@@ -47,28 +45,15 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import Offsets
     from engine.kafka.types import KafkaError, Producer
     from engine.message import Record
-    from engine.router.generation import Generation, KeptRoutes
+    from engine.router.generation import Generation
     from engine.seals import SealKeys
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = [
-    "KEPT_ROUTES",
-    "START",
-    "NotedProgress",
-    "Notes",
-    "PositionStore",
-    "UnreadableNoteError",
-    "entry_of",
-    "kept_name",
-    "note_key",
-]
-
-KEPT_ROUTES = 50
-"""Number of slots for routes of the past."""
+__all__ = ["NotedProgress", "NotedStart", "PositionStore", "UnreadableNoteError", "entry_of"]
 
 _VERSION = 1
-START, _PROGRESS = "start", "place"
+_START, _PROGRESS, _KEPT = "start", "place", "kept"
 _SEAL = "seal of note"
 """Field of a note with the seal over its other fields; `Start.seal` names the secret."""
 _ANSWER_SECONDS = 10.0
@@ -79,6 +64,8 @@ _REPEAT_SECONDS = 300.0
 """Time after which the start is noted again, in case others have written over it and compaction removes the former."""
 _MOST_NOTES = 1000
 """Greatest number of notes of a kind kept during a reading: more than compaction leaves, unless others write."""
+_KEPT_STARTS = 32
+"""Number of generations whose starts are kept."""
 _PARTS = "parts"
 """Header with the number of parts of a note that has several."""
 
@@ -98,6 +85,15 @@ class NotedProgress:
     """True if this bridge has written the notes: their seals are valid by a key that is known here."""
     own: NotedProgress | None = None
     """The newest notes with such seals, if these have none; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedStart:
+    """Start of a generation, as it is noted."""
+
+    start: Start
+    time_ms: int
+    """Time of the start, in milliseconds since 1970."""
 
 
 class UnreadableNoteError(HardFailureError):
@@ -143,16 +139,8 @@ class PositionStore:
         Without one of the keys that the notes were sealed with, their seals cannot be checked. `journal_id` is Kafka's
         id of the journal, empty if it has none: own notes about an earlier journal of that name are passed over.
         """
-        notes = {name: Notes(self._key(name), name, keys) for name in (START, _PROGRESS)}
-        try:
-            with KafkaTopicReader(self._access, self._topic) as reader:
-                for located in reader.read():
-                    for each in notes.values():
-                        each.take(located.record)
-        except UsageError as error:
-            # The bridge that leads makes a missing topic.
-            raise unavailable(self._access.servers, str(error)) from error
-        start, progress = notes[START], notes[_PROGRESS]
+        start, progress = (_Notes(self._key(name), name, keys) for name in (_START, _PROGRESS))
+        self._read(start, progress)
         own = _sealed_entry(start, progress, self._topic, journal_id)
         try:
             if own is not None and start.is_last_sealed:
@@ -164,19 +152,51 @@ class PositionStore:
             return own
         return own if last is None else replace(last, own=own)
 
-    def begin(self, generation: Generation, keys: SealKeys | None = None, kept: KeptRoutes | None = None) -> None:
+    def starts(self, keys: Sequence[SealKeys] = (), journal_id: str = "") -> list[NotedStart]:
+        """The starts of generations that the topic still has, the oldest first; the arguments are those of `read`.
+
+        Those before the newest one are without the ends of outputs. If any has a seal by one of the keys, only such
+        starts are returned. Notes that cannot be read are left out. Raises as `open` does.
+        """
+        notes = [_Notes(self._key(_START), _START, keys)]
+        notes += [_Notes(self._key(f"{_KEPT} {number}"), _KEPT, keys) for number in range(_KEPT_STARTS)]
+        self._read(*notes)
+        sealed = [note for each in notes for note in each.sealed()]
+        found: dict[str, NotedStart] = {}
+        for text in map(json.dumps, sealed) if sealed else (text for each in notes for text in each.texts):
+            try:
+                fields = _decoded(text)
+                noted = NotedStart(Start.of(fields), int(fields["time_ms"]))
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+                continue
+            if not journal_id or noted.start.journal_id in ("", journal_id):
+                found.setdefault(noted.start.run, noted)
+        return sorted(found.values(), key=lambda each: each.start.sequence)
+
+    def _read(self, *notes: _Notes) -> None:
+        """Reads the topic from its beginning."""
+        try:
+            with KafkaTopicReader(self._access, self._topic) as reader:
+                for located in reader.present():
+                    for each in notes:
+                        each.take(located.record)
+        except UsageError as error:
+            # The bridge that leads makes a missing topic.
+            raise unavailable(self._access.servers, str(error)) from error
+
+    def begin(self, generation: Generation, keys: SealKeys | None = None) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does.
 
-        With `keys` this note and those of its progress are sealed. `kept` are the routes of before, if these are others
-        (`engine.router.kept_routes.to_keep`).
+        With `keys` this note and those of its progress are sealed.
         """
         self._run, self._keys = generation.start.run, keys
         where = {"host": socket.gethostname(), "path": str(generation.folder.parent.absolute())}
-        self._start = self._encoded(START, {**asdict(generation.start), **where})
+        fields = {**asdict(generation.start), **where}
+        self._start = self._encoded(_START, fields)
         self._note_start()
-        if kept is not None:
-            name = kept_name(kept.sequence % KEPT_ROUTES)
-            self._waiting[name] = self._encoded(name, asdict(kept))
+        # The ends of the outputs are the largest part, and recovery alone needs them.
+        kept = f"{_KEPT} {generation.start.sequence % _KEPT_STARTS}"
+        self._waiting[kept] = self._encoded(_KEPT, {**fields, "outputs": {}})
         self.write()
 
     def note(self, committed: Committed | None, stopped: Offsets | None = None) -> None:
@@ -187,7 +207,7 @@ class PositionStore:
             self._note_start()
 
     def _note_start(self) -> None:
-        self._waiting[START] = self._start
+        self._waiting[_START] = self._start
         self._started_at = time.monotonic()
 
     def write(self, timeout_seconds: float = _NOTE_SECONDS) -> None:
@@ -219,7 +239,7 @@ class PositionStore:
         return json.dumps(note if self._keys is None else {**note, _SEAL: self._keys.seal(name, note)}).encode()
 
     def _key(self, name: str) -> bytes:
-        return note_key(self._bridge_id, self._journal, name)
+        return f"{self._bridge_id} {self._journal} {name}".encode()
 
     def _call(self, producer: Producer, what: Any, *arguments: Any) -> None:
         try:
@@ -242,7 +262,7 @@ class PositionStore:
         return unavailable(self._access.servers, f"topic '{self._topic}': {error.str()}")
 
 
-class Notes:
+class _Notes:
     """Notes of one kind, as they are read from the topic's beginning."""
 
     def __init__(self, key: bytes, name: str, keys: Sequence[SealKeys]) -> None:
@@ -268,6 +288,11 @@ class Notes:
         self._is_whole = text is not None
         if text is not None:
             self._texts.append(text)
+
+    @property
+    def texts(self) -> Sequence[bytes]:
+        """The last whole notes, in the order of the topic."""
+        return self._texts
 
     def sealed(self) -> Iterator[dict[str, Any]]:
         """Yields the notes with a valid seal, the last one first; each is checked when it is asked for."""
@@ -300,16 +325,6 @@ class Notes:
         return text
 
 
-def note_key(bridge_id: str, journal: str, name: str) -> bytes:
-    """Returns the key of a note: `START`, or what `kept_name` returns."""
-    return f"{bridge_id} {journal} {name}".encode()
-
-
-def kept_name(slot: int) -> str:
-    """Returns the name of the note in a slot of kept routes."""
-    return f"routes-{slot}"
-
-
 def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedProgress | None:
     """The entry made from a start record and a progress record; None without a start.
 
@@ -334,7 +349,7 @@ def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedPr
         raise _unreadable(topic, repr(error)) from error
 
 
-def _sealed_entry(start: Notes, progress: Notes, topic: str, journal_id: str) -> NotedProgress | None:
+def _sealed_entry(start: _Notes, progress: _Notes, topic: str, journal_id: str) -> NotedProgress | None:
     """The entry made from notes with valid seals; None if there is none.
 
     Whoever may write to the topic may repeat an earlier note, so that of the last run counts.
@@ -399,7 +414,7 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
     return json.dumps({"version": _VERSION, "time_ms": round(time.time() * 1000), **fields}).encode()
 
 
-def _decoded(value: bytes) -> dict[str, Any]:
+def _decoded(value: bytes | str) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(value)
     if fields["version"] != _VERSION:
         msg = f"version {fields['version']!r}"

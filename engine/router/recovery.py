@@ -25,22 +25,20 @@ from typing import TYPE_CHECKING
 import structlog
 from pyspark.sql import functions as F
 
-from engine.claims.section import ClaimCheckConfig
 from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
 from engine.kafka.topics import BridgeTopics, exists
 from engine.router.generation import Start
 from engine.router.kafka_io import RUN_CHARACTERS, Seal
-from engine.router.kept_routes import routes_text, since_of
 from engine.router.last_progress import check_end, check_journal
+from engine.router.past_routes import configuration_of, routes_text
 from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
 from engine.router.published import Proof, Published, find, records, slices
 from engine.spark.cluster import lease_seconds
 from engine.spark.master import is_cluster
 from engine.spark.session import running_tasks
-from routes.config.load import loads_routes
 from routes.errors import ConfigurationError
 from routes.model import Policy
 
@@ -112,19 +110,17 @@ class Recovery:
         journal = self.config.journal.topic
         starts, ends = (found.get(journal, {}) for found in (self.kafka.starts([journal]), self._journal_ends()))
         positions = dict(starts) if last is None else self._resume(last, starts, ends)
-        routes = routes_text(self.config.text)
         start = Start(
             journal=journal,
             journal_id=self.kafka.identity(journal),
             positions=positions,
             outputs=self.kafka.ends(outputs(self.config.routes, self.config.letter_topic)),
             bridge_id=self.config.bridge_id,
-            routes=routes,
+            routes=routes_text(self.config.text),
             run=uuid.uuid4().hex,
             after=last.start.run if last else "",
             seal=self.keys[0].id,
             sequence=(last.start.sequence if last else 0) + 1,
-            routes_since=since_of(last, routes),
         )
         generation = self.generations.create(start)
         _log.info("router starts", generation=generation.number, **offset_summary(positions))
@@ -215,17 +211,15 @@ class Recovery:
     def _routes(self, start: Start) -> Config:
         """The present configuration with the routes and sinks of the last run."""
         try:
-            then = loads_routes(start.routes, self.config.path.absolute().parent, self.environment)
+            routes = configuration_of(start, self.config, self.environment)
         except ConfigurationError as error:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
-        of_then = tuple(self._with_policy(each) for each in then.routes)
-        routes = replace(self.config, bridge_id=then.bridge_id, routing=then.routing, routes=of_then, sinks=then.sinks)
-        routes = routes.with_section(then.section(ClaimCheckConfig))
+        routes = replace(routes, routes=tuple(self._with_policy(each) for each in routes.routes))
         if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic
-            routes = replace(routes, routing=replace(then.routing, dead_letter_topic=present))
+            routes = replace(routes, routing=replace(routes.routing, dead_letter_topic=present))
         return self.resolved(routes)
 
     def _with_policy(self, of_then: Route) -> Route:

@@ -28,7 +28,6 @@ from engine.printable import listed
 from engine.router.expired_bodies import removing_expired
 from engine.router.generation import Generations
 from engine.router.kafka_io import KafkaIO
-from engine.router.kept_routes import to_keep
 from engine.router.lag import LagSampler
 from engine.router.last_progress import last_progress, noted
 from engine.router.meter import Meter
@@ -262,7 +261,7 @@ class _Router:
         generation = recovery.run(last)
         self._spark_metrics.recovered(time.monotonic() - began)
         self._seal = seal_of(generation.start, keys)
-        self._store.begin(generation, keys[0], to_keep(last, entry, generation.start))
+        self._store.begin(generation, keys[0])
         self._generations.remove_before(generation)
         return generation
 

@@ -19,6 +19,7 @@ import structlog
 
 from engine.errors import HardFailureError, SetupError, SoftFailureError, UnreachableError, UsageError
 from engine.supervision.parts import Stage
+from engine.supervision.pauses import Pauses
 from engine.telemetry.status import State, Status
 from routes.errors import BridgeError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from engine.supervision.child import Child
+    from engine.supervision.pauses import Pause
     from engine.telemetry.meters import BridgeMetrics
     from engine.telemetry.status import StatusBoard
 
@@ -71,8 +73,11 @@ class PartFailedError(BridgeError):
 class ProcessSupervisor:
     """Supervisor of one part, which it keeps running until it is told to finish."""
 
-    def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics) -> None:
+    def __init__(self, child: Child, board: StatusBoard, metrics: BridgeMetrics, pauses: Pauses) -> None:
         self.child = child
+        self._pauses = pauses
+        self._pause: Pause | None = None
+        """Pause for which the process was asked to end."""
         self._board = board
         self._metrics = metrics
         self._start_at: float | None = 0.0
@@ -98,6 +103,8 @@ class ProcessSupervisor:
             PartFailedError: a part that no other part needs did one of these; it is tended further.
         """
         now = time.monotonic()
+        if self._is_paused(now, until):
+            return
         if self.child.running and self.child.released and now >= until:
             self._is_deposed = True
             self.child.kill()
@@ -107,6 +114,28 @@ class ProcessSupervisor:
             self._start_if_due(now)
         elif not self._is_deposed:
             self._watch(self._board.get(self.child.name), now, until)
+
+    def _is_paused(self, now: float, until: float) -> bool:
+        """True while the part is paused or ends for a pause; takes the steps that are due for that."""
+        pause, name = self._pauses.find(self.child.name), self.child.name
+        if pause is not None and self._pause is None:
+            self._pause = pause
+            self.finish()
+        if self._pause is None:
+            return False
+        if not self.has_finished(until):
+            return True
+        if pause is None:
+            self._pause, self._start_at, self._started, self._deaths, self._early_deaths = None, now, False, 0, 0
+            self.child.is_first = False
+            self._metrics.paused(name, is_paused=False)
+            self._board.down(name, "resumed")
+            return False
+        if self._board.get(name).state is not State.PAUSED:
+            self._metrics.component(name, up=False)
+            self._metrics.paused(name, is_paused=True)
+            self._board.paused(name, f"{pause}; `jms-bridge resume {name}` starts it")
+        return True
 
     def finish(self) -> None:
         """Asks the part to end; a part that has not begun its work is killed, since it may be busy getting ready."""
@@ -229,10 +258,14 @@ class ProcessSupervisor:
 class ProcessGroup:
     """Supervisors of the parts of a bridge. For one thread; no call waits."""
 
-    def __init__(self, children: Iterable[Child], board: StatusBoard, metrics: BridgeMetrics) -> None:
+    def __init__(
+        self, children: Iterable[Child], board: StatusBoard, metrics: BridgeMetrics, pauses: Pauses | None = None
+    ) -> None:
         self._board = board
         self._metrics = metrics
-        self.members = [ProcessSupervisor(child, board, metrics) for child in children]
+        self.pauses = pauses or Pauses()
+        """The parts that an operator has paused."""
+        self.members = [ProcessSupervisor(child, board, metrics, self.pauses) for child in children]
         """Supervisors of the parts that are to run, in the order of their start."""
         self._leaving: list[ProcessSupervisor] = []
 
@@ -268,7 +301,7 @@ class ProcessGroup:
         """Adds a part, which is started at the supervisor's next tick."""
         self._board.put(Status(child.name, State.STARTING))
         self._metrics.joined(child.name)
-        self.members.append(ProcessSupervisor(child, self._board, self._metrics))
+        self.members.append(ProcessSupervisor(child, self._board, self._metrics, self.pauses))
 
     def stood_by(self) -> None:
         """Takes note that another bridge was at work, whose systems may have changed since: see `Child.is_first`."""

@@ -33,8 +33,9 @@ _MARKS = {
     State.DEGRADED: "[yellow]![/]",
     State.STOPPING: "[dim]…[/]",
     State.DOWN: "[red]✗[/]",
+    State.PAUSED: "[yellow]‖[/]",
 }
-_WARNED_OF = (State.DEGRADED, State.DOWN)
+_WARNED_OF = (State.DEGRADED, State.DOWN, State.PAUSED)
 _WIDE = 200
 
 
@@ -106,7 +107,7 @@ class Progress:
         self._print(f"  [yellow]-[/] standby: {escape(why)}")
 
     def _line(self, status: Status) -> None:
-        what = status.detail if status.state is State.READY else f"{status.state}: {status.detail}".rstrip(": ")
+        what = status.detail if status.state.is_well else f"{status.state}: {status.detail}".rstrip(": ")
         seconds = time.monotonic() - self._began
         when = "" if self._complete else f"  [dim]{seconds:.1f} s[/]"
         self._print(f"  {_MARKS[status.state]} {status.component.ljust(self._width)}  {escape(what)}{when}")
@@ -124,7 +125,7 @@ class Progress:
 
 
 def _is_ready(status: Status) -> bool:
-    return status.state is State.READY
+    return status.state.is_well
 
 
 def _console() -> Console:

@@ -106,19 +106,49 @@ class Reload:
         Raises:
             UsageError: there is no such part, or it is an embedded broker, or a reload is not over yet.
         """
+        found = self._named(name)
+        if paused := [each for each in found if self._group.pauses.find(each)]:
+            msg = f"{', '.join(paused)} is paused: `jms-bridge resume {name}` starts it"
+            raise UsageError(msg)
         if self._steps is not None or self._unproven:
             waiting = ", ".join(sorted(self._unproven)) or "its parts"
             msg = f"a reload is under way, until {waiting} has become ready or the reload is revoked; try again then"
             raise UsageError(msg)
-        able = [part for part in self._current.parts if part.stage is not Stage.BROKER]
-        found = [part.name for part in able if name in (part.name, part.only)]
-        if not found:
-            known = ", ".join(dict.fromkeys(part.only for part in able))
-            msg = f"'{name}' is not a part that can be restarted alone; there are {known}"
-            raise UsageError(msg)
         for each in found:
             self._restarts.put(each)
         return found
+
+    def pause(self, name: str, by: str) -> list[str]:
+        """Asks a part to end in order and to stay so; returns the parts named so. From any thread.
+
+        Raises:
+            UsageError: there is no such part, or it is an embedded broker.
+        """
+        found = self._named(name)
+        self._group.pauses.add(found, by)
+        return found
+
+    def resume(self, name: str, by: str) -> list[str]:
+        """Asks to start a paused part again; returns the parts named so. From any thread.
+
+        Raises:
+            UsageError: there is no such part, or it is not paused.
+        """
+        found = self._named(name)
+        if not any(map(self._group.pauses.find, found)):
+            msg = f"{', '.join(found)} is not paused"
+            raise UsageError(msg)
+        self._group.pauses.remove(found, by)
+        return found
+
+    def _named(self, name: str) -> list[str]:
+        """The parts with this name, embedded brokers excepted; UsageError without any."""
+        able = [part for part in self._current.parts if part.stage is not Stage.BROKER]
+        if found := [part.name for part in able if name in (part.name, part.only)]:
+            return found
+        known = ", ".join(dict.fromkeys(part.only for part in able))
+        msg = f"'{name}' is not a part that can be restarted or paused alone; there are {known}"
+        raise UsageError(msg)
 
     @property
     def current(self) -> Revision:
@@ -268,7 +298,8 @@ class Reload:
             # A router that is not running now starts with them by itself.
             while router.child.running and not router.child.hand_over():
                 yield
-        while self._board.get(ROUTER).revision != revision.number:
+        # A paused router starts with them when it is resumed.
+        while self._group.pauses.find(ROUTER) is None and self._board.get(ROUTER).revision != revision.number:
             yield
 
     def _go_on(self, steps: Iterator[None]) -> None:
@@ -278,12 +309,13 @@ class Reload:
             self._steps = None
 
     def _prove(self) -> None:
-        """Takes note of touched parts that have become ready or are gone; with none left, the revision is proven."""
+        """Takes note of touched parts that are ready, paused or gone; with none left, the revision is proven."""
         if self._steps is not None:
             return
         for name in self._unproven:
             status = self._board.get(name) if self._group.find(name) else None
-            if status is None or (status.state is State.READY and status.revision > self._proven.number):
+            is_new = status is not None and status.revision > self._proven.number
+            if status is None or status.state is State.PAUSED or (status.state is State.READY and is_new):
                 self._unproven -= {name}
         if not self._unproven:
             self._proven, self._touched = self._current, frozenset()

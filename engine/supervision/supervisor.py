@@ -31,6 +31,7 @@ from engine.limits import require_files
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, stands_for_election, topology_part
+from engine.supervision.pauses import Pauses
 from engine.supervision.process_group import PartFailedError, ProcessGroup
 from engine.supervision.revision import revision_of
 from engine.telemetry import logging
@@ -210,9 +211,11 @@ def _supervise(first: Revision, only: str | None) -> int:
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
-        group = ProcessGroup([make(part, first) for part in first.parts], board, metrics)
+        pauses = Pauses(config.embedded.data / "paused.json")
+        group = ProcessGroup([make(part, first) for part in first.parts], board, metrics, pauses)
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
+        from engine.dead_letters.retry import Retries
         from engine.doctor.certificates import expiry_times
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
@@ -222,7 +225,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.supervision.progress import LoggedProgress, Progress
         from engine.supervision.reload import Reload
         from engine.telemetry.control import control
-        from engine.telemetry.http import HttpServer, application, metrics_only
+        from engine.telemetry.http import HttpServer, application, earlier_reading, metrics_only
         from engine.telemetry.machine import MachineMetrics
         from engine.telemetry.peers import Peers
 
@@ -242,9 +245,10 @@ def _supervise(first: Revision, only: str | None) -> int:
         census = watch.census if watch else lambda: None
         http = config.section(HttpConfig)
         peers = Peers(config.bridge_id, http) if http.peers else None
+        samples = stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple))
         view = View(
             board,
-            stack.enter_context(Samples(registry, peers=peers.traffic if peers else tuple)),
+            samples,
             lambda: reload.current.config,
             lambda: reload.current.snapshot,
             lambda: reload.state,
@@ -254,9 +258,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             peers.reports if peers else None,
             partial(_ask, group),
         )
-        served = application(
-            board, registry, election, census, lambda: reload.state, [*pages(view), *control(reload)], peers
-        )
+        routes = [*pages(view), *control(reload), earlier_reading(lambda: samples.traffic.before)]
+        served = application(board, registry, election, census, lambda: reload.state, routes, peers)
         # While this bridge stands by, another one may serve its figures at the same address.
         patient = election is not None and not config.embedded_kafka
         server = stack.enter_context(HttpServer(http, served, patient=patient))
@@ -266,8 +269,9 @@ def _supervise(first: Revision, only: str | None) -> int:
         if peers:
             # After the server: if this host is in the list, it answers the first question.
             stack.enter_context(peers)
-        if watch:
+        if watch and election:
             stack.enter_context(watch)
+            stack.enter_context(Retries(lambda: reload.current.config, lambda: election.leads))
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):

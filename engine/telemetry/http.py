@@ -1,6 +1,7 @@
 """HTTP server for metrics, health and the status page, in a thread of the supervisor.
 
     /metrics   metrics of all processes, in Prometheus' text format or OpenMetrics as the client asks
+    /metrics/earlier  the reading, some seconds old, that `jms-bridge status` computes rates from, as JSON
     /health    200 while the supervisor lives; JSON says whether this bridge leads, and whether any does
     /ready     200 when every component is ready and the dead-letter topic can be reached, else 503; JSON says which
                is not, and why, and how many dead letters there are, which alone is not a fault. A bridge that stands by
@@ -44,7 +45,7 @@ from engine.printable import json_text
 from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_section import HttpConfig
-from engine.telemetry.status import State
+from engine.telemetry.report import EARLIER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,9 +55,10 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from engine.telemetry.peers import Peers
+    from engine.telemetry.report import MetricSample
     from engine.telemetry.status import DeadLetterCounts, StatusBoard
 
-__all__ = ["HttpServer", "Standing", "application", "metrics_only"]
+__all__ = ["HttpServer", "Standing", "application", "earlier_reading", "metrics_only"]
 
 _MOST_CONNECTIONS = 100
 _MOST_HEAD_BYTES = 64 * 1024
@@ -114,7 +116,7 @@ def application(
         standing: the bridge's place in its election, if it takes part in one.
         census: returns the latest count of dead letters; None if there is none.
         configuration: returns the JSON field about the configuration in force and its last reload; empty without one.
-        pages: further routes, those of the status page.
+        pages: further routes, such as those of the status page.
         peers: the other hosts of the bridge; None if it has none, or if they are not shown.
     """
 
@@ -145,6 +147,15 @@ def application(
 
     routes = [Route("/metrics", metrics), Route(_HEALTH, health), Route("/ready", ready), *pages]
     return Starlette(routes=[*routes, Route("/peers", others)] if peers else routes)
+
+
+def earlier_reading(earlier: Callable[[], MetricSample]) -> Route:
+    """Makes the route of the reading of the metrics that `earlier` returns; its time is of the monotonic clock."""
+
+    def reading(_: Request) -> Response:
+        return Response(json_text(earlier().json(time.monotonic())), media_type="application/json")
+
+    return Route(EARLIER, reading)
 
 
 class HttpServer:
@@ -278,7 +289,7 @@ class _BoundedServer(uvicorn.Server):
 def _readiness(board: StatusBoard, standing: Standing | None, census: DeadLetterCounts | None) -> dict[str, object]:
     """The JSON fields about the own parts, the dead letters and the election."""
     components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
-    waiting = [name for name, part in components.items() if part["state"] != State.READY]
+    waiting = [status.component for status in board.all() if not status.state.is_well]
     if census and not census.reachable:
         waiting.append(_DEAD_LETTERS)
     if standing and not standing.has_leader:

@@ -468,13 +468,14 @@ class BridgeMetrics:
         registry.register(self._figures)
 
     def joined(self, component: str) -> None:
-        """Adds a component, not ready and with no restarts."""
+        """Adds a component, not ready, not paused and with no restarts."""
         self.component(component, up=False)
+        self.paused(component, is_paused=False)
         self._figures.add(metrics.RESTARTS, 0, component)
 
     def left(self, component: str) -> None:
         """Removes the series of a component."""
-        for metric in (metrics.COMPONENT_UP, metrics.RESTARTS):
+        for metric in (metrics.COMPONENT_UP, metrics.COMPONENT_PAUSED, metrics.RESTARTS):
             self._figures.forget(metric, component)
 
     def configuration(self, config_hash: str, *, success: bool, time_seconds: float) -> None:
@@ -487,6 +488,10 @@ class BridgeMetrics:
     def component(self, component: str, up: bool) -> None:
         """Sets whether a component is ready."""
         self._figures.set(metrics.COMPONENT_UP, up, component)
+
+    def paused(self, component: str, *, is_paused: bool) -> None:
+        """Sets whether a component is paused."""
+        self._figures.set(metrics.COMPONENT_PAUSED, is_paused, component)
 
     def leader(self, *, leads: bool, has_leader: bool) -> None:
         """Sets whether this bridge leads those with its id, and whether any bridge is known to lead."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Self
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,12 +27,28 @@ if TYPE_CHECKING:
     from engine.telemetry.metrics import Metric
     from routes.keys.addresses import Peer
 
-__all__ = ["AddressCount", "ComponentReport", "MetricSample", "PeerReport", "Report", "Traffic", "look", "read"]
+__all__ = [
+    "EARLIER",
+    "AddressCount",
+    "ComponentReport",
+    "MetricSample",
+    "PeerReport",
+    "Report",
+    "Traffic",
+    "look",
+    "read",
+    "read_earlier",
+]
 
 _ANSWER_SECONDS = 5.0
 _PEER_SECONDS = 2.0
 _MISSING = 404
 _PEERS = "/peers"
+EARLIER = "/metrics/earlier"
+"""Path of the reading that rates are computed from."""
+_UNKNOWN = {_PEERS: "[]", EARLIER: '{"seconds_ago": 0, "values": {}}'}
+"""Paths that not every bridge has, and what stands for the answer."""
+_RATE_SECONDS = 1.0
 _REFUSED = (401, 403)
 _NAMES = frozenset(metric.name for metric in metrics.METRICS)
 
@@ -54,6 +71,31 @@ class MetricSample:
                 if sample.name in names:
                     values.setdefault(sample.name, []).append((sample.labels, sample.value))
         return cls(time, {name: tuple(series) for name, series in values.items()})
+
+    @classmethod
+    def from_json(cls, now: float, text: str) -> Self:
+        """Makes the reading that `json` wrote, on a clock that shows `now`; ValueError if the text is another."""
+        try:
+            body = json.loads(text)
+            values = {
+                str(name): tuple((dict(labels), float(value)) for labels, value in series)
+                for name, series in body["values"].items()
+            }
+            return cls(now - float(body["seconds_ago"]), values)
+        except (KeyError, TypeError, AttributeError) as error:
+            msg = f"not a reading: {error!r}"
+            raise ValueError(msg) from error
+
+    def json(self, now: float) -> dict[str, object]:
+        """The reading as a JSON object, for a reader with another clock; `now` is the time of this one.
+
+        Values without a number, such as a latency before the first message, are left out.
+        """
+        values = {
+            name: [(labels, value) for labels, value in series if isfinite(value)]
+            for name, series in self.values.items()
+        }
+        return {"seconds_ago": now - self.time, "values": values}
 
     @classmethod
     def parse(cls, time: float, text: str, names: frozenset[str]) -> Self:
@@ -255,8 +297,8 @@ def _answer(config: HttpConfig, path: str, peer: Peer | None = None) -> str:
         where = base_url(config, peer)
         msg = f"{where} does not take the login of this configuration: check http.token, http.username"
         raise HardFailureError(msg)
-    # A bridge that was started before the file named its peers does not know of this path.
-    return "[]" if path == _PEERS and code == _MISSING else body
+    # A bridge of an earlier version, or one that was started before the file named its peers, does not know of all.
+    return _UNKNOWN[path] if code == _MISSING and path in _UNKNOWN else body
 
 
 def _peers(config: HttpConfig) -> tuple[PeerReport, ...]:
@@ -264,6 +306,22 @@ def _peers(config: HttpConfig) -> tuple[PeerReport, ...]:
         PeerReport(**{**peer, "parts": tuple(ComponentReport(**part) for part in peer["parts"])})
         for peer in json.loads(_answer(config, _PEERS))
     )
+
+
+def read_earlier(config: HttpConfig) -> MetricSample:
+    """Reads the earlier metrics of a bridge that `look` compares with, some seconds old; raises the errors of `look`.
+
+    A bridge that has just started has none, nor has one of an earlier version: its metrics are read now, and the
+    function returns a second later.
+    """
+    try:
+        earlier = MetricSample.from_json(time.monotonic(), _answer(config, EARLIER))
+    except ValueError as error:
+        raise _no_bridge(config, None, error) from error
+    if not earlier.values:
+        earlier = read(config)
+        time.sleep(_RATE_SECONDS)
+    return earlier
 
 
 def read(config: HttpConfig, peer: Peer | None = None) -> MetricSample:

@@ -64,6 +64,18 @@ class State(StrEnum):
     STOPPING = "stopping"
     DOWN = "down"
     """There is no process, or it has sent its last status."""
+    PAUSED = "paused"
+    """There is no process, since an operator has paused the component."""
+
+    @property
+    def is_well(self) -> bool:
+        """True if nobody waits for the component: it is ready, or paused on purpose."""
+        return self in (State.READY, State.PAUSED)
+
+    @property
+    def has_process(self) -> bool:
+        """True if figures that the component has measured can still be true."""
+        return self not in (State.DOWN, State.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +291,12 @@ class StatusBoard:
         with self._changed:
             self.put(replace(self._statuses[component], state=State.DOWN, detail=detail))
 
+    def paused(self, component: str, detail: str) -> None:
+        """Marks a component as PAUSED; its metrics are kept."""
+        with self._changed:
+            status = replace(self._statuses[component], state=State.PAUSED, detail=detail, error=None, exit_code=None)
+            self.put(status)
+
     def forget(self, component: str) -> None:
         """Removes a component."""
         with self._changed:
@@ -405,14 +423,14 @@ def merge(statuses: Iterable[Status]) -> list[Metric]:
 
     Counters and histograms with equal labels are added up; of gauges the last value counts.
 
-    Counters and histograms of a component that is down are kept, because they stay true until it counts again; its
-    gauges are dropped, because their measurements are out of date.
+    Counters and histograms of a component that is down or paused are kept, because they stay true until it counts
+    again; its gauges are dropped, because their measurements are out of date.
     """
     return joined(
         family
         for status in statuses
         for family in _families(status.metrics or _NOTHING)
-        if family.type in ADDED_UP or status.state is not State.DOWN
+        if family.type in ADDED_UP or status.state.has_process
     )
 
 

@@ -24,12 +24,13 @@ def overview() -> Dashboard:
 
 def _health(board: Dashboard) -> None:
     bad_from_one = [(1.0, "red")]
+    up, paused = f"jmsbridge_component_up{{{BRIDGE}}}", f"jmsbridge_component_paused{{{BRIDGE}}}"
     board.with_row(Row("Healthy?")).with_panel(
         number(
             "Components not ready",
-            "Processes that are not ready now, those of a standby left out. /ready names each and says why.",
+            "Processes that are not ready now, paused ones and those of a standby left out. /ready says why.",
             "none",
-            _not_up("component"),
+            _not_up(f"({up} unless on (instance, component) {paused} == 1)"),
             limits=bad_from_one,
         )
     ).with_panel(
@@ -37,7 +38,7 @@ def _health(board: Dashboard) -> None:
             "Connections down",
             "Connections to JMS brokers and Kafka that are down now, those of a standby left out.",
             "none",
-            _not_up("connection"),
+            _not_up(f"jmsbridge_connection_up{{{BRIDGE}}}"),
             limits=bad_from_one,
         )
     ).with_panel(
@@ -59,17 +60,16 @@ def _health(board: Dashboard) -> None:
     ).with_panel(
         on_off(
             "Components",
-            "Whether each process of the bridge runs and is ready.",
-            f"max by (component) (jmsbridge_component_up{{{BRIDGE}}})",
+            "Whether each process of the bridge runs and is ready, or is paused.",
+            f"max by (component) ({up} + 2 * {paused} or {up})",
             "{{component}}",
             span=24,
         )
     )
 
 
-def _not_up(what: str) -> str:
-    """Query for the number of parts that are down, except those of standbys; no value without a bridge."""
-    up = f"jmsbridge_{what}_up{{{BRIDGE}}}"
+def _not_up(up: str) -> str:
+    """Query for the number of parts for which `up` is 0, except those of standbys; no value without a bridge."""
     standby = f"sum(1 - {up} and on (instance) jmsbridge_leader{{{BRIDGE}}} == 0)"
     return f"sum(1 - {up}) - ({standby} or 0 * sum({up}))"
 

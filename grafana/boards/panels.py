@@ -110,6 +110,7 @@ def on_off(title: str, description: str, query: str, legend: str, span: int = 12
     words = {
         "0": model.ValueMappingResult(text="down", color="red", index=0),
         "1": model.ValueMappingResult(text="up", color="green", index=1),
+        "2": model.ValueMappingResult(text="paused", color="orange", index=2),
     }
     panel = (
         statetimeline.Panel()

@@ -124,6 +124,20 @@ def duration(low: str, high: str) -> ValueKind:
     return ValueKind("duration", expected, parse)
 
 
+def durations(low: str, high: str, most: int) -> ValueKind:
+    """Makes the kind of a list of times within bounds, at most `most` of them; the value has seconds."""
+    each = duration(low, high)
+    expected = f"up to {most} times from {low} to {high}, separated by commas"
+
+    def parse(text: str) -> tuple[float, ...]:
+        parts = [part.strip() for part in text.split(",")]
+        if len(parts) > most:
+            raise BadValueError(f"'{text}' has {len(parts)} times; expected {expected}")
+        return tuple(each.parse(part) for part in parts)
+
+    return ValueKind("list of durations", expected, parse)
+
+
 def size(low: str, high: str) -> ValueKind:
     """Makes the kind of a number of bytes, within bounds."""
     expected = f"a size from {low} to {high}"

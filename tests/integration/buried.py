@@ -75,7 +75,9 @@ class Bridge:
 
     def records(self, topic: str) -> list[Record]:
         with KafkaTopicReader(self.config.kafka_access, topic) as reader:
-            return [located.record for located in reader.read()]
+            # Kafka shows the records of a transaction a moment after it was committed; the end is looked for last.
+            starts = {partition: low for partition, (low, _) in reader.bounds().items()}
+            return [located.record for located in reader.read(starts)]
 
     def replay(
         self, *offsets: int, dry_run: bool = False, options: Options | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
@@ -18,7 +19,7 @@ from engine.telemetry.client import ask, order
 from engine.telemetry.control import control
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.http_section import HttpConfig
-from engine.telemetry.status import StatusBoard
+from engine.telemetry.status import State, Status, StatusBoard
 
 TEXT = "bridge.id={bridge}\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
 OUTCOME = {"success": True, "changed": ["router"]}
@@ -31,6 +32,9 @@ class Bridge:
         self.asked: list[str] = []
         self.outcome: dict[str, Any] = OUTCOME
         self.proven = True
+        self.paused_by = ""
+        self.is_busy = False
+        self.board = StatusBoard([])
 
     def request(self) -> int:
         self.asked.append("reload")
@@ -42,6 +46,19 @@ class Bridge:
             raise UsageError(msg)
         self.asked.append(name)
         return [name, f"{name}/2"]
+
+    def pause(self, name: str, by: str) -> list[str]:
+        self.paused_by = by
+        if not self.is_busy:
+            self.board.put(Status(name, State.PAUSED))
+        return self.restart(name)[:1]
+
+    def resume(self, name: str, by: str) -> list[str]:
+        if by != self.paused_by:
+            msg = f"{name} is not paused"
+            raise UsageError(msg)
+        self.board.put(Status(name, State.READY))
+        return self.restart(name)[:1]
 
     def state(self) -> dict[str, object]:
         return {
@@ -60,7 +77,7 @@ def bridge() -> Bridge:
 @pytest.fixture
 def address(bridge: Bridge) -> Iterator[HttpConfig]:
     """Where it answers."""
-    app = application(StatusBoard([]), CollectorRegistry(), configuration=bridge.state, pages=control(bridge))
+    app = application(bridge.board, CollectorRegistry(), configuration=bridge.state, pages=control(bridge))
     with HttpServer(HttpConfig("127.0.0.1", 0), app) as server:
         yield HttpConfig("127.0.0.1", int(server.url.rpartition(":")[2]))
 
@@ -93,6 +110,23 @@ def test_a_request_without_the_header_changes_nothing(bridge: Bridge, address: H
         told = json.loads(answer.read())
     assert (answer.status, told) == (403, {"error": "this request needs the header X-Jms-Bridge"})
     assert bridge.asked == ["reload"]
+
+
+def test_a_part_is_paused_and_resumed_by_the_user_who_asks(bridge: Bridge, call: Any) -> None:
+    assert call("pause", "source:s") == (0, "paused: source:s\n")
+    assert re.fullmatch(".+@.+", bridge.paused_by)
+    code, told = call("resume", "source:s", "--json")
+    assert (code, json.loads(told)) == (0, {"parts": ["source:s"], "state": "ready"})
+    code, told = call("pause", "source:x")
+    assert code == 64
+    assert "'source:x' is not a part" in told
+
+
+def test_a_part_that_does_not_end_in_time_is_told(bridge: Bridge, call: Any) -> None:
+    bridge.is_busy = True
+    code, told = call("pause", "source:s", "--timeout", "1s")
+    assert code == 1
+    assert "source:s is not paused yet: see `jms-bridge status`" in told
 
 
 def test_a_reload_is_told_when_its_parts_are_ready(bridge: Bridge, call: Any) -> None:

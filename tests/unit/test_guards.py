@@ -164,6 +164,17 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.find": (
+        "engine.spark",
+        "engine.router.plan",
+        "engine.topologies",
+        "engine.streams",
+        "engine.connectors",
+        "engine.delivery",
+        "engine.page",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine.doctor": (
         "engine.spark",
         "engine.router",

@@ -167,6 +167,11 @@ def test_the_list_shows_what_became_of_each_letter(bridge: Bridge, capsys: pytes
     ]
     assert bridge.command("dlt", "list", "--json", "-n", "1") == 0
     assert json.loads(capsys.readouterr().out)["state"] == "discarded"
+    assert bridge.command("dlt", "list", "--json", "--state", "open") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["position"] == f"{bridge.dead}:0:1"
+    assert bridge.command("dlt", "list", "--state", "quarantined") == 0
+    assert capsys.readouterr().err == f"no such dead letters in '{bridge.dead}'\n"
 
 
 def test_one_dead_letter_is_shown_with_its_reason_headers_and_body(

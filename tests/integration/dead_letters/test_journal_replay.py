@@ -22,8 +22,8 @@ from engine.kafka.topics import BridgeTopics
 from engine.message import COPY_OF, Record
 from engine.rerouting.replay import JournalReplay, ReroutingOptions, copy_of
 from engine.rerouting.selection import JournalSelection
-from engine.router.generation import Generation, RouterProgress, Start
-from engine.router.kept_routes import routes_text, to_keep
+from engine.router.generation import Generation, Start
+from engine.router.past_routes import routes_text
 from engine.router.position_store import PositionStore
 from routes.config import load
 from routes.predicate import parse
@@ -57,21 +57,16 @@ def late(number: int, **headers: str) -> Record:
     return message(number, JMSDestination="queue:late", **headers)
 
 
-def started(bridge: Bridge, *positions: int, before: Bridge | None = None) -> None:
-    """Notes that the router reads by the routes of the file from these offsets on, by partition.
-
-    `before` has the routes by which it has read what comes before these.
-    """
+def started(bridge: Bridge, *positions: int, number: int = 1) -> None:
+    """Notes that a generation reads by the routes of the file from these offsets on, by partition."""
     config = bridge.config
     BridgeTopics(config).ensure_state_topic()
     store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
     store.open()
-    journal = config.journal.topic
-    identity = KafkaOffsets(config.kafka_access).identity(journal)
-    first = Start(journal, identity, {0: 0, 1: 0}, {}, "b1", routes_text((before or bridge).config.text), sequence=1)
-    start = replace(first, positions=dict(enumerate(positions)), routes=routes_text(config.text), sequence=2)
-    kept = None if before is None else to_keep(RouterProgress(first, None, None), None, start)
-    store.begin(Generation(config.path.parent / "2", start), kept=kept)
+    identity = KafkaOffsets(config.kafka_access).identity(config.journal.topic)
+    routes, run, after = routes_text(config.text), f"run-{number}", f"run-{number - 1}"
+    start = Start(config.journal.topic, identity, dict(enumerate(positions)), {}, "b1", routes, run, after)
+    store.begin(Generation(config.path.parent / str(number), replace(start, sequence=number)))
 
 
 def with_late(bridge: Bridge) -> Bridge:
@@ -95,8 +90,8 @@ def copies(bridge: Bridge) -> Counter[str]:
 def test_what_no_route_took_is_routed_again_once_a_route_takes_it(bridge: Bridge) -> None:
     started(bridge, 0, 0)
     journaled(bridge, message(0), late(1), message(2), late(3), late(4, JMSExpiration="1"))
-    before, bridge = bridge, with_late(bridge)
-    started(bridge, 5, 0, before=before)
+    bridge = with_late(bridge)
+    started(bridge, 5, 0, number=2)
     journaled(bridge, late(5), message(6, JMSDestination="queue:never"))
     unrouted = JournalSelection(is_unrouted=True)
     assert rerouted(bridge, unrouted) == [

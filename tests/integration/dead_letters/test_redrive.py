@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from engine.dead_letters.letter import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
 from engine.kafka.reader import KafkaTopicReader, Position
-from engine.message import Record
+from engine.message import Message, Record
+from routes.properties import JmsType, Property
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
 from tests.topic_records import ordered_producer
@@ -220,6 +222,68 @@ def test_discarded_dead_letters_are_settled_without_a_replay(
     assert bodies(bridge.journal()) == ["body 2"]
     assert bridge.replay(0, options=Options(force=True)) == [(0, ReplayOutcome.REPLAYED)]
     assert bodies(bridge.journal()) == ["body 0", "body 2"]
+
+
+def test_a_message_is_corrected_before_it_is_replayed_and_its_letter_stays_as_it_is(
+    bridge: Bridge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = replace(message(0, JMSExpiration="1000"), value=None)
+    types = ("jmsbridge.types", b"n=int,m=int"), ("jmsbridge.body-types", b"null")
+    record = replace(record, headers=(*record.headers, ("jms.n", b"1"), ("jms.m", b"2"), *types))
+    bridge.bury(record)
+    before = bridge.records(bridge.dead)
+    body = tmp_path / "its body.json"
+    body.write_bytes(b'{"a": 1}')
+    assert bridge.command("dlt", "replay", "0:0") == 0
+    assert "it has expired since" in capsys.readouterr().out
+    corrected = ["--set", "n=seven=7", "--set", "Type=b", "--unset", "JMSExpiration", "--key", "k"]
+    assert bridge.command("dlt", "replay", "0:0", *corrected, "--body-file", str(body)) == 0
+    (sent,) = bridge.journal()
+    assert (sent.key, sent.value) == (b"k", b'{"a": 1}')
+    found = Message.from_record(sent)
+    assert found.headers["JMSType"] == "b"
+    assert "JMSExpiration" not in found.headers
+    assert found.properties == {"n": Property("seven=7"), "m": Property("2", JmsType.INT)}
+    assert sent.header("jmsbridge.body-types") is None
+    assert bridge.records(bridge.dead) == before
+    (entry,) = last(bridge.store, 10)
+    options = f"--set n=seven=7 --set Type=b --unset JMSExpiration --key k --body-file '{body}'"
+    assert entry.actor.command == f"dlt replay POSITION... {options}"
+    assert bridge.command("dlt", "replay", "0:0", "--set", "n=8") == 0
+    assert "already replayed" in capsys.readouterr().out
+    assert len(bridge.journal()) == 1
+
+
+def test_a_large_body_is_declared_and_a_cut_one_can_be_given_again(bridge: Bridge, tmp_path: Path) -> None:
+    record = message(0)
+    bridge.bury(replace(record, headers=(*record.headers, ("jmsbridge.truncated", b"3000000"))))
+    body = tmp_path / "body"
+    body.write_bytes(b"x" * 300_000)
+    assert bridge.replay(0) == [(0, ReplayOutcome.NOT_REPLAYABLE)]
+    assert bridge.command("dlt", "replay", "0:0", "--body-file", str(body)) == 0
+    (sent,) = bridge.journal()
+    name, size = sent.headers[-1]
+    assert name == "jmsbridge.size"
+    assert int(size or b"") == replace(sent, headers=sent.headers[:-1]).size
+    assert sent.header("jmsbridge.truncated") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--all", "--body-file", "x"], "--body-file is the body of one message: give one POSITION"),
+        (["0:0", "0:1", "--body-file", "x"], "--body-file is the body of one message: give one POSITION"),
+        (["0:0", "--body-file", "/missing/file"], "--body-file /missing/file: No such file or directory"),
+        (["0:0", "--set", "region"], "'region': expected NAME=VALUE"),
+        (["0:0", "--set", "jmsbridge.route=a"], "'jmsbridge.route' is a header of the bridge itself"),
+        (["0:0", "--set", "a=1", "--unset", "a"], "'a' is both set and removed"),
+    ],
+)
+def test_a_correction_that_cannot_be_made_is_one_clear_line(
+    bridge: Bridge, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bridge.command("dlt", "replay", *options) == 64
+    assert told in capsys.readouterr().err
 
 
 def test_the_audit_says_who_did_what_when_why_and_where_the_copy_is(

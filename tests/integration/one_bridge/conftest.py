@@ -69,6 +69,10 @@ routes.fan.out.topic=fan-1, jms:queue/fan.a, stomp:queue/fan.b, amqp:queue/fan.c
 routes.fan-again.in.include=msg.address==fan
 routes.fan-again.out.topic=fan-2
 
+routes.story.in.include=msg.address==story
+routes.story.out.topic=story-1, jms:queue/story.out
+routes.story.conv.key=msg.header.number
+
 routes.scans.in.include=msg.address==scans
 routes.scans.out.topic=scans, jms:queue/scans.out
 routes.scans.out.claim-check-above=256KiB
@@ -135,6 +139,7 @@ routes.files-ask.out.topic=jms:queue/files.service
 QUEUES = (
     "fan",
     "scans",
+    "story",
     "orders",
     "seen",
     "to.jms",

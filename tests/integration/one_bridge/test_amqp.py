@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.find.timeline import timeline
+from engine.kafka.reader import KafkaTopicReader
 from engine.message import BodyType, Message, Record
+from routes.config import load
 from routes.properties import JmsType, Property
 from tests.integration.bridge_process import wait
 from tests.integration.connectors.amqp_jms import QpidClient
@@ -136,6 +139,17 @@ def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
     assert reply["text"] == "and now?"
     assert reply["JMSCorrelationID"].startswith("ID:")
     wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= before + 1)
+
+    config = load(bridge.file)
+    with KafkaTopicReader(config.kafka_access, config.journal.topic) as reader:
+        (journaled,) = reader.last(1, lambda located: located.record.header("jmsbridge.source") == "amqp.replies")
+    told = {event.what: event for event in timeline(config, journaled.position).events}
+    request = told["request"].record
+    assert request is not None
+    answered = {event.what: event.record for event in timeline(config, request).events}
+    assert answered["reply"] == journaled.position
+    # The sink commits its offsets now and then.
+    wait(lambda: "delivered" in [event.what for event in timeline(config, request).events])
 
 
 def test_a_jms_application_sends_to_the_bridge_itself_and_another_receives_from_it(bridge: Bridge) -> None:

@@ -35,7 +35,18 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
     "JmsBridgePartNotReady": (
         4,
         {f'jmsbridge_component_up{{{HERE}, component="router"}}': "0x60", f"jmsbridge_leader{{{HERE}}}": "1x60"},
-        {f'jmsbridge_component_up{{{STANDBY}, component="router"}}': "0x60", f"jmsbridge_leader{{{STANDBY}}}": "0x60"},
+        {
+            f'jmsbridge_component_up{{{STANDBY}, component="router"}}': "0x60",
+            f"jmsbridge_leader{{{STANDBY}}}": "0x60",
+            f'jmsbridge_component_up{{{HERE}, component="sink:jms"}}': "0x60",
+            f'jmsbridge_component_paused{{{HERE}, component="sink:jms"}}': "1x60",
+            f"jmsbridge_leader{{{HERE}}}": "1x60",
+        },
+    ),
+    "JmsBridgePartPaused": (
+        62,
+        {f'jmsbridge_component_paused{{{HERE}, component="sink:jms"}}': "1x70"},
+        {f'jmsbridge_component_paused{{{HERE}, component="sink:jms"}}': "1x30 0x40"},
     ),
     "JmsBridgeDisconnected": (
         4,
@@ -235,11 +246,13 @@ def test_a_standby_has_no_part_that_is_not_ready(panel: str, metric: str, promto
             for name, up in (("router", first), ("source:s", 1))
         }
 
+    parts = metric == "jmsbridge_component_up"
     cases: list[tuple[dict[str, str], int | None]] = [
         (series(1, 1, "a") | series(0, 0, "b"), 0),
         (series(1, 0, "a") | series(0, 0, "b"), 1),
         (series(1, 0, "a"), 1),
         ({name: value for name, value in series(0, 0, "a").items() if "leader" not in name}, 1),
+        (series(1, 0, "a") | {'jmsbridge_component_paused{instance="a", component="router"}': "1x2"}, int(not parts)),
         ({}, None),
     ]
     tests = [

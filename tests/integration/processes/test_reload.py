@@ -15,6 +15,7 @@ from engine.errors import HardFailureError, UsageError
 from engine.supervision import process_group
 from engine.supervision.child import Child
 from engine.supervision.parts import Part, Stage
+from engine.supervision.pauses import Pauses
 from engine.supervision.process_group import ProcessGroup
 from engine.supervision.reload import Reload
 from engine.supervision.revision import Revision, revision_of
@@ -61,7 +62,8 @@ class Bridge:
         self.board, self.registry = StatusBoard(names), CollectorRegistry()
         self.refusal: HardFailureError | None = None
         metrics = BridgeMetrics(self.registry, names, "1", "4")
-        self.group = ProcessGroup([self.make(part, first) for part in first.parts], self.board, metrics)
+        children = [self.make(part, first) for part in first.parts]
+        self.group = ProcessGroup(children, self.board, metrics, Pauses(folder / "paused.json"))
         self.reload = Reload(first, None, self.group, self.board, metrics, self.make, self.prepare)
         self.supervisor = Supervisor(self.group, self.board, metrics, self, election, self.reload)  # type: ignore[arg-type]
         self.outcome: object = None
@@ -130,6 +132,65 @@ def test_the_router_takes_new_routes_in_its_process_and_others_are_left_alone(br
     assert after["source:s"] == before["source:s"]
     bridge.wait_taken()
     assert bridge.reload.state["reload"]["success"] is True
+
+
+def test_a_paused_part_ends_in_order_and_stays_so_until_it_is_resumed(bridge: Bridge) -> None:
+    before = bridge.details()
+    assert bridge.reload.pause("source:s", "ann@host") == ["source:s"]
+    until(lambda: bridge.board.get("source:s").state is State.PAUSED)
+    assert bridge.details()["source:s"].startswith("paused by ann@host at 20")
+    assert bridge.metric("jmsbridge_component_paused", component="source:s") == 1
+    assert bridge.metric("jmsbridge_component_up", component="source:s") == 0
+    assert "source:s stops" in (bridge.folder / "events").read_text()
+    assert Pauses(bridge.folder / "paused.json").find("source:s") is not None
+    with pytest.raises(UsageError, match="`jms-bridge resume source:s` starts it"):
+        bridge.reload.restart("source:s")
+    assert bridge.reload.resume("source:s", "bob@host") == ["source:s"]
+    until(lambda: bridge.board.get("source:s").state is State.READY)
+    after = bridge.details()
+    assert after["source:s"] != before["source:s"]
+    assert after["router"] == before["router"]
+    assert bridge.metric("jmsbridge_component_paused", component="source:s") == 0
+    assert bridge.metric("jmsbridge_component_restarts_total", component="source:s") == 0
+    with pytest.raises(UsageError, match="source:s is not paused"):
+        bridge.reload.resume("source:s", "bob@host")
+    assert Pauses(bridge.folder / "paused.json").find("source:s") is None
+
+
+def test_a_part_that_is_resumed_while_it_ends_starts_again(bridge: Bridge) -> None:
+    before = bridge.details()["source:s"]
+    bridge.reload.pause("source:s", "ann@host")
+    until(lambda: "source:s stops" in (bridge.folder / "events").read_text())
+    bridge.reload.resume("source:s", "ann@host")
+    until(lambda: bridge.board.get("source:s").state is State.READY and bridge.details()["source:s"] != before)
+    assert bridge.metric("jmsbridge_component_restarts_total", component="source:s") == 0
+
+
+@pytest.mark.parametrize("paused", ["router", "source:s"])
+def test_a_reload_is_proven_with_a_paused_part_which_starts_with_the_new_configuration(
+    bridge: Bridge, paused: str
+) -> None:
+    bridge.reload.pause(paused, "ann@host")
+    until(lambda: bridge.board.get(paused).state is State.PAUSED)
+    bridge.ask(BASE.replace("topic=a", "topic=b") + "source.s.username=me\nsource.s.password=x\n")
+    until(lambda: bridge.reload.state["hash"] == Snapshot.take(bridge.file).hash and bridge.reload.state["proven"])
+    assert bridge.board.get(paused).state is State.PAUSED
+    bridge.reload.resume(paused, "ann@host")
+    bridge.wait_taken()
+    assert bridge.details()["router"].split()[1] == "b"
+
+
+def test_parts_paused_before_the_bridge_starts_are_not_started(tmp_path: Path) -> None:
+    Pauses(tmp_path / "paused.json").add(["source:s"], "ann@host")
+    running = Bridge(tmp_path)
+    running.thread.start()
+    try:
+        until(lambda: running.board.get("router").state is State.READY)
+        assert running.board.get("source:s").state is State.PAUSED
+        assert "source:s" not in (tmp_path / "events").read_text()
+    finally:
+        running.supervisor.stop()
+        running.thread.join(SECONDS)
 
 
 def test_a_source_that_changes_begins_anew_alone_and_one_that_is_new_joins(bridge: Bridge) -> None:
@@ -343,6 +404,6 @@ def test_a_part_is_restarted_by_its_name_alone(bridge: Bridge) -> None:
     assert restarted(bridge, "source:s", before["source:s"]).split()[1] == "a"
     assert bridge.details()["router"] == before["router"]
     with pytest.raises(
-        UsageError, match="'sink:x' is not a part that can be restarted alone; there are router, source:s"
+        UsageError, match="'sink:x' is not a part that can be restarted or paused alone; there are router, source:s"
     ):
         bridge.reload.restart("sink:x")

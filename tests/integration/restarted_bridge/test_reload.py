@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from engine.find.timeline import timeline
+from engine.kafka.reader import KafkaTopicReader
+from routes.config import load
 from tests.integration.bridge_process import descendants, part, wait
 from tests.integration.restarted_bridge.conftest import TO_A, TO_B
 from tests.processes import gone
@@ -36,6 +39,24 @@ def test_routes_change_under_load_and_no_message_is_lost_or_doubled(editor: Edit
     assert part(editor.bridge, "router") == pid
     assert editor.bridge.metric("jmsbridge_component_restarts_total") == 0
     wait(lambda: editor.bridge.metric("jmsbridge_routed_messages_total", route="all") == editor.number)
+
+
+def test_each_message_is_explained_by_the_routes_of_its_time(editor: Editor) -> None:
+    with editor.load():
+        for routes in (TO_B, TO_A, TO_B):
+            editor.reload(routes)
+            editor.wait_for_some()
+    editor.wait_for_all()
+    config = load(editor.bridge.file)
+    for topic in ("a", "b"):
+        with KafkaTopicReader(config.kafka_access, topic) as reader:
+            published = list(reader.present())
+        # Those at both ends of a generation are among them.
+        for located in (published[0], *published[::40], published[-1]):
+            events = timeline(config, located.position).events
+            assert [event.record for event in events if event.what == "published"] == [located.position], events
+            assert any("by the routes in force from" in event.detail for event in events), events
+            assert [event.what for event in events].count("today") == (topic == "a"), events
 
 
 def test_messages_after_a_reload_go_by_the_new_routes(editor: Editor) -> None:

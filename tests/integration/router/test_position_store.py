@@ -93,10 +93,11 @@ def test_a_small_note_is_one_record_that_earlier_versions_read(
     note(store, SMALL, 9, tmp_path)
     consumer = Consumer({"bootstrap.servers": config.bootstrap_servers, "group.id": "test"})
     consumer.assign([TopicPartition(config.journal.state_topic, 0, 0)])
-    records = [consumer.poll(30) for _ in range(2)]
+    records = [consumer.poll(30) for _ in range(3)]
     consumer.close()
     name = f"{config.bridge_id} {config.journal.topic}"
     assert [(record and record.key(), record and record.headers()) for record in records] == [
         (f"{name} start".encode(), None),
+        (f"{name} kept 0".encode(), None),
         (f"{name} place".encode(), None),
     ]

@@ -70,7 +70,7 @@ def test_dead_letters_are_read_without_any_right_on_a_group(secured_kafka: Secur
     config = dead_letters(secured_kafka, AclOperation.READ)
     topic = config.letter_topics[0]
     with KafkaTopicReader(config.kafka_access, topic) as reader:
-        assert [located.record.value for located in reader.read()] == [b"body"]
+        assert [located.record.value for located in reader.present()] == [b"body"]
 
 
 def test_who_may_not_create_the_audit_is_told_so_in_a_line(secured_kafka: SecuredKafka) -> None:

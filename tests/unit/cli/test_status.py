@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from engine.cli import main
 from engine.embedded import free_ports
-from engine.telemetry.http import HttpServer, application
+from engine.telemetry.http import HttpServer, application, earlier_reading
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import (
@@ -31,7 +32,7 @@ from engine.telemetry.metrics import (
     UNMATCHED_BY_ADDRESS,
 )
 from engine.telemetry.peers import Peers
-from engine.telemetry.report import ComponentReport, PeerReport
+from engine.telemetry.report import ComponentReport, MetricSample, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 
 CONFIGURATION = """\
@@ -59,6 +60,8 @@ class Bridge:
     figures: Figures
     told: dict[str, object]
     standing: Standing
+    kept: list[MetricSample]
+    """Earlier readings, of which the last is shown; none by default."""
 
 
 class Standing:
@@ -89,11 +92,13 @@ def bridge(tmp_path: Path) -> Iterator[Bridge]:
         board.put(Status(name, State.READY, f"{name} is well"))
     told: dict[str, object] = dict(TOLD)
     standing = Standing()
-    app = application(board, registry, standing, configuration=lambda: told)
+    kept: list[MetricSample] = [MetricSample(time.monotonic())]
+    routes = [earlier_reading(lambda: kept[-1])]
+    app = application(board, registry, standing, configuration=lambda: told, pages=routes)
     with HttpServer(HttpConfig("127.0.0.1", 0), app) as server:
         file = tmp_path / "jms-bridge.properties"
         file.write_text(CONFIGURATION.format(port=urlsplit(server.url).port, kafka=free_ports(1)[0]))
-        yield Bridge(file, board, figures, told, standing)
+        yield Bridge(file, board, figures, told, standing, kept)
 
 
 def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
@@ -132,6 +137,17 @@ def test_addresses_that_no_route_takes_are_shown_as_far_as_there_is_room(
     assert line.endswith(", …")
     _, out, _ = call("status", "--json", "-c", str(bridge.file))
     assert json.loads(out)["unmatched"][0] == {"address": "refunds", "messages": 1041}
+
+
+def test_rates_since_the_reading_that_the_bridge_kept(bridge: Bridge, call: Call) -> None:
+    bridge.figures.set(JOURNALED, 500, "jms")
+    bridge.kept.append(MetricSample(time.monotonic() - 10.0, {JOURNALED.name: (({"source": "jms"}, 200.0),)}))
+    bridge.kept[-1] = replace(bridge.kept[-1], values={**bridge.kept[-1].values, LATENCY_AVERAGE.name: (({}, nan),)})
+    code, out, _ = call("status", "--json", "-c", str(bridge.file))
+    assert code == 0
+    report = json.loads(out)
+    assert report["received"] == pytest.approx(30.0, rel=0.05)
+    assert report["parts"][1]["rate"] == pytest.approx(30.0, rel=0.05)
 
 
 def test_one_that_is_not_ready_says_what_it_waits_for_and_exits_with_1(bridge: Bridge, call: Call) -> None:

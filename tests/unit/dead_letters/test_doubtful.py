@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.dead_letters.audit import Action, AuditEntry
-from engine.dead_letters.replay import Options, ReplayOutcome, _judged, _Settled
+from engine.dead_letters.replay import Options, ReplayOutcome, SettledLetters, _judged
 from tests.unit.dead_letters.letters import letter
 
 SEALED = letter(("jmsbridge.seal", b"run-1-1-digest"))
@@ -24,10 +24,10 @@ def test_a_letter_that_others_mark_is_left_out_with_the_reason() -> None:
 def test_a_letter_that_the_bridge_marked_is_not_replayed_again_whatever_others_write() -> None:
     twin = replace(FORGED, position=replace(SEALED.position, offset=1), origin=SEALED.origin)
     for entries in ((OWN,), (OWN, twin)):
-        done = _Settled({entry.position: entry for entry in entries})
+        done = SettledLetters(entries)
         assert _judged(SEALED, done.entry(SEALED), Options(force=True), 3).outcome is ReplayOutcome.ALREADY_REPLAYED
     own_twin = replace(twin, is_doubtful=False)
-    done = _Settled({FORGED.position: FORGED, own_twin.position: own_twin})
+    done = SettledLetters([FORGED, own_twin])
     assert _judged(SEALED, done.entry(SEALED), Options(), 3).outcome is ReplayOutcome.ALREADY_REPLAYED
     done.note(twin)
     assert _judged(SEALED, done.entry(SEALED), Options(), 3).outcome is ReplayOutcome.ALREADY_REPLAYED

@@ -131,7 +131,7 @@ class Topic:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def read(self) -> list[Any]:
+            def present(self) -> list[Any]:
                 return [type("Located", (), {"record": each}) for each in topic.records]
 
         monkeypatch.setattr(position_store, "KafkaTopicReader", Reader)
@@ -309,7 +309,7 @@ def test_notes_of_an_older_version_are_followed_once(topic: Topic) -> None:
 
 
 def test_notes_are_as_earlier_versions_read_them(topic: Topic) -> None:
-    (first, _) = topic.write(START, KEYS)
+    (first, *_) = topic.write(START, KEYS)
     note = json.loads(first.value or b"")
     assert Start.of(note) == START
     assert note["host"] == socket.gethostname()

@@ -1,0 +1,203 @@
+"""Retries of dead letters by the bridge itself, `routing.retry`: each is replayed after a pause, a few times.
+
+Runs in a thread of the supervisor while the bridge leads. A retry is a replay like others, with an entry in the audit.
+It has a transactional id of its own, so that it and an operator's replay do not end each other; that leaves out the
+letters which are still to be retried.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from engine.dead_letters.audit import Actor, AuditTail
+from engine.dead_letters.correction import Correction
+from engine.dead_letters.letter import DeadLetter
+from engine.dead_letters.replay import Options, SettledLetters, commit, replay_judge
+from engine.dead_letters.store import DeadLetterStore
+from engine.dead_letters.transactions import Transactions
+from engine.errors import UsageError
+from engine.kafka.reader import KafkaTopicReader, Position
+from engine.kafka.topics import ensure_audit_topic, exists, identity
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from routes.model import Config
+
+__all__ = ["Retries"]
+
+_LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 10.0
+"""Time after an error, such as a Kafka that is away, before another attempt."""
+_JOIN_SECONDS = 8.0
+_BATCH = 200
+_BATCH_BYTES = 16 * 1024 * 1024
+_MOST_WAITING = 1_000_000
+"""Most letters whose times are known at once; the others wait in their topic."""
+_USER = "jms-bridge"
+_COMMAND = "routing.retry"
+
+_log = structlog.get_logger(__name__)
+
+
+class Retries:
+    """Replays dead letters when they are due, in a thread: `with Retries(…):`."""
+
+    def __init__(self, config: Callable[[], Config], is_wanted: Callable[[], bool]) -> None:
+        """Creates it for the configuration in force; nothing is retried while `is_wanted` is false."""
+        self._config = config
+        self._is_wanted = is_wanted
+        self._schedule: _Schedule | None = None
+        self._trouble = ""
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="retries", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        pause = _LOOK_SECONDS
+        while not self._stop.wait(pause):
+            pause = _LOOK_SECONDS
+            config = self._config()
+            if self._schedule is not None and self._schedule.config is not config:
+                self._drop()
+            if not config.routing.retry or not self._is_wanted():
+                self._drop()
+                continue
+            try:
+                self._schedule = self._schedule or _Schedule(config)
+                self._schedule.advance(self._stop)
+                self._trouble = ""
+            except Exception as error:
+                self._drop()
+                self._note(error)
+                pause = _PAUSE_SECONDS
+        self._drop()
+
+    def _note(self, error: Exception) -> None:
+        """Logs an error once."""
+        trouble = str(error) if isinstance(error, BridgeError) else f"{type(error).__name__}: {error}"
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log = _log.warning if isinstance(error, BridgeError) else _log.exception
+            log("dead letters cannot be retried", why=trouble)
+
+    def _drop(self) -> None:
+        if self._schedule is not None:
+            self._schedule.close()
+            self._schedule = None
+
+
+class _Schedule:
+    """The letters of the topic that are to be retried, by the time at which they are due."""
+
+    def __init__(self, config: Config) -> None:
+        """Begins at the first letter of the topic."""
+        self.config = config
+        self._store = DeadLetterStore.of(config)
+        self._pauses_ms = [round(seconds * 1000) for seconds in config.routing.retry]
+        self._topic_id = ""
+        self._next: dict[int, int] = {}
+        """Offset by partition of the first letter that was not read yet."""
+        self._due: list[tuple[int, Position]] = []
+        """Heap of times, in milliseconds since 1970, and letters."""
+        self._done = SettledLetters()
+        self._audit: AuditTail | None = None
+        self._bodies = self._store.bodies()
+        self._transactions: Transactions | None = None
+
+    def advance(self, stop: Event) -> None:
+        """Reads new letters, and replays those that are due.
+
+        Raises:
+            UsageError: another bridge retries.
+            HardFailureError: Kafka refuses something.
+            UnreachableError: Kafka does not answer.
+        """
+        if not exists(self._store.access, self._store.topic):
+            return
+        with KafkaTopicReader(self._store.access, self._store.topic) as reader:
+            self._read(reader)
+        while self._due and self._due[0][0] <= time.time() * 1000 and not stop.is_set():
+            self._replay()
+
+    def close(self) -> None:
+        """Closes the folder of bodies."""
+        self._bodies.close()
+
+    def _read(self, reader: KafkaTopicReader) -> None:
+        """Reads new letters, which are due after the pause of their attempt."""
+        bounds, topic_id = reader.bounds(), identity(self._store.access, self._store.topic)
+        if topic_id != self._topic_id:
+            # The first call, or a topic that was created anew.
+            self._topic_id, self._next, self._due, self._transactions = topic_id, {}, [], None
+            self._follow_audit(anew=True)
+        room = _MOST_WAITING - len(self._due)
+        starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
+        for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
+            letter, at = DeadLetter(located), located.position
+            if letter.replays < len(self._pauses_ms) and self._done.entry(letter) is None:
+                if not room:
+                    return
+                room -= 1
+                heapq.heappush(self._due, (letter.time_ms + self._pauses_ms[letter.replays], at))
+            self._next[at.partition] = at.offset + 1
+
+    def _replay(self) -> None:
+        """Replays the next letters that are due, in one transaction."""
+        if self._transactions is None:
+            ensure_audit_topic(self._store.access, self._store.topic, self._store.journal.replication)
+            actor = Actor(_USER, Actor.here().host, _COMMAND)
+            # It ends what another bridge has left open; so the audit is read anew.
+            self._transactions = Transactions(
+                self._store, actor, self._topic_id, self._bodies, Correction(), purpose="retry"
+            )
+            self._follow_audit(anew=True)
+        letters = self._taken(time.time() * 1000)
+        # Letters are discarded meanwhile.
+        self._follow_audit()
+        judge = replay_judge(self._store, Options(), self._bodies)
+        batch = [(letter, judge(letter, self._done.entry(letter))) for letter in letters]
+        for each in commit(self._transactions, batch, self._done):
+            _log.info(
+                "dead letter retried",
+                position=str(each.position),
+                outcome=str(each.outcome),
+                detail=each.detail,
+                attempt=each.letter.replays + 1,
+                attempts=len(self._pauses_ms),
+            )
+
+    def _taken(self, now_ms: float) -> list[DeadLetter]:
+        """Takes letters that are due from the heap, as many as fit into a transaction."""
+        letters: list[DeadLetter] = []
+        room = _BATCH_BYTES
+        with KafkaTopicReader(self._store.access, self._store.topic, scattered=True) as reader:
+            while self._due and self._due[0][0] <= now_ms and len(letters) < _BATCH and room > 0:
+                at = heapq.heappop(self._due)[1]
+                try:
+                    letters.append(DeadLetter(reader.at(at.partition, at.offset)))
+                except UsageError:
+                    # Retention has removed it.
+                    continue
+                room -= letters[-1].located.record.size
+        return letters
+
+    def _follow_audit(self, *, anew: bool = False) -> None:
+        """Reads new entries of the audit, or all of them."""
+        if self._audit is None or anew:
+            self._audit, self._done = AuditTail(self._store, self._store.topic, self._topic_id), SettledLetters()
+        for entry in self._audit.read():
+            self._done.note(entry)
