@@ -21,6 +21,7 @@ from bench import (
     connectors,
     content,
     executors,
+    find,
     growth,
     intervals,
     jms_source,
@@ -64,8 +65,9 @@ _MEASURE = {
     "scale": scale.measure,
     "intervals": intervals.measure,
     "executors": executors.measure,
+    "find": find.measure,
 }
-_WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors"}
+_WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors", "find"}
 _ALONE = {
     "codecs": codecs.measure,
     "requests": requests.measure,

@@ -32,6 +32,7 @@ MEASUREMENTS = (
     "scale",
     "intervals",
     "executors",
+    "find",
     "growth",
     "stream-latency",
     "stream-state",

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import heapq
 import shlex
-import signal
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +24,7 @@ from engine.cli.dlt_output import (
     replayed_json,
     replayed_text,
 )
+from engine.cli.interrupts import INTERRUPTED, interruptible
 from engine.cli.options import (
     DEFAULT_CONFIG,
     Base64,
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "read_filters"]
 
-_INTERRUPTED = 130
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
 
@@ -473,7 +470,7 @@ def _settle(
     rest = f"; {left} left, the same command goes on with them" if left > 0 else ""
     note(f"{'interrupted: ' * interrupted}{done}{rest}")
     if interrupted:
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _survey(settle: Settle, store: DeadLetterStore, wanted: Sequence[Position] | None, options: Options) -> Histogram:
@@ -535,21 +532,3 @@ def read_filters(
         values,
         None if where is None else read_predicate("--where", where),
     )
-
-
-@contextmanager
-def interruptible() -> Iterator[Event]:
-    """An event that the first Ctrl-C sets, so that the work under way can be completed; the second ends at once."""
-    stop = Event()
-
-    def handle(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        # An event must not be set in the handler: the main thread it interrupts may hold the event's lock.
-        Thread(target=stop.set, daemon=True).start()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

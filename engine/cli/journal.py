@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli.dlt import interruptible
+from engine.cli.interrupts import interruptible
 from engine.cli.messages import journal as app
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, examples, grouped, load, read_predicate
 from engine.cli.output import console, note

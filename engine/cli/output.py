@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from engine.printable import LONGEST_REASON, has_controls, json_text, printable, shortened
+from engine.record_json import json_bytes, record_json
 from engine.times import iso
 
 if TYPE_CHECKING:
@@ -86,16 +87,6 @@ def show_bytes(value: bytes | None, form: BodyFormat = BodyFormat.HEX, limit: in
     if form is BodyFormat.BASE64:
         return f"base64:{base64.b64encode(cut).decode()}{rest}"
     return f"hex:{cut.hex(' ', -4)}{rest}"
-
-
-def json_bytes(name: str, value: bytes | None) -> dict[str, str | None]:
-    """A JSON member for bytes: `name` with text, or `<name>_base64` where they are not UTF-8."""
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(value).decode()}
 
 
 @contextmanager
@@ -182,12 +173,3 @@ def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]
 def item_json(item: Item) -> str:
     """A record as a line of JSON, with `body_base64` and `value_base64` for bytes that are not UTF-8."""
     return json_text({**item.place, **record_json(item.record)})
-
-
-def record_json(record: Record) -> dict[str, Any]:
-    """Key, headers (a list: order and repeated names matter) and body, nothing cut."""
-    return {
-        **json_bytes("key", record.key),
-        "headers": [{"name": name, **json_bytes("value", value)} for name, value in record.headers],
-        **json_bytes("body", record.value),
-    }

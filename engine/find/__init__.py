@@ -1,4 +1,6 @@
-"""Search for messages, and the account of one message: wherever Kafka has them, whatever became of them.
+"""Search for messages in all topics of a bridge at once, and the account of one message; changes nothing.
 
-It reads the topics of a bridge and changes nothing. `timeline` follows one message from any of its records.
+`question` says what is looked for, `places` in which topics, `stretches` in which order these are read and where a
+search goes on, `scanner` reads records in a JVM of its own, and `search` gives what is found, the newest first.
+`browse` pages through one topic. `timeline` follows one message from any of its records.
 """

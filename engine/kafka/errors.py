@@ -25,6 +25,7 @@ __all__ = [
     "MISSING",
     "PASSING",
     "UNKNOWN_MEMBER",
+    "UNKNOWN_QUESTION",
     "UNPLACED",
     "UNREACHABLE",
     "UNREADY",
@@ -65,6 +66,8 @@ UNREADY = frozenset(
     }
 )
 """Answers of a broker that runs and is not ready yet."""
+UNKNOWN_QUESTION = frozenset({KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE})
+"""The broker is too old for the request."""
 UNREACHABLE = frozenset({KafkaError._ALL_BROKERS_DOWN})
 """The client has no connection to any broker."""
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})

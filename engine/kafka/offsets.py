@@ -11,11 +11,11 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
-from engine.kafka.errors import MISSING, PASSING, UNREADY, refusal, unanswered
+from engine.kafka.errors import MISSING, PASSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer
@@ -29,6 +29,7 @@ __all__ = [
     "LATEST",
     "KafkaOffsets",
     "Offsets",
+    "PartitionSpan",
     "Place",
     "TopicFacts",
     "Topics",
@@ -68,6 +69,20 @@ class TopicFacts:
     """Number of partitions."""
     id: str
     """Kafka's id, which changes if the topic is deleted and created again; empty from brokers without ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpan:
+    """Offsets and times of a partition's records."""
+
+    first: int
+    """Offset of the first record that is still there."""
+    next: int
+    """Offset behind the last committed record."""
+    first_ms: int | None
+    """Time of the first record, in milliseconds since 1970; None if there is none."""
+    last_ms: int | None
+    """Latest time of a record, in milliseconds since 1970; None if there is none, or the broker is too old to tell."""
 
 
 class KafkaOffsets:
@@ -128,6 +143,32 @@ class KafkaOffsets:
             if topic in ends
         }
 
+    def spans(self, topics: Iterable[str]) -> dict[str, dict[int, PartitionSpan]]:
+        """Offsets and times of each partition's records, from Kafka's index; missing topics are left out."""
+        counts = self.partitions(topics)
+        committed = IsolationLevel.READ_COMMITTED
+        # All questions are on their way before the first answer is awaited.
+        starts, ends, oldest, newest = (
+            self._asked(counts, spec, level)
+            for spec, level in (
+                (EARLIEST, committed),
+                (LATEST, committed),
+                (OffsetSpec.for_timestamp(0), committed),
+                (_SPEC.max_timestamp(), committed),
+            )
+        )
+        found: dict[str, dict[int, PartitionSpan]] = {topic: {} for topic in counts}
+        for place in starts:
+            first, following, early, late = (self._answer(place, asked) for asked in (starts, ends, oldest, newest))
+            topic, partition = place
+            found[topic][partition] = PartitionSpan(
+                0 if first is None else first.offset,
+                0 if following is None else following.offset,
+                _time(early),
+                _time(late),
+            )
+        return found
+
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> Offsets:
         """Offsets that a consumer group has committed; partitions without one are left out.
 
@@ -164,18 +205,38 @@ class KafkaOffsets:
     ) -> Topics:
         counts = self.partitions(topics)
         result: Topics = {topic: {} for topic in counts}
-        places = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
-        for (topic, partition), future in ask_offsets(self._admin, places, spec, ANSWER_SECONDS, level).items():
+        for (topic, partition), future in self._asked(counts, spec, level).items():
             try:
                 result[topic][partition] = future.result().offset
             except KafkaException as error:
                 raise self._translated(error.args[0], [topic]) from error
         return result
 
+    def _asked(
+        self, counts: Mapping[str, int], spec: OffsetSpec, level: IsolationLevel
+    ) -> dict[Place, Future[ListOffsetsResultInfo]]:
+        places = [(topic, partition) for topic, count in counts.items() for partition in range(count)]
+        return ask_offsets(self._admin, places, spec, ANSWER_SECONDS, level)
+
+    def _answer(
+        self, place: Place, asked: Mapping[Place, Future[ListOffsetsResultInfo]]
+    ) -> ListOffsetsResultInfo | None:
+        """The answer about a partition; None if the broker does not know the question."""
+        try:
+            return asked[place].result()
+        except KafkaException as error:
+            if error.args[0].code() in UNKNOWN_QUESTION:
+                return None
+            raise self._translated(error.args[0], [place[0]]) from error
+
     def _translated(self, error: KafkaError, topics: Sequence[str]) -> Exception:
         what = "topic " + listed([f"'{topic}'" for topic in topics])
         refused = None if error.code() in MISSING else refusal(error, self._servers, what)
         return refused or unanswered(self._servers, error, what)
+
+
+def _time(found: ListOffsetsResultInfo | None) -> int | None:
+    return None if found is None or found.timestamp < 0 else found.timestamp
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
+from engine.page.api import api
+from engine.page.charts import charts
+from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
+from engine.page.messages import body, message, messages, records, timeline_page
 from engine.page.overview import overview, routes, settings
 from engine.page.render import HEADERS
+from engine.page.searches import Searches
 from engine.page.threads import Threads
 from engine.page.topologies import state, topologies
 from engine.page.tryout import tryout
@@ -32,9 +37,10 @@ _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "ima
 
 def pages(view: View) -> Sequence[BaseRoute]:
     """The routes that `engine.telemetry.http` serves beside its own."""
-    threads = Threads()
+    threads, stories, searches = Threads(), Threads(), Searches()
     found = {
         "/": overview(view),
+        "/charts": charts(view),
         "/routes": routes(view),
         "/topologies": topologies(view),
         "/topologies/state": state(view, threads),
@@ -43,7 +49,15 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/dead-letters/letter/{partition}/{offset}": letter(view, threads),
         "/dead-letters/settle": settle(view, threads),
         "/dead-letters/audit": audit(view, threads),
+        "/messages": messages(view, threads),
+        "/messages/{topic}": records(view, threads),
+        "/messages/{topic}/{partition}/{offset}": message(view, threads),
+        "/messages/{topic}/{partition}/{offset}/timeline": timeline_page(view, stories),
+        "/messages/{topic}/{partition}/{offset}/body": body(view, threads),
+        "/find": find_page(view),
+        "/find/rows": find_rows(view, searches),
         "/settings": settings(view),
+        **api(view, threads, stories, searches),
         **{f"/static/{name}": _file(name, kind) for name, kind in _FILES.items()},
     }
     return [Route(path, page, methods=_METHODS.get(path, ["GET"])) for path, page in found.items()]

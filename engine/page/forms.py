@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.requests import Request
 
-__all__ = ["ForeignRequestError", "Form", "check", "read", "signature"]
+__all__ = ["ForeignRequestError", "Form", "check", "check_site", "read", "signature"]
 
 SEAL = "seal"
 """Name of the field with the signature."""
@@ -82,6 +82,13 @@ def check(form: Form, seal: bytes, request: Request) -> None:
         raise ForeignRequestError(msg)
     if not hmac.compare_digest(form.text(SEAL).encode(), signature(seal, request).encode()):
         msg = "this page is from before the bridge was started, or of another login; load it again"
+        raise ForeignRequestError(msg)
+
+
+def check_site(request: Request) -> None:
+    """Raises ForeignRequestError if the browser says that a page of another site has sent the request."""
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        msg = "this request comes from a page of another site; open the page of this bridge instead"
         raise ForeignRequestError(msg)
 
 

@@ -7,7 +7,6 @@ confirmed, the result.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -24,13 +23,14 @@ from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists, identity
 from engine.message import Message
 from engine.page import forms
+from engine.page.asked import moment, predicate, status_of
+from engine.page.messages import journal_of
 from engine.page.render import rendered
 from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
-from engine.times import milliseconds, read_moment
-from routes.errors import BridgeError, PredicateError
-from routes.predicate import parse
+from engine.times import milliseconds
+from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,17 +40,16 @@ if TYPE_CHECKING:
 
     from engine.dead_letters.audit import AuditEntry
     from engine.dead_letters.replay import Replayed
+    from engine.dead_letters.search import Summary
     from engine.page.forms import Form
     from engine.page.threads import Threads
     from engine.page.view import View
 
-__all__ = ["audit", "letter", "letters", "settle"]
+__all__ = ["LettersAsked", "audit", "letter", "letters", "look", "settle"]
 
 _ON_A_PAGE = 50
 _MOST_PAGES = 20
 _AUDIT_LINES = 200
-_MOST_WHERE = 4096
-"""Limit of a predicate's characters: long enough in practice, and parsed in a tenth of a second."""
 _ANSWER_SECONDS = 2.0
 _FILTERS = ("reason", "route", "since", "until", "where")
 _ACTIONS = {"replay": replay, "discard": discard}
@@ -66,25 +65,14 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
     """Makes the handler of the list; its filters are in the URL, so that it can be kept and shared."""
 
     async def page(request: Request) -> Response:
-        config, asked = view.config(), _Asked.of(request.query_params)
+        config, asked = view.config(), LettersAsked.of(request.query_params)
         store = DeadLetterStore.of(config)
         result: Found | None = None
         fault, status = "", 200
         try:
-            topic = store.source(quarantine=asked.quarantine)
-            count = asked.number * _ON_A_PAGE + 1
-
-            def look() -> Found:
-                # The quarantine topic is created with its first message.
-                if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
-                    return Found((), 0, is_complete=True)
-                filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
-                return search(store.access, topic, filters, count, _ANSWER_SECONDS)
-
-            result = await threads.ask(store.access.servers, look)
+            result = await threads.ask(store.access.servers, lambda: look(store, asked))
         except BridgeError as error:
-            fault, status = str(error), _status(error)
-        on_page = result.letters[(asked.number - 1) * _ON_A_PAGE : asked.number * _ON_A_PAGE] if result else ()
+            fault, status = str(error), status_of(error)
         return await rendered(
             request,
             view,
@@ -93,12 +81,12 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             fault=fault,
             asked=asked,
             found=result,
-            letters=[(each, view.is_open(each.position)) for each in on_page],
+            letters=[(each, view.is_open(each.position)) for each in (asked.page_of(result) if result else ())],
             reasons=DEAD_LETTER_REASONS,
             routes=[*(route.name for route in config.routes), NO_ROUTE],
             census=view.census(),
             newer=asked.address(asked.number - 1) if asked.number > 1 else "",
-            older=asked.address(asked.number + 1) if result and _has_more(result, asked.number) else "",
+            older=asked.address(asked.number + 1) if result and asked.has_more(result) else "",
         )
 
     return page
@@ -132,12 +120,13 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
                 "entry": entry,
                 "body": record.value,
                 "body_type": Message.from_record(record).body_type,
+                "journal": journal_of(dead_letter.located),
                 "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
             }
         except UsageError as error:
             fault, status = str(error), 404
         except BridgeError as error:
-            fault, status = str(error), _status(error)
+            fault, status = str(error), status_of(error)
         return await rendered(
             request, view, "letter.html", status=status, fault=fault, quarantine=quarantine, **content
         )
@@ -155,7 +144,7 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         try:
             entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES)[::-1])
         except BridgeError as error:
-            fault, status = str(error), _status(error)
+            fault, status = str(error), status_of(error)
         return await rendered(
             request, view, "audit.html", status=status, fault=fault, entries=entries, milliseconds=milliseconds
         )
@@ -163,8 +152,18 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     return page
 
 
+def look(store: DeadLetterStore, asked: LettersAsked) -> Found:
+    """Searches Kafka for the letters of a page and those before it; raises what `search` does."""
+    topic = store.source(quarantine=asked.quarantine)
+    # The quarantine topic is created with its first message.
+    if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
+        return Found((), 0, is_complete=True)
+    filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
+    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class LettersAsked:
     """Query of the list of dead letters, as it stands in the URL."""
 
     reason: str = ""
@@ -177,7 +176,8 @@ class _Asked:
     """Number of the page, from 1."""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> _Asked:
+    def of(cls, query: Mapping[str, str]) -> LettersAsked:
+        """Reads the query in a URL; a page number that cannot be read is 1."""
         number = query.get("page", "1")
         return cls(
             **{name: query.get(name, "").strip() for name in _FILTERS},
@@ -187,20 +187,12 @@ class _Asked:
 
     def filters(self) -> Filters:
         """The query as filters for a search; UsageError names the one that is invalid."""
-        if len(self.where) > _MOST_WHERE:
-            msg = f"the field 'where' has {len(self.where):,} characters; at most {_MOST_WHERE:,} are taken here"
-            raise UsageError(msg)
-        try:
-            where = parse(self.where) if self.where else None
-        except PredicateError as error:
-            raise UsageError(str(replace(error.fault, file="where"))) from error
-        now_ms = round(time.time() * 1000)
         return Filters(
             frozenset({self.reason} if self.reason else ()),
             frozenset({self.route} if self.route else ()),
-            read_moment("from", self.since, now_ms) if self.since else None,
-            read_moment("until", self.until, now_ms) if self.until else None,
-            where=where,
+            moment("from", self.since),
+            moment("until", self.until),
+            where=predicate(self.where),
         )
 
     @property
@@ -208,19 +200,19 @@ class _Asked:
         """True if any filter is set."""
         return any(getattr(self, name) for name in _FILTERS)
 
+    def page_of(self, found: Found) -> tuple[Summary, ...]:
+        """The letters of this page of the list."""
+        return found.letters[(self.number - 1) * _ON_A_PAGE : self.number * _ON_A_PAGE]
+
+    def has_more(self, found: Found) -> bool:
+        """True if there is a page behind this one."""
+        return self.number < _MOST_PAGES and len(found.letters) > self.number * _ON_A_PAGE
+
     def address(self, number: int) -> str:
         """The URL of another page of the same list."""
         fields = {name: getattr(self, name) for name in _FILTERS if getattr(self, name)}
         fields |= {"quarantine": "1"} if self.quarantine else {}
         return "/dead-letters?" + urlencode(fields | {"page": number})
-
-
-def _status(error: BridgeError) -> int:
-    return 400 if isinstance(error, UsageError) else 503
-
-
-def _has_more(found: Found, number: int) -> bool:
-    return number < _MOST_PAGES and len(found.letters) > number * _ON_A_PAGE
 
 
 _log = structlog.get_logger(__name__)

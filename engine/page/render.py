@@ -18,19 +18,22 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
+from engine.page.body_view import preview
 from engine.page.forms import signature
 from engine.page.view import Tone
 from engine.printable import printable
 from engine.telemetry import amounts
 from engine.telemetry.http_login import LOGIN
+from engine.times import iso
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from engine.kafka.reader import LocatedRecord
     from engine.page.view import View
 
-__all__ = ["HEADERS", "REFRESH_SECONDS", "as_text", "render", "rendered"]
+__all__ = ["HEADERS", "REFRESH_SECONDS", "VERSION", "as_text", "record_row", "render", "rendered"]
 
 REFRESH_SECONDS = 5
 """Seconds between two updates of a live page."""
@@ -52,7 +55,7 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
     page = _templates.get_template(template)
     shared = {
         "bridge": view.config().bridge_id,
-        "version": _VERSION,
+        "version": VERSION,
         "topologies_link": (("/topologies", "Topologies"),) if view.config().section(TopologiesConfig) else (),
         "path": request.url.path,
         "login": request.scope.get(LOGIN, ""),
@@ -68,6 +71,12 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
 async def rendered(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Renders a page in a thread, so that the event loop goes on answering probes."""
     return await run_in_threadpool(partial(render, request, view, template, status=status, **values))
+
+
+def record_row(located: LocatedRecord, kind: str) -> str:
+    """The row of a record in a table of found ones, as HTML."""
+    rows: Any = _templates.get_template("rows.html").module
+    return str(rows.row(located, len(located.record.value or b""), kind))
 
 
 def as_text(value: bytes | None) -> str | None:
@@ -86,6 +95,11 @@ def _iso(milliseconds: float) -> str:
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)  # A message may carry any number.
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
+
+
+def _moment(milliseconds: int) -> str:
+    """A time to the millisecond; Kafka writes -1 for none."""
+    return "\u2013" if milliseconds < 0 else iso(milliseconds)
 
 
 def _ago(milliseconds: float | None) -> Markup:
@@ -114,7 +128,7 @@ def _value(value: bytes | None, limit: int = 4096) -> Markup:
     return Markup("{}{}{}").format(kind, shown, rest)
 
 
-_VERSION = metadata.version("jms-bridge")
+VERSION = metadata.version("jms-bridge")
 _templates = Environment(
     loader=PackageLoader("engine.page"),
     autoescape=True,
@@ -131,6 +145,8 @@ _templates.filters |= {
     "bytes": amounts.size,
     "ago": _ago,
     "iso": _iso,
+    "moment": _moment,
+    "preview": preview,
     "printable": _printable,
     "value": _value,
 }

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from engine.dead_letters.letter import DeadLetter, original
 from engine.errors import HardFailureError, SetupError, UnreachableError, UsageError
 from engine.explain import Ending, explain
 from engine.explain.explanation import result, rows
+from engine.find.question import TopicKind
+from engine.kafka.reader import Position
 from engine.limits import MOST_HEADERS
-from engine.message import BodyType, Message
+from engine.message import ORIGIN, BodyType, Message
 from engine.page import forms
 from engine.page.forms import Form
+from engine.page.messages import record_at
 from engine.page.render import rendered
 from engine.page.threads import Threads
 from engine.page.view import Tone
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from engine.explain import Explanation
+    from engine.message import Record
     from engine.page.view import View
     from routes.model import Config
     from routes.predicate import Trace
@@ -55,12 +61,15 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         form, result = Form({}), None
         fault, status = "", 200
-        if request.method == "POST":
+        config, position = view.config(), request.query_params.get("position", "")
+        if request.method == "POST" or position:
             try:
-                form = await forms.read(request)
-                forms.check(form, view.seal, request)
-                config = view.config()
-                result = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
+                if position:
+                    form, result = await threads.run(partial(_tried_again, position, config), _SECONDS, _BUSY, _LATE)
+                else:
+                    form = await forms.read(request)
+                    forms.check(form, view.seal, request)
+                    result = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
             except forms.ForeignRequestError as error:
                 form, fault, status = Form({}), str(error), 403
             except UsageError as error:
@@ -68,6 +77,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
             except (UnreachableError, HardFailureError, SetupError) as error:
                 fault, status = str(error), 503
         values = {
+            "position": position,
             "address": form.text("address"),
             "properties": form.text("properties"),
             "body": form.text("body"),
@@ -85,10 +95,41 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 def _tried(form: Form, config: Config) -> dict[str, Any]:
     """Explains the message in a form, for the template; raises what `_message` and the reader of its body do."""
-    record = traced(_message(form).to_record(), config.section(TracingConfig))
-    return _result(
-        explain(record, config, documents=documents_of(config, _REGISTRY_SECONDS), schemas=route_schemas(config))
-    )
+    return _explained(traced(_message(form).to_record(), config.section(TracingConfig)), config)
+
+
+def _tried_again(text: str, config: Config) -> tuple[Form, dict[str, Any]]:
+    """Explains the record at a position, as it is, and fills in the form with it as far as the form can have it."""
+    position = Position.parse(text, config.journal.topic)
+    topic, located = record_at(config, position)
+    record = located.record
+    if topic.kind is TopicKind.DEAD_LETTERS:
+        record = original(DeadLetter(located), config.bridge_id)
+    else:
+        own = config.bridge_id.encode()
+        # The bridge would take a message that it has published for one that comes back.
+        record = replace(record, headers=tuple(each for each in record.headers if each != (ORIGIN, own)))
+    message = Message.from_record(record)
+    fields = {name: value for name, value in message.headers.items() if name != "JMSDestination"}
+    lines = [f"{name}={value}" for name, value in fields.items()]
+    lines += [
+        f"{name}:{value.type}={value.text}" if value.type else f"{name}={value.text}"
+        for name, value in message.properties.items()
+    ]
+    form = {
+        "address": message.headers.get("JMSDestination", ""),
+        "properties": "\n".join(line for line in lines if "\n" not in line),
+        "body": message.body.decode("utf-8", "replace"),
+        "kind": str(message.body_type),
+        "source": message.source,
+    }
+    at = str(position) if topic.kind is TopicKind.JOURNAL else None
+    return Form({name: [value] for name, value in form.items()}), _explained(record, config, at)
+
+
+def _explained(record: Record, config: Config, position: str | None = None) -> dict[str, Any]:
+    documents = documents_of(config, _REGISTRY_SECONDS)
+    return _result(explain(record, config, position=position, documents=documents, schemas=route_schemas(config)))
 
 
 def _message(form: Form) -> Message:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
+from engine.page.day import DayFigures
 from engine.telemetry.amounts import duration
 from engine.telemetry.metrics import (
     CONNECTION_UP,
@@ -54,12 +55,30 @@ if TYPE_CHECKING:
     from routes.config.snapshot import Snapshot
     from routes.model import Config
 
-__all__ = ["INTERVAL_SECONDS", "NO_PARTS", "Samples", "ShownPart", "Tone", "View", "state_of", "worst"]
+__all__ = [
+    "FAILED_OF",
+    "IN",
+    "INTERVAL_SECONDS",
+    "LATENCY",
+    "NO_PARTS",
+    "ROUTED_BY",
+    "WAITING",
+    "Samples",
+    "ShownPart",
+    "Tone",
+    "View",
+    "state_of",
+    "worst",
+]
 
 INTERVAL_SECONDS = 5.0
 _OVER_SECONDS = 15.0
 """Time over which rates are computed: over shorter times they flicker."""
 _HISTORY = 60
+IN, LATENCY, WAITING = "in", "latency", "waiting"
+"""Names of figures of the last day: messages per second into the journal, seconds, and messages."""
+ROUTED_BY, FAILED_OF = "routed ", "failed "
+"""Beginnings of such names, before that of a route: messages per second."""
 NO_PARTS = "parts not known"
 """Stands for the parts of a host that has never answered."""
 _READ = frozenset(
@@ -90,6 +109,7 @@ class Samples:
         )
         self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY)
         self._failed_at: dict[str, float] = {}
+        self.day = DayFigures()
         self._stop = Event()
         self._thread = Thread(target=self._run, name="samples", daemon=True)
 
@@ -126,6 +146,7 @@ class Samples:
             self._history.append((step.rate(JOURNALED) or 0.0, step.rate(ROUTED) or 0.0))
             self._failed_at |= {route: time.time() for route, rate in step.rates(FAILED, "route").items() if rate}
             self._readings.append(reading)
+            self.day.add(time.time(), dict(_figures(step)))
         else:
             # The first reading only starts the comparison: values counted before it are not traffic.
             self._readings[-1] = reading
@@ -134,6 +155,16 @@ class Samples:
         while not self._stop.is_set():
             self.take()
             self._stop.wait(INTERVAL_SECONDS)
+
+
+def _figures(step: Traffic) -> Iterator[tuple[str, float | None]]:
+    """Figures of the last day by their names, from two readings."""
+    yield IN, step.rate(JOURNALED)
+    yield LATENCY, step.total(LATENCY_AVERAGE)
+    yield WAITING, step.total(LAG_RECORDS)
+    for prefix, metric in ((ROUTED_BY, ROUTED), (FAILED_OF, FAILED)):
+        for route, rate in step.rates(metric, "route").items():
+            yield prefix + route, rate
 
 
 class Tone(StrEnum):

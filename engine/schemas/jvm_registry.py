@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import HardFailureError, SetupError, UnreachableError
+from engine.schemas.schema_json import registry_settings
 from engine.topologies.library.program import JVM_ERRORS, is_outage, reason_of
 
 if TYPE_CHECKING:
@@ -36,12 +37,8 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
     urls = jvm.java.util.ArrayList()
     for url in config.urls:
         urls.add(url)
-    files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
-    times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
-    login = config.username, config.password, config.token
-    copies = None if config.copies_of_registry is None else str(config.copies_of_registry)
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *login, *files, *times, copies)
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *registry_settings(config))
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error

@@ -67,7 +67,8 @@ _SLICE_BYTES = 4096
 _HANDSHAKE_SECONDS = 5.0
 """Limit for the TLS handshake, before which there is no connection to count."""
 _REQUEST_SECONDS = 15.0
-"""Limit from the beginning of a connection, or the last answer on it, until the next answer is complete."""
+"""Limit from the beginning of a connection, or the last answer on it, until the next answer is complete; of an answer
+in many pieces, until the client has taken some more of it."""
 _TRY_SECONDS = 1.0
 _ANSWER_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
@@ -238,7 +239,7 @@ class _BoundedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
-        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._abort)
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._expire)
         connections = cast("set[_BoundedConnection]", self.connections)
         if len(connections) > _MOST_CONNECTIONS:
             min(connections - {self}, key=lambda each: each._timer.when())._abort()
@@ -252,13 +253,28 @@ class _BoundedConnection(H11Protocol):
             super().data_received(data[start : start + _SLICE_BYTES])
 
     def on_response_complete(self) -> None:
-        self._timer.cancel()
-        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._abort)
+        self._wait_anew()
         super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        self._wait_anew()
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def _wait_anew(self) -> None:
+        self._timer.cancel()
+        self._timer = self.loop.call_later(_REQUEST_SECONDS, self._expire)
+
+    def _expire(self) -> None:
+        # A search answers for as long as it takes, to a client that takes all there is.
+        is_streaming = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if is_streaming and self.transport.get_write_buffer_size() == 0:
+            self._wait_anew()
+        else:
+            self._abort()
 
     def _abort(self) -> None:
         # `connection_lost` comes a turn of the loop later: until then, further new connections would pick this one

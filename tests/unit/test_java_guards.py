@@ -21,6 +21,7 @@ MAY_USE = {
     "jmsbridge.kafka": ("jmsbridge.figures",),
     "jmsbridge.predicate": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
     "jmsbridge.serdes": ("jmsbridge",),
+    "jmsbridge.find": ("jmsbridge.kafka", "jmsbridge.predicate", "jmsbridge.serdes"),
     "jmsbridge.streams": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
     "jmsbridge.cluster": ("jmsbridge.figures", "jmsbridge.streams"),
     "jmsbridge.jms": (),

@@ -1,4 +1,5 @@
-// Refreshes the part of a page that is marked with data-live, and selects all entries of a list. Every page works without it.
+// Refreshes the part of a page that is marked with data-live, selects all entries of a list, loads the part that is
+// marked with data-load, and shows what a search finds. Every page works without it.
 "use strict";
 
 const seconds = Number(document.querySelector("[data-live]")?.dataset.live);
@@ -8,6 +9,7 @@ async function refresh() {
   if (document.hidden) return;
   const old = document.querySelector("[data-live]");
   try {
+    // Not a relative address: the page's own may have a login in it, which `fetch` refuses.
     const answer = await fetch(location.origin + location.pathname + location.search, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -46,4 +48,76 @@ if (all) {
   const boxes = () => [...document.querySelectorAll(`input[name="${all.dataset.all}"]`)];
   all.closest("[hidden]")?.removeAttribute("hidden");
   all.addEventListener("change", () => boxes().forEach((box) => { box.checked = all.checked; }));
+}
+
+// A part that takes long to make, such as a timeline, is a page of its own, of which the same part is taken.
+const later = document.querySelector("[data-load]:not([data-load=''])");
+if (later) {
+  fetch(location.origin + later.dataset.load, { headers: { Accept: "text/html" } }).then((answer) => answer.text()).then((text) => {
+    const part = new DOMParser().parseFromString(text, "text/html").querySelector("[data-load]");
+    if (part) later.replaceChildren(...part.childNodes);
+  }).catch(() => {});
+}
+
+const search = document.querySelector("[data-find]");
+if (search) {
+  const part = (name) => search.querySelector(name);
+  const [bar, said, fault, table] = [part("progress"), part("[data-said]"), part("[data-fault]"), part("table")];
+  const [cancel, proceed] = [part("[data-cancel]"), part("[data-continue]")];
+  let resume = null;
+  let stop = null;
+
+  async function run() {
+    stop = new AbortController();
+    cancel.hidden = false;
+    proceed.hidden = fault.hidden = true;
+    let done = false;
+    let ended = "The connection was lost before the search was complete.";
+    try {
+      const url = location.origin + search.dataset.find + (resume ? "&resume=" + encodeURIComponent(resume) : "");
+      const answer = await fetch(url, { signal: stop.signal });
+      for await (const line of lines(answer.body)) {
+        if (line.error) ended = line.error;
+        if (line.row) add(line.row);
+        if (!line.progress) continue;
+        bar.max = line.progress.total || 1;
+        bar.value = line.progress.total ? line.progress.read : 1;
+        said.textContent = [line.progress.text, ...line.progress.notes].join("; ");
+        resume = line.progress.resume;
+        done = line.progress.done;
+        ended = done || resume ? "" : ended;
+      }
+    } catch {
+      if (stop.signal.aborted) ended = "The search was cancelled before it was complete.";
+    }
+    cancel.hidden = true;
+    if (done) said.textContent += ". Everything was read.";
+    else if (ended) { fault.textContent = ended; fault.hidden = false; }
+    proceed.hidden = done || !resume;
+  }
+
+  // The server makes the rows, with everything in them escaped.
+  function add(row) {
+    const body = table.tBodies[0];
+    body.insertAdjacentHTML("beforeend", row);
+    table.hidden = false;
+  }
+
+  cancel.addEventListener("click", () => stop.abort());
+  proceed.addEventListener("click", run);
+  addEventListener("pagehide", () => stop?.abort());
+  run();
+}
+
+async function* lines(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    const parts = (rest + (value ?? "")).split("\n");
+    rest = parts.pop();
+    for (const text of parts) if (text) yield JSON.parse(text);
+    if (done) break;
+  }
+  if (rest) yield JSON.parse(rest);
 }

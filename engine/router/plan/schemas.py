@@ -5,7 +5,6 @@ The JVM finds the schemas when the plan is made, and gives them to its functions
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.errors import HardFailureError
 from engine.schemas.documents import documents_of
 from engine.schemas.jvm_registry import called, patient_registry
+from engine.schemas.schema_json import schema_json, schemas_json
 from engine.schemas.section import SchemaConfig
-from routes.schema_names import SchemaKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
     from engine.router.plan.route_settings import RouteSettings
     from engine.router.plan.row import PlanRow
     from routes.model import Config, Publication
-    from routes.schema_names import SchemaName, SourceSchema
+    from routes.schema_names import SchemaName
 
-__all__ = ["schema_fault", "schemas_json", "use_schemas", "writing_fault", "written_body"]
+__all__ = ["schema_fault", "use_schemas", "writing_fault", "written_body"]
 
 
 def use_schemas(config: Config, spark: SparkSession) -> None:
@@ -49,7 +47,7 @@ def use_schemas(config: Config, spark: SparkSession) -> None:
     if not any(named.values()):
         return
     base = config.path.parent
-    read = {name: _given(schema, base) for name, schema in named["read"].items()}
+    read = {name: schema_json(schema, base) for name, schema in named["read"].items()}
     written = {each.name: _to_write(each, base) for each in config.publications if each.route.written_schema}
     text = json.dumps({"read": read, "written": written})
     jvm: Any = spark._jvm
@@ -70,14 +68,6 @@ def _use_documents(config: Config, registry: Any, spark: SparkSession) -> None:
         documents.check_file(each)
     given = schemas_json(config.source_schemas, config.path.parent)
     called(lambda: serdes.Documents.use(serdes.SourceSchemas.documents(registry, given)))
-
-
-def schemas_json(schemas: Iterable[SourceSchema], base: Path) -> str:
-    """The schemas of sources as `jmsbridge.serdes.SourceSchemas` reads them; paths of files begin at `base`.
-
-    Raises HardFailureError if a file cannot be read.
-    """
-    return json.dumps({each.source: {**_given(each.schema, base), "takesText": each.takes_text} for each in schemas})
 
 
 def schema_fault(row: PlanRow, settings: RouteSettings) -> Column:
@@ -125,22 +115,8 @@ def _to_write(publication: Publication, base: Path) -> dict[str, Any]:
     """The schema of a publication that is written, with what its subject is made of."""
     route, target = publication.route, publication.target
     assert route.written_schema is not None
-    given = _given(route.written_schema, base)
+    given = schema_json(route.written_schema, base)
     given["xml"] = route.steps is not None and route.steps.reads_xml
     if route.written_schema.file is not None:
         given |= {"subjects": route.subjects, "topic": target.topic if not target.sink else str(target.address)}
     return given
-
-
-def _given(schema: SchemaName, base: Path) -> dict[str, Any]:
-    """The schema as `jmsbridge.serdes.NamedSchema` reads it."""
-    given = {"type": schema.kind.registry_type, "name": str(schema), "message": schema.message}
-    if schema.file is None:
-        return {**given, "subject": schema.subject, "version": schema.version}
-    try:
-        content = (base / schema.file).read_bytes()
-        text = base64.b64encode(content).decode() if schema.kind is SchemaKind.PROTOBUF else content.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"the schema {schema} cannot be read: {error}"
-        raise HardFailureError(msg) from error
-    return {**given, "text": text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,29 +10,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from engine.dead_letters.audit import Action, last
 from engine.dead_letters.store import DeadLetterStore
-from engine.dead_letters.watch import DeadLetterWatch
 from engine.embedded import EmbeddedKafka
 from engine.page import letters
-from engine.page.app import pages
-from engine.page.view import Samples, View
-from engine.telemetry.http import HttpServer, application
-from engine.telemetry.http_section import HttpConfig
-from engine.telemetry.meters import Figures
-from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
-from engine.telemetry.report import ComponentReport, PeerReport
-from engine.telemetry.status import State, Status, StatusBoard
+from engine.page.day import MINUTES
+from engine.page.view import FAILED_OF, IN, LATENCY, ROUTED_BY, WAITING
+from engine.telemetry.metrics import FAILED, JOURNALED
+from engine.telemetry.status import State, Status
 from routes.config.snapshot import Snapshot
 from tests.conftest import TopicFactory
 from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
+from tests.integration.page_server import CONTRASTS, Served
 
-PAGES = ("/", "/routes", "/try", "/dead-letters", "/dead-letters/audit", "/settings", "/settings?all=1")
+PAGES = (
+    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
+    *("/settings", "/settings?all=1"),
+)
 LONG = """\
 routes.settlement-instructions-frankfurt.in.include=msg.address==settlement.instructions.frankfurt AND amount > 1000
 routes.settlement-instructions-frankfurt.in.exclude=msg.header.JMSType LIKE 'urn:company:payments:settlement:test:%'
@@ -39,89 +38,6 @@ routes.settlement-instructions-frankfurt.out.topic=company.payments.settlement.i
 """
 """A route with names as long as companies have them."""
 HOSTILE = "<img src=x onerror=document.title='run'>"
-
-_AWAY = ComponentReport("sink:billing", "unreachable", "", None, None, 0.0, None, None)
-_WELL = ComponentReport("source:orders/2", "ready", "stomp://broker.example:61613", 20.0, None, 1.0, 0.1, 1e8)
-PEERS = (
-    PeerReport("edge-1.a-data-centre.example:8480", True, 1.0, "", True, (_WELL,)),
-    PeerReport(
-        "edge-2.example:8480",
-        False,
-        75.0,
-        "no bridge answers at https://edge-2.example:8480: timed out",
-        False,
-        (_AWAY,),
-    ),
-    PeerReport("[2001:db8::4]:8480", False, 5000.0, "No route to host", False, ()),
-)
-
-CONTRASTS = """
-const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-const linear = (c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
-const light = ([r, g, b]) => [r, g, b].map((c) => linear(c / 255))
-  .reduce((sum, c, n) => sum + c * [.2126, .7152, .0722][n], 0);
-const ground = (element) => {
-  for (let each = element; each; each = each.parentElement) {
-    const box = each.matches?.("g.node") ? each.querySelector("rect") : null;
-    const [r, g, b, a = 1] = parse(box ? getComputedStyle(box).fill : getComputedStyle(each).backgroundColor);
-    if (r !== undefined && a > .99) return [r, g, b];
-  }
-  return [255, 255, 255];
-};
-const found = [];
-for (const element of document.querySelectorAll("body *")) {
-  const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-  if (!own || !element.getClientRects().length || element.closest("title, noscript, .skip, .unseen")) continue;
-  const style = getComputedStyle(element);
-  const ink = parse(element.closest("svg") ? style.fill : style.color).slice(0, 3);
-  const [a, b] = [light(ink), light(ground(element))];
-  const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-  if (contrast < 4.5) found.push(`${element.tagName}.${element.className.baseVal ?? element.className} ` +
-    `${contrast.toFixed(2)} ${element.textContent.trim().slice(0, 30)}`);
-}
-return found;
-"""
-"""What is harder to read than WCAG's AA allows."""
-
-
-class Served:
-    """A status page with a login, and the bridge behind it."""
-
-    def __init__(self, stack: ExitStack, file: Path) -> None:
-        snapshot = Snapshot.take(file)
-        self.config = snapshot.load()
-        parts = ("router", *(f"source:{source.name}" for source in self.config.sources))
-        self.board = StatusBoard(parts)
-        for part in parts:
-            self.board.put(Status(part, State.READY, "well"))
-        registry = CollectorRegistry()
-        self.figures = Figures()
-        registry.register(self.figures)
-        self.now = 0.0
-        self.samples = Samples(registry, lambda: self.now)
-        watch = stack.enter_context(DeadLetterWatch(lambda: DeadLetterStore.of(self.config), lambda: True))
-        self.view = View(
-            self.board,
-            self.samples,
-            lambda: self.config,
-            lambda: snapshot,
-            census=watch.census,
-            is_open=watch.is_open,
-            peers=lambda: PEERS,
-        )
-        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass")
-        server = stack.enter_context(HttpServer(access, application(self.board, registry, pages=pages(self.view))))
-        self.url = server.url.replace("//", "//anna:pass@")
-        self.census = watch.census
-
-    def flow(self, steps: int = 4) -> None:
-        for _ in range(steps):
-            self.now += 5
-            self.figures.set(JOURNALED, self.now * 130, "s")
-            self.figures.set(ROUTED, self.now * 120, "orders", "orders")
-            self.figures.set(FAILED, self.now, "orders", "key-not-found", "dead-letter")
-            self.figures.set(LAG_RECORDS, 3, "0")
-            self.samples.take()
 
 
 @pytest.fixture
@@ -286,6 +202,28 @@ def test_every_page_fits_and_can_be_read(
         assert browser.run(CONTRASTS) == [], path
         name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
         browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
+    browser.complaints()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [(1400, 900), TABLET, (390, 800)], ids=str)
+def test_a_day_of_charts_can_be_read(browser: Browser, down: Served, size: tuple[int, int], dark: bool) -> None:
+    now = time.time()
+    for minute in range(MINUTES):
+        wave = 1 + math.sin(minute / 200)
+        rates = {f"{ROUTED_BY}route-{n}": wave * 900 / n for n in range(1, 8)}
+        failed = {f"{FAILED_OF}settlement-instructions-frankfurt-high-value": 0.3 if minute % 300 < 20 else 0.0}
+        figures = {IN: wave * 2000, LATENCY: 0.004 * wave, WAITING: 20_000.0 if 600 < minute < 700 else 3.0}
+        if not 900 < minute < 960:
+            down.samples.day.add(now - 60 * (MINUTES - minute), rates | failed | figures)
+    browser.looks(size, dark=dark)
+    browser.driver.get(f"{down.url}/charts")
+    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.day")) == 5
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.run(CONTRASTS) == []
+    heights = "return [...document.querySelectorAll('.day text')].map((e) => e.getBoundingClientRect().height)"
+    assert min(browser.run(heights)) > 11
+    browser.shoot(f"charts-{'dark' if dark else 'light'}-{size[0]}")
     browser.complaints()
 
 

@@ -17,11 +17,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from engine.router.plan.schemas import schemas_json
 from engine.schemas.documents import Documents
 from engine.schemas.jvm_registry import jvm_registry
 from engine.schemas.named_schemas import NamedSchemas
 from engine.schemas.registry import RegistryClient
+from engine.schemas.schema_json import schemas_json
 from engine.schemas.section import SchemaConfig
 from routes.predicate.bodies import BodyOrigin, UnreadableBodyError
 from routes.schema_names import SchemaKind, SchemaName, SourceSchema

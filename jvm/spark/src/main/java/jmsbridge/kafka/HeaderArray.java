@@ -4,6 +4,8 @@ import static jmsbridge.kafka.ReadOnly.changed;
 import static jmsbridge.kafka.ReadOnly.kept;
 import static jmsbridge.kafka.ReadOnly.mistyped;
 
+import java.util.Set;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.header.Header;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -40,9 +42,19 @@ public final class HeaderArray extends ArrayData {
     }
   }
 
-  HeaderArray() {}
+  /** Places of all headers of some names, in all records with this layout. */
+  public record Places(Object layout, int[] at) {
+    /** True if the places hold for the headers of this record. */
+    public boolean isOf(HeaderArray headers) {
+      return layout == headers.layout;
+    }
+  }
 
-  void set(Header[] given) {
+  /** Array without headers. */
+  public HeaderArray() {}
+
+  /** Takes the headers of the next record. */
+  public void set(Header[] given) {
     headers = given;
     HeaderLayout found = layouts.of(given);
     if (found != layout) {
@@ -54,6 +66,12 @@ public final class HeaderArray extends ArrayData {
   /** Place of the first header of this name; records with the same names in the same order share it. */
   public Place find(UTF8String name) {
     return new Place(layout, layout.find(name));
+  }
+
+  /** Places of all headers of these names. */
+  public Places find(Set<UTF8String> wanted) {
+    int[] found = IntStream.range(0, names.length).filter(at -> wanted.contains(names[at].name())).toArray();
+    return new Places(layout, found);
   }
 
   /** Value of the header at a place as text, not copied; null for none. */

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Paths into bodies, by index: into JSON as lists, into XML as objects of {@code routes/predicate/columns.py}. */
+/** Paths into bodies, by index: into JSON as lists, into XML as objects of {@code routes/predicate/rule_json.py}. */
 final class BodyPaths {
   final JsonPaths json = new JsonPaths();
   final XmlPaths xml = new XmlPaths();

@@ -10,7 +10,7 @@ import java.util.stream.StreamSupport;
 import jmsbridge.predicate.Value.Sign;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Predicate or part of one, true, false or unknown; made from the JSON of {@code routes/predicate/columns.py}. */
+/** Predicate or part of one, true, false or unknown; made from the JSON of {@code routes/predicate/rule_json.py}. */
 @FunctionalInterface
 interface Condition {
   Truth of(Fields fields);

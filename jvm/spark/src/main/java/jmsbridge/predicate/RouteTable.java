@@ -37,7 +37,7 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
     this.bounds = bounds;
   }
 
-  /** Makes the rules of that name of the JSON of {@code routes/predicate/columns.py}, if they do not exist yet. */
+  /** Makes the rules of that name of the JSON of {@code routes/predicate/rule_json.py}, if they do not exist yet. */
   public static void put(String name, String json) {
     known(name, json);
   }

@@ -12,7 +12,7 @@ import java.util.Map;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Ordered rules, made from the JSON of {@code routes/predicate/columns.py}; unchanging, for any number of threads.
+ * Ordered rules, made from the JSON of {@code routes/predicate/rule_json.py}; unchanging, for any number of threads.
  *
  * <p>Rules that require texts, beginnings of texts or ranges of numbers are found by these, however many rules there
  * are. The others, and the remaining conditions of those that were found, are tried one by one.

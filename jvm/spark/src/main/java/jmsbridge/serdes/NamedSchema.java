@@ -16,7 +16,7 @@ import java.io.Serializable;
 public record NamedSchema(String type, String name, SchemaText schema, int id, String message, boolean isXml)
     implements Serializable {
   /**
-   * The schema that Python's JSON describes ({@code engine/router/plan/schemas.py}).
+   * The schema that Python's JSON describes ({@code engine/schemas/schema_json.py}).
    *
    * @param registry null: there is no registry
    */

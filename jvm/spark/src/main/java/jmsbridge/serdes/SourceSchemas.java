@@ -10,7 +10,7 @@ public final class SourceSchemas {
   private SourceSchemas() {}
 
   /**
-   * The reader for a registry, and for the sources that the JSON of {@code engine/router/plan/schemas.py} describes.
+   * The reader for a registry, and for the sources that the JSON of {@code engine/schemas/schema_json.py} describes.
    *
    * @param registry null: there is no registry
    */

@@ -1,0 +1,334 @@
+"""The API: what the pages show, as JSON, behind the same login. Every request is a GET and changes nothing.
+
+One table of endpoints makes the routes, and the OpenAPI document of them at `/api/openapi.json`. An error is a JSON
+object with `error`, a sentence, and has the status 400 (wrong parameters), 404 (no such topic, record or path) or 503
+(Kafka does not answer, or too many searches run).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from engine.dead_letters.store import DeadLetterStore
+from engine.find.browse import BrowsedTopic
+from engine.kafka.reader import LocatedRecord, Position
+from engine.page import api_schema as schema
+from engine.page import asked, forms
+from engine.page.finding import MOST_ON_PAGE
+from engine.page.letters import LettersAsked, look
+from engine.page.messages import browsed, journal_of, record_at, story, topic_states
+from engine.page.render import HEADERS, VERSION
+from engine.page.searches import LINES
+from engine.printable import json_text
+from engine.record_json import record_json
+from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, ROUTED
+from engine.times import iso
+from routes.errors import BridgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+
+    from engine.find.search import FoundRecord
+    from engine.find.timeline import TimelineEvent
+    from engine.page.searches import Searches
+    from engine.page.threads import Threads
+    from engine.page.view import View
+
+__all__ = ["api"]
+
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """A path of the API."""
+
+    path: str
+    summary: str
+    answer: Mapping[str, Any]
+    """JSON Schema of the answer, or of each of its lines."""
+    handle: Callable[[Request], Awaitable[Response]]
+    parameters: tuple[schema.Parameter, ...] = ()
+    media: str = _JSON
+
+
+def api(
+    view: View, threads: Threads, stories: Threads, searches: Searches
+) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+    """The handlers of the API by their paths."""
+    endpoints = (
+        _Endpoint(
+            "/api/status", "State of the bridge: parts, rates, routes, dead letters", schema.STATUS, _status(view)
+        ),
+        _Endpoint(
+            "/api/find",
+            "Search in all topics of the bridge, the newest records first: a line for each record and each progress. "
+            "The last line is a progress; if it is not `done`, `resume` continues the search",
+            schema.FIND_LINE,
+            _find(view, searches),
+            schema.FIND,
+            LINES,
+        ),
+        _Endpoint("/api/topics", "Topics of the bridge and their extent", schema.TOPICS, _topics(view, threads)),
+        _Endpoint(
+            "/api/topics/{topic}/records",
+            "Newest records of a topic; `older` is `before` of the next page",
+            schema.RECORDS,
+            _records(view, threads),
+            schema.BROWSE,
+        ),
+        _Endpoint(
+            "/api/messages/{position}",
+            "One record, and the timeline of its message",
+            schema.MESSAGE,
+            _message(view, threads, stories),
+            (schema.POSITION,),
+        ),
+        _Endpoint(
+            "/api/letters",
+            "Newest dead letters, a page at a time",
+            schema.LETTERS,
+            _letters(view, threads),
+            schema.OF_LETTERS,
+        ),
+    )
+    document = schema.document(
+        VERSION, {each.path: (each.summary, each.parameters, each.answer, each.media) for each in endpoints}
+    )
+    return {
+        **{each.path: _guarded(each.handle) for each in endpoints},
+        "/api/openapi.json": _guarded(_constant(json_text(document, indent=1))),
+        "/api": _guarded(_unknown),
+        "/api/{rest:path}": _guarded(_unknown),
+    }
+
+
+def _guarded(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The handler, with errors as JSON."""
+
+    async def guarded(request: Request) -> Response:
+        try:
+            return await handle(request)
+        except BridgeError as error:
+            return _answer({"error": str(error)}, asked.status_of(error))
+
+    return guarded
+
+
+def _answer(value: object, status: int = 200) -> Response:
+    return Response(json_text(value) + "\n", status, HEADERS, _JSON)
+
+
+async def _unknown(request: Request) -> Response:
+    msg = f"there is nothing at {request.url.path[:200]}; /api/openapi.json lists the paths"
+    raise asked.NotThereError(msg)
+
+
+def _constant(text: str) -> Callable[[Request], Awaitable[Response]]:
+    async def constant(_: Request) -> Response:
+        return Response(text + "\n", 200, HEADERS, _JSON)
+
+    return constant
+
+
+def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
+    def status() -> dict[str, object]:
+        traffic, census, parts = view.samples.traffic, view.census(), view.parts()
+        routed, rates, failed = (
+            traffic.by(ROUTED, "route"),
+            traffic.rates(ROUTED, "route"),
+            traffic.by(FAILED, "route"),
+        )
+        config = view.config()
+        return {
+            "bridge": config.bridge_id,
+            "version": VERSION,
+            "leads": None if view.standing is None else view.standing.leads,
+            "parts": [
+                {
+                    "name": part.name,
+                    "host": part.host or None,
+                    "state": part.state,
+                    "detail": part.detail,
+                    "restarts": part.restarts,
+                }
+                for part in parts
+            ],
+            "journaled_per_second": traffic.rate(JOURNALED),
+            "routed_per_second": traffic.rate(ROUTED),
+            "latency_seconds": traffic.total(LATENCY_AVERAGE),
+            "waiting": traffic.total(LAG_RECORDS),
+            "waiting_seconds": traffic.total(LAG_SECONDS),
+            "failed": traffic.total(FAILED),
+            "routes": [
+                {
+                    "name": route.name,
+                    "routed": routed.get(route.name),
+                    "routed_per_second": rates.get(route.name),
+                    "failed": failed.get(route.name),
+                }
+                for route in config.routes
+            ],
+            "dead_letters": None
+            if census is None
+            else {
+                "topic": census.topic,
+                "reachable": census.reachable,
+                "open": census.depth,
+                "reasons": dict(census.open) if census.open is not None else None,
+                "quarantined": census.quarantined,
+            },
+        }
+
+    async def handle(_: Request) -> Response:
+        return _answer(await run_in_threadpool(status))
+
+    return handle
+
+
+def _find(view: View, searches: Searches) -> Callable[[Request], Awaitable[Response]]:
+    def found(record: FoundRecord) -> dict[str, object]:
+        return {"record": {"kind": record.kind, **_located(record.located)}}
+
+    async def handle(request: Request) -> Response:
+        # Any page can have a browser ask, with its login: the answer stays hidden from it, but a search costs much.
+        forms.check_site(request)
+        question = await run_in_threadpool(asked.find_question, request.query_params, MOST_ON_PAGE)
+        return searches.begin(view.config(), question, found)
+
+    return handle
+
+
+def _topics(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(_: Request) -> Response:
+        config = view.config()
+        states = await threads.ask(config.kafka_access.servers, lambda: topic_states(config))
+        topics = [
+            {
+                **_topic(state.topic),
+                "exists": state.spans is not None,
+                "partitions": [
+                    {
+                        "partition": partition,
+                        "first": span.first,
+                        "next": span.next,
+                        "first_time": _time(span.first_ms),
+                        "last_time": _time(span.last_ms),
+                    }
+                    for partition, span in sorted((state.spans or {}).items())
+                ],
+            }
+            for state in states
+        ]
+        return await run_in_threadpool(_answer, {"topics": topics})
+
+    return handle
+
+
+def _records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        config, name = view.config(), request.path_params["topic"]
+        topic, found = await threads.ask(
+            config.kafka_access.servers, lambda: browsed(config, name, request.query_params)
+        )
+        records = [
+            {**_located(each.located), "size": each.size, "cut": each.size > len(each.located.record.value or b"")}
+            for each in found.records
+        ]
+        answer = {
+            **_topic(topic),
+            "records": records,
+            "looked_at": found.looked_at,
+            "in_time": found.in_time,
+            "older": asked.offsets_text(found.older) or None,
+        }
+        return await run_in_threadpool(_answer, answer)
+
+    return handle
+
+
+def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        config = view.config()
+        position = Position.parse(request.path_params["position"], config.journal.topic)
+        topic, located = await threads.ask(config.kafka_access.servers, lambda: record_at(config, position))
+        events: tuple[TimelineEvent, ...] | None = None
+        fault = None
+        try:
+            events = (await story(config, stories, position)).events
+        except BridgeError as error:
+            # The record is the greater part of the answer.
+            fault = str(error)
+        journal = journal_of(located)
+        answer = {
+            **_topic(topic),
+            **_located(located),
+            "journal": None if journal is None else str(journal),
+            "timeline": None if events is None else [_event(each) for each in events],
+            "timeline_fault": fault,
+        }
+        return await run_in_threadpool(_answer, answer)
+
+    return handle
+
+
+def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
+        found = await threads.ask(store.access.servers, lambda: look(store, question))
+        letters = [
+            {
+                "position": str(each.position),
+                "time": _time(each.time_ms),
+                "reason": each.reason,
+                "route": each.route or None,
+                "detail": each.detail,
+                "size": each.bytes,
+                "replays": each.replays,
+                "open": view.is_open(each.position),
+            }
+            for each in question.page_of(found)
+        ]
+        answer = {
+            "letters": letters,
+            "looked_at": found.looked_at,
+            "is_complete": found.is_complete,
+            "next": question.number + 1 if question.has_more(found) else None,
+        }
+        return await run_in_threadpool(_answer, answer)
+
+    return handle
+
+
+def _topic(topic: BrowsedTopic) -> dict[str, object]:
+    return {"topic": topic.name, "kind": topic.kind, "user": topic.user}
+
+
+def _located(located: LocatedRecord) -> dict[str, object]:
+    at = located.position
+    return {
+        "topic": at.topic,
+        "partition": at.partition,
+        "offset": at.offset,
+        "time": _time(located.time_ms),
+        **record_json(located.record),
+    }
+
+
+def _event(event: TimelineEvent) -> dict[str, object]:
+    return {
+        "time": _time(event.at),
+        "what": event.what,
+        "detail": event.detail,
+        "record": None if event.record is None else str(event.record),
+    }
+
+
+def _time(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None or milliseconds < 0 else iso(milliseconds)

@@ -1,0 +1,250 @@
+"""OpenAPI document of the API: parameters, and JSON Schemas of the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.find.question import TopicKind
+from engine.telemetry.metrics import DEAD_LETTER_REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "BROWSE",
+    "FIND",
+    "FIND_LINE",
+    "LETTERS",
+    "MESSAGE",
+    "OF_LETTERS",
+    "POSITION",
+    "RECORDS",
+    "STATUS",
+    "TOPICS",
+    "Parameter",
+    "document",
+]
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_WHOLE: Schema = {"type": "integer"}
+_FLAG: Schema = {"type": "boolean"}
+_NUMBER: Schema = {"type": ["number", "null"]}
+_TIME: Schema = {"type": ["string", "null"], "description": "ISO 8601 in UTC; null if there is none"}
+_OR_NULL: Schema = {"type": ["string", "null"]}
+_KIND: Schema = {"type": "string", "enum": list(TopicKind)}
+_ERRORS = {
+    "400": "Wrong parameters",
+    "403": "A search that a page of another site asks for",
+    "404": "No such topic, record or path",
+    "503": "Kafka does not answer, or the bridge is busy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a request."""
+
+    name: str
+    about: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)
+    in_path: bool = False
+
+
+def _object(**members: Mapping[str, Any]) -> Schema:
+    """An object with these members, each of which is there."""
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+def _list(of: Mapping[str, Any]) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def _bytes(name: str) -> Schema:
+    """Members for bytes: as text, or in Base64 if they are not UTF-8."""
+    return {name: _OR_NULL, f"{name}_base64": {"type": "string", "contentEncoding": "base64"}}
+
+
+_HEADER: Schema = {"type": "object", "properties": {"name": _TEXT, **_bytes("value")}, "required": ["name"]}
+_PLACE: Schema = {"topic": _TEXT, "partition": _WHOLE, "offset": _WHOLE, "time": _TIME}
+_RECORD: Schema = {
+    "type": "object",
+    "properties": {**_PLACE, **_bytes("key"), "headers": _list(_HEADER), **_bytes("body")},
+    "required": [*_PLACE, "headers"],
+}
+
+
+def _record(**members: Mapping[str, Any]) -> Schema:
+    """A record with more members, each of which is there."""
+    return {
+        **_RECORD,
+        "properties": {**_RECORD["properties"], **members},
+        "required": [*_RECORD["required"], *members],
+    }
+
+
+_PROGRESS = _object(
+    read=_WHOLE,
+    total=_WHOLE,
+    records=_WHOLE,
+    removed=_WHOLE,
+    found=_WHOLE,
+    resume=_OR_NULL,
+    done=_FLAG,
+    notes=_list(_TEXT),
+    text=_TEXT,
+)
+FIND_LINE: Schema = {"oneOf": [_object(record=_record(kind=_KIND)), _object(progress=_PROGRESS), _object(error=_TEXT)]}
+STATUS = _object(
+    bridge=_TEXT,
+    version=_TEXT,
+    leads={"type": ["boolean", "null"], "description": "null for a bridge that takes part in no election"},
+    parts=_list(_object(name=_TEXT, host=_OR_NULL, state=_TEXT, detail=_TEXT, restarts=_NUMBER)),
+    journaled_per_second=_NUMBER,
+    routed_per_second=_NUMBER,
+    latency_seconds=_NUMBER,
+    waiting=_NUMBER,
+    waiting_seconds=_NUMBER,
+    failed=_NUMBER,
+    routes=_list(_object(name=_TEXT, routed=_NUMBER, routed_per_second=_NUMBER, failed=_NUMBER)),
+    dead_letters={
+        "anyOf": [
+            {"type": "null"},
+            _object(
+                topic=_TEXT,
+                reachable=_FLAG,
+                open=_NUMBER,
+                reasons={"type": ["object", "null"], "additionalProperties": _WHOLE},
+                quarantined=_NUMBER,
+            ),
+        ]
+    },
+)
+_TOPIC: Schema = {"topic": _TEXT, "kind": _KIND, "user": _TEXT}
+_PARTITION = _object(partition=_WHOLE, first=_WHOLE, next=_WHOLE, first_time=_TIME, last_time=_TIME)
+TOPICS = _object(topics=_list(_object(**_TOPIC, exists=_FLAG, partitions=_list(_PARTITION))))
+RECORDS = _object(
+    **_TOPIC,
+    records=_list(_record(size=_WHOLE, cut={**_FLAG, "description": "true if the body has the first 64 KiB only"})),
+    looked_at=_WHOLE,
+    in_time={**_FLAG, "description": "false if the time was over before enough records were found or all were read"},
+    older=_OR_NULL,
+)
+_EVENT = _object(time=_TIME, what=_TEXT, detail=_TEXT, record=_OR_NULL)
+MESSAGE = _record(
+    kind=_KIND,
+    user=_TEXT,
+    journal=_OR_NULL,
+    timeline={"type": ["array", "null"], "items": _EVENT},
+    timeline_fault={**_OR_NULL, "description": "reason for which there is no timeline"},
+)
+LETTERS = _object(
+    letters=_list(
+        _object(
+            position=_TEXT,
+            time=_TIME,
+            reason=_TEXT,
+            route=_OR_NULL,
+            detail=_TEXT,
+            size=_WHOLE,
+            replays=_WHOLE,
+            open={"type": ["boolean", "null"], "description": "null if that is not known"},
+        )
+    ),
+    looked_at=_WHOLE,
+    is_complete=_FLAG,
+    next={"type": ["integer", "null"], "description": "number of the next page"},
+)
+
+_MANY: Schema = {"type": "array", "items": _TEXT}
+_SINCE = Parameter("since", "Time of the oldest record: ISO 8601, or how long ago, as 2h")
+_UNTIL = Parameter("until", "Time before which a record is, likewise")
+_WHERE = Parameter("where", "Predicate of the routing language that the message has to fulfil")
+FIND = (
+    Parameter("message_id", "JMSMessageID, with `ID:` in front or without"),
+    Parameter("correlation_id", "JMSCorrelationID, likewise"),
+    Parameter("key", "Key of the record"),
+    Parameter("header", "NAME=VALUE of a JMS field, a property, or a header of the record", _MANY),
+    _WHERE,
+    Parameter("text", "Text in the body"),
+    _SINCE,
+    _UNTIL,
+    Parameter("kind", "Kinds of topics to read; all if none is given", {"type": "array", "items": _KIND}),
+    Parameter("topic", "Names of the only topics to read", _MANY),
+    Parameter(
+        "most", "Number of records to find, 100 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
+    ),
+    Parameter("resume", "Token of an earlier answer, from which the same search continues"),
+)
+BROWSE = (
+    Parameter("topic", "Name of a topic of the bridge", in_path=True),
+    _WHERE,
+    _SINCE,
+    _UNTIL,
+    Parameter("before", "Place of a page of older records: `older` of the page before it"),
+    Parameter("count", "Number of records, 50 if none is given", {"type": "integer", "minimum": 1, "maximum": 200}),
+)
+POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", in_path=True)
+OF_LETTERS = (
+    Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
+    Parameter("route", "Name of the route; `-` for none"),
+    _SINCE,
+    _UNTIL,
+    _WHERE,
+    Parameter("quarantine", "1 for the letters in quarantine", {"type": "string", "enum": ["1"]}),
+    Parameter("page", "Number of the page, of 50 letters each", {"type": "integer", "minimum": 1, "maximum": 20}),
+)
+
+
+def document(
+    version: str, endpoints: Mapping[str, tuple[str, tuple[Parameter, ...], Mapping[str, Any], str]]
+) -> Schema:
+    """Makes the OpenAPI 3.1 document.
+
+    Args:
+        version: version of the bridge.
+        endpoints: by path, a summary, the parameters, the JSON Schema of the answer, and its media type.
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "JMS bridge", "version": version, "description": "State and messages of a bridge."},
+        "paths": {path: {"get": _operation(path, *endpoint)} for path, endpoint in endpoints.items()},
+        "components": {
+            "schemas": {"Error": _object(error=_TEXT)},
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+        "security": [{}, {"basic": []}, {"bearer": []}],
+    }
+
+
+def _operation(
+    path: str, summary: str, parameters: tuple[Parameter, ...], answer: Mapping[str, Any], media: str
+) -> Schema:
+    error = {"schema": {"$ref": "#/components/schemas/Error"}}
+    return {
+        "operationId": path.removeprefix("/api/").partition("{")[0].strip("/")
+        + ("Records" if "records" in path else ""),
+        "summary": summary,
+        "parameters": [
+            {
+                "name": each.name,
+                "in": "path" if each.in_path else "query",
+                "required": each.in_path,
+                "description": each.about,
+                "schema": each.schema,
+            }
+            for each in parameters
+        ],
+        "responses": {
+            "200": {"description": "The answer", "content": {media: {"schema": answer}}},
+            **{
+                status: {"description": about, "content": {"application/json": error}}
+                for status, about in _ERRORS.items()
+            },
+        },
+    }
