@@ -21,8 +21,8 @@ from engine.router import RoutingOutcome
 from engine.router.generation import Generations, Start
 from engine.router.lag import LagSampler
 from engine.router.meter import Meter
+from engine.router.past_routes import routes_text
 from engine.router.published import slices
-from engine.router.recovery import routes_text
 from engine.router.row_counters import BUCKETS, RowCounts
 from engine.telemetry.families import text_of
 from engine.telemetry.meters import RouterMetrics

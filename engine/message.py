@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BODY",
     "BODY_TYPES",
+    "COPY_OF",
     "DESTINATION",
     "LARGE_BYTES",
     "NAMES",
@@ -77,6 +78,8 @@ ONLY = "jmsbridge.only"
 """Number of a destination, and name of its route: the only publication that a replayed message is for."""
 REPLAYS = "jmsbridge.replays"
 """Number of times the message was replayed as a dead letter; absent before the first replay."""
+COPY_OF = "jmsbridge.copy-of"
+"""`topic:partition:offset` of the journal record that this one repeats; on records of `jms-bridge journal replay`."""
 SIZE = "jmsbridge.size"
 """Bytes of key, value and headers; only on records of `LARGE_BYTES` and more, so that the router need not measure."""
 LARGE_BYTES = 256 * 1024

@@ -122,6 +122,15 @@ ALERTS: tuple[Alert, ...] = (
         "The journal's retention removed {{ $value | humanize }} messages before {{ $labels.instance }} routed them.",
     ),
     Alert(
+        "JmsBridgeMessagesUnmatched",
+        # A series that has just begun has no increase: its first value counts as one.
+        "sum by (instance, address) (jmsbridge_unmatched_messages_total - (jmsbridge_unmatched_messages_total offset "
+        "10m or 0 * jmsbridge_unmatched_messages_total)) > 0",
+        "0m",
+        "warning",
+        "No route took {{ $value | humanize }} messages to {{ $labels.address }} within ten minutes.",
+    ),
+    Alert(
         "JmsBridgeRecordsGone",
         "sum by (instance, source) (increase(jmsbridge_source_lost_records_total[15m])) > 0 or "
         'sum by (instance, topology) (increase(jmsbridge_topology_unprocessed_records_total{reason="retention"}[15m])) '

@@ -47,7 +47,7 @@ _COMMANDS = {
     "receive": "messages.receive",
     "request": "messages.request",
     "find": "find.find",
-    "journal": "messages.journal",
+    "journal": "journal.app",
     "message": "message.message",
     "dlt": "dlt.app",
     "schema": "schema.app",

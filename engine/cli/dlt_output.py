@@ -145,7 +145,7 @@ def counting() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[], None]]:
+def progress(total: int, what: str = "dead letters") -> Iterator[Callable[[], None]]:
     """A bar on stderr, if that is a terminal, moved on by each call."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -161,7 +161,7 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
         redirect_stdout=sys.stdout.isatty(),
     )
     with bar:
-        task = bar.add_task("dead letters", total=total)
+        task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
 
 

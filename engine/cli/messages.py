@@ -442,11 +442,6 @@ def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delive
 journal = typer.Typer(name="journal", help="The Kafka topic between the sources and the router.", no_args_is_help=True)
 
 
-@journal.callback()
-def _group() -> None:
-    """Keep `tail` a subcommand: Typer drops the name of a group's only command."""
-
-
 @journal.command(
     epilog=examples(
         "jms-bridge journal tail",

@@ -30,6 +30,8 @@ __all__ = ["lag", "status"]
 NOT_READY = 1
 """Exit code of a single look at a bridge that is not ready."""
 
+_ADDRESS, _ELLIPSIS = 30, 3
+"""Most characters of an address, and the room for the sign that there are more."""
 _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
@@ -98,7 +100,7 @@ def _shown(report: Report, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    lines = [_flow(report), _waiting(report), printable(_configuration(report)), ""]
+    lines = [_flow(report), _waiting(report), *_unmatched(report, width), printable(_configuration(report)), ""]
     parts: list[RenderableType] = [_table(report, detailed=width >= _DETAILED)]
     if width < _DETAILED:
         parts += [
@@ -186,6 +188,21 @@ def _waiting(report: Report) -> str:
         if report.dead_letters:
             line += f", oldest {duration(report.dead_letters_oldest_seconds)}"
     return line
+
+
+def _unmatched(report: Report, width: int) -> list[str]:
+    """A line about messages that no route took, with as many addresses as it has room for; none without any."""
+    if not report.unmatched:
+        return []
+    line = f"no route took {number(sum(each.messages for each in report.unmatched))}"
+    for place, each in enumerate(report.unmatched):
+        address = printable(each.address)
+        shown = address if len(address) <= _ADDRESS else f"{address[: _ADDRESS - 1]}…"
+        more = f"{', ' if place else ': '}{number(each.messages)} to {shown or '(none)'}"
+        if len(line) + len(more) > width - _ELLIPSIS:
+            return [f"{line}, …" if place else line]
+        line += more
+    return [line]
 
 
 def _configuration(report: Report) -> str:

@@ -1,9 +1,9 @@
 """The audit of dead letters: which of them are settled, by whom, when, and how.
 
 The audit is a compacted topic beside the dead letters, `<dead-letter topic>.replayed`. The key of a record is the
-position of a dead letter, its value JSON. Of several records for one dead letter the last one counts, of those with the
-bridge's seal if there are any (`engine.seals`). Records that are not entries are skipped. `transactions` writes the
-audit.
+position of a dead letter, or of a journal record that was routed again (`engine.rerouting`); its value is JSON. Of
+several records for one position the last one counts, of those with the bridge's seal if there are any (`engine.seals`).
+Records that are not entries are skipped. `replay_producer` writes the audit.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ __all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now
 
 
 class Action(StrEnum):
-    """The action that settled a dead letter."""
+    """The action that settled a dead letter, or repeated a journal record."""
 
     REPLAYED = "replayed"
     QUARANTINED = "quarantined"
     """Replayed too often: a copy stands in the quarantine now, open again."""
     DISCARDED = "discarded"
     """Settled without a replay: the message is no longer needed."""
+    ROUTED_AGAIN = "journal replay"
+    """Written to the journal a second time: no dead letter, but a journal record."""
 
 
 _SEAL, _POSITION, _PURPOSE = "seal", "position", "audit"
@@ -70,7 +72,7 @@ class AuditEntry:
     """An entry of the audit: the action taken on one dead letter."""
 
     position: Position
-    """Position of the dead letter."""
+    """Position of the dead letter, or of the journal record."""
     action: Action
     time: str = ""
     """ISO 8601 in UTC."""

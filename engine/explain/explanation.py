@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     from routes.predicate.bodies import Bounds, DocumentReader
     from routes.predicate.mask import Mask
 
-__all__ = ["Ending", "Explanation", "Failure", "Step", "explain", "published_headers", "result", "rows"]
+__all__ = [
+    "Ending",
+    "Explanation",
+    "Failure",
+    "Step",
+    "explain",
+    "no_route_takes",
+    "published_headers",
+    "result",
+    "rows",
+]
 
 _JMS = "jms."
 _SHORT = {name: short for short, name in SEED_NAMES.items()}
@@ -175,6 +185,24 @@ def explain(
         for each, at in zip(publications, places, strict=True)
     )
     return replace(first, copies=tuple(copies))
+
+
+def no_route_takes(record: Record, config: Config, documents: DocumentReader | None = None) -> bool:
+    """Returns True if a journal record is not passed over, and yet none of the routes takes it; as `explain` tells.
+
+    Faster than `explain`, since nothing is traced. A message that has expired counts as any other. `documents` as for
+    `explain`.
+    """
+    message = Message.from_record(record, documents, config.routing.bounds)
+    if _guard(message, config.bridge_id, config.routing.non_durable, now_ms=0):
+        return False
+    only = record.header(ONLY) if config.has_copies else None
+    return not any(
+        (only is None or any(each.label == only for each in route.publications))
+        and message.fulfils(route.taken)
+        and not (route.exclude is not None and message.fulfils(route.exclude))
+        for route in config.routes
+    )
 
 
 def _published(

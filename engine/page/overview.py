@@ -18,9 +18,11 @@ from engine.telemetry.metrics import (
     NO_ROUTE,
     ROUTED,
     UNMATCHED,
+    UNMATCHED_BY_ADDRESS,
     UNROUTED,
 )
 from engine.telemetry.peers import UNREACHABLE
+from engine.telemetry.report import AddressCount
 from engine.telemetry.status import State
 from engine.topologies.graph import read_graph
 from engine.topologies.section import TopologiesConfig
@@ -60,6 +62,8 @@ def overview(view: View) -> Callable[[Request], Response]:
             has_peers=view.peers is not None,
             numbers=_numbers(view),
             census=view.census(),
+            unmatched=AddressCount.of(view.samples.traffic.by(UNMATCHED_BY_ADDRESS, "address")),
+            readers=_journal_readers(view.config()),
         )
 
     return page

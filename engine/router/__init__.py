@@ -21,6 +21,7 @@ The other modules run it, one query at a time, with checkpoints, recovery and li
     published         journal positions that are in the outputs already
     generation        files that a run leaves in the checkpoint for the next one
     position_store    notes about the generation in Kafka's state topic
+    past_routes       routes of generations, and the generation that routed a record
     last_progress     choice between the two for the progress of the last run; checks of a start that need no Spark
     secret            secret of the seals of published records
     run               one generation while its query runs

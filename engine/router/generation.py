@@ -61,7 +61,7 @@ class Start:
     """Ends of all output topics, by topic and partition, before the generation published its first record."""
     bridge_id: str
     routes: str
-    """The routing part of the properties file, as the operator wrote it; see `engine.router.recovery.routes_text`."""
+    """The routing part of the properties file, as the operator wrote it; see `past_routes.routes_text`."""
     run: str = ""
     """Random id of this generation, unique across machines; empty in files of older versions."""
     after: str = ""

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client.samples import Exemplar
 
-from engine.telemetry.metrics import NO_ROUTE, RETENTION
+from engine.message import Message
+from engine.printable import printable
+from engine.telemetry.metrics import NO_ROUTE, OTHER_ADDRESSES, RETENTION
 from routes.model import Policy
+from routes.predicate.nodes import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +32,8 @@ _EXEMPLAR_SECONDS = 600.0
 """Age above which an exemplar is left out: it is no longer useful, and its message may be gone from the journal."""
 _LINES, _LINES_SECONDS = 20, 10.0
 """Limit of log lines about single messages: number of lines, and seconds in which it applies."""
+
+_MOST_ADDRESSES = 100
 
 _log = structlog.get_logger(__name__)
 
@@ -53,6 +58,7 @@ class Meter:
         self._quiet = 0
         self._lines_since = clock()
         self._unnoted = 0
+        self._addresses: set[str] = set()
 
     def begin(self, publications: Sequence[Publication], journal: str, outcomes: tuple[RoutingOutcome, ...]) -> None:
         """Prepares for the readings of a new query, which count from 0, with its publications, topic and outcomes."""
@@ -108,7 +114,19 @@ class Meter:
                 else:
                     place = (publication.route.name, str(publication.target)) if publication else (NO_ROUTE, NO_ROUTE)
                     series["failed", *place, outcome.reason, outcome.kind] += count
+        for destination, count in reading.destinations.items():
+            series["unmatched", self._address(destination)] += count
+        if reading.elsewhere:
+            series["unmatched", OTHER_ADDRESSES] += reading.elsewhere
         return series
+
+    def _address(self, destination: str) -> str:
+        """Value of the label for a destination; the addresses told apart are bounded over all queries, too."""
+        address = printable(Message(headers={"JMSDestination": destination}).text_of(ADDRESS) or "")
+        if address not in self._addresses and len(self._addresses) >= _MOST_ADDRESSES:
+            return OTHER_ADDRESSES
+        self._addresses.add(address)
+        return address
 
     def _log_failures(self, reading: RowCounts) -> None:
         now = self._clock()

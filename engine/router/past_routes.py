@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.claims.section import ClaimCheckConfig
 from routes.config.load import loads_routes
+from routes.config.reader import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from engine.router.position_store import NotedStart
     from routes.model import Config
 
-__all__ = ["configuration_of", "generation_of"]
+__all__ = ["configuration_of", "generation_of", "routes_text"]
+
+_ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies|claim-check)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 
 
 def configuration_of(start: Start, present: Config, environment: Mapping[str, str] | None = None) -> Config:
@@ -44,3 +48,9 @@ def generation_of(starts: Sequence[NotedStart], partition: int, offset: int) -> 
     at = len(begun) - 1 - begun[::-1].index(True)
     is_last = at == len(starts) - 1
     return starts[at] if is_last or starts[at + 1].start.after == starts[at].start.run else None
+
+
+def routes_text(text: str) -> str:
+    """The lines of a properties file's text that determine the routing; lines with passwords are not among them."""
+    entries = (entry for entry in read_text(text).entries if _ROUTING.fullmatch(entry.key))
+    return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

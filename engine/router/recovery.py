@@ -17,7 +17,6 @@ have when it ended, are counted and named in the log, and change nothing (docs/a
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from dataclasses import dataclass, replace
@@ -33,14 +32,13 @@ from engine.kafka.topics import BridgeTopics, exists
 from engine.router.generation import Start
 from engine.router.kafka_io import RUN_CHARACTERS, Seal
 from engine.router.last_progress import check_end, check_journal
-from engine.router.past_routes import configuration_of
+from engine.router.past_routes import configuration_of, routes_text
 from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
 from engine.router.published import Proof, Published, find, records, slices
 from engine.spark.cluster import lease_seconds
 from engine.spark.master import is_cluster
 from engine.spark.session import running_tasks
-from routes.config.reader import read_text
 from routes.errors import ConfigurationError
 from routes.model import Policy
 
@@ -59,9 +57,8 @@ if TYPE_CHECKING:
     from engine.telemetry.meters import SparkMetrics
     from routes.model import Config, Route
 
-__all__ = ["Recovery", "outputs", "routes_text", "seal_of", "written_since"]
+__all__ = ["Recovery", "outputs", "seal_of", "written_since"]
 
-_ROUTING = re.compile(r"bridge\.id|(?:routing|routes|replies|claim-check)\..*|sink\.[^.]+\.(?:type|topic|reply-to)")
 _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION = 1_000_000, 10_000
 _MARGIN_MS = 60_000
 """Milliseconds by which the clocks of this machine and of Kafka may differ."""
@@ -334,9 +331,3 @@ def in_both(starts: Topics, ends: Topics) -> tuple[Topics, Topics]:
 def outputs(routes: Iterable[Route], letters: str) -> list[str]:
     """The topics to which a router publishes; `letters` is that of dead letters."""
     return sorted({topic for route in routes for target in route.targets for topic in target.topics} | {letters})
-
-
-def routes_text(text: str) -> str:
-    """The lines of a properties file's text that determine the routing; lines with passwords are not among them."""
-    entries = (entry for entry in read_text(text).entries if _ROUTING.fullmatch(entry.key))
-    return "".join("\n".join(entry.source).rstrip("\n") + "\n" for entry in entries)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from engine.telemetry.metrics import LATENCY_BUCKETS_SECONDS
+from engine.telemetry.metrics import LATENCY_BUCKETS_SECONDS, UNMATCHED
 from routes.model import Policy
 
 if TYPE_CHECKING:
@@ -35,8 +35,14 @@ BUCKETS = len(LATENCY_BUCKETS_SECONDS) + 1
 _BOUNDS_MS = [round(1000 * bound) for bound in LATENCY_BUCKETS_SECONDS]
 
 _CLOCK = "jmsbridge_now"
-_EMITS, _TIMED, _NOTED = 1, 2, 4
+_EMITS, _TIMED, _NOTED, _BY_DESTINATION = 1, 2, 4, 8
 _KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETTER.value: _EMITS | _NOTED}
+
+
+def _kind(outcome: RoutingOutcome) -> int:
+    if outcome.kind == "unrouted" and outcome.reason == UNMATCHED:
+        return _BY_DESTINATION
+    return _KINDS.get(outcome.kind, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,10 @@ class RowCounts:
     """True once a task of batch mode has read all of its first batch, or there was nothing to read."""
     refused: tuple[RefusedMessage, ...] = ()
     """Messages that Kafka has refused since `begin`, a thousand of each process at most."""
+    destinations: Mapping[str, int] = field(default_factory=dict)
+    """Messages that no route took, by their JMSDestination, cut to 200 characters; empty for those without one."""
+    elsewhere: int = 0
+    """Number of such messages to further destinations: of each process, 100 are told apart."""
 
     @classmethod
     def of(cls, processes: Sequence[Mapping[str, Any]]) -> RowCounts:
@@ -140,6 +150,12 @@ class RowCounts:
                 cells[cell] += count
             for partition, *mark in _tuples(figures["marks"], 3):
                 marks[partition] = max(marks.get(partition, (-1, 0)), (mark[0], mark[1]))
+
+        destinations: dict[str, int] = {}
+        for figures in processes:
+            for encoded, count in figures["destinations"]:
+                text = base64.b64decode(encoded).decode()
+                destinations[text] = destinations.get(text, 0) + count
 
         def total(name: str) -> int:
             return sum(figures[name] for figures in processes)
@@ -165,6 +181,8 @@ class RowCounts:
             reading=frozenset(partition for figures in processes for partition in figures["reading"]),
             looked=any(figures["looked"] for figures in processes),
             refused=tuple(RefusedMessage.of(each) for figures in processes for each in figures["refused"]),
+            destinations=destinations,
+            elsewhere=total("elsewhere"),
         )
 
     @property
@@ -192,7 +210,7 @@ class RowCounters:
 
         To be called while no query runs and no record is under way.
         """
-        self._java.begin(bytes(_KINDS.get(outcome.kind, 0) for outcome in outcomes), publications, _BOUNDS_MS)
+        self._java.begin(bytes(map(_kind, outcomes)), publications, _BOUNDS_MS)
 
     def read(self) -> RowCounts:
         """Reads the present figures; takes about a millisecond."""

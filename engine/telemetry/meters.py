@@ -178,6 +178,10 @@ class RouterMetrics:
         """Sets the number of messages passed over for one of `UNROUTED_REASONS`."""
         self._figures.set(metrics.UNROUTED, total, reason)
 
+    def unmatched(self, address: str, total: int) -> None:
+        """Sets the number of messages to an address, or to `OTHER_ADDRESSES`, that no route took."""
+        self._figures.set(metrics.UNMATCHED_BY_ADDRESS, total, address)
+
     def latency(
         self, cumulative: Sequence[int], sum_seconds: float, count: int, exemplars: Sequence[Exemplar | None] = ()
     ) -> None:

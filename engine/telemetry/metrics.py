@@ -43,6 +43,7 @@ __all__ = [
     "LOST",
     "METRICS",
     "NO_ROUTE",
+    "OTHER_ADDRESSES",
     "PROCESS_CPU",
     "PROCESS_FILES",
     "PROCESS_MEMORY",
@@ -85,6 +86,7 @@ __all__ = [
     "TOPOLOGY_UNPROCESSED",
     "UNIDENTIFIED",
     "UNMATCHED",
+    "UNMATCHED_BY_ADDRESS",
     "UNROUTED",
     "UNROUTED_REASONS",
     "Metric",
@@ -128,6 +130,8 @@ With `on-soft-failure=skip` the message is skipped, else it becomes a dead lette
 """
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
+OTHER_ADDRESSES = "(others)"
+"""Value of the label `address` for the addresses that are not told apart."""
 RETENTION = "retention"
 """Reason of records that retention removed before they were read."""
 
@@ -187,6 +191,13 @@ UNROUTED = Metric(
     ("reason",),
     "Messages not routed, without a failure: no route matched, they had expired, came from this bridge, were not "
     "durable, or the journal's retention removed them first.",
+)
+UNMATCHED_BY_ADDRESS = Metric(
+    "jmsbridge_unmatched_messages_total",
+    MetricType.COUNTER,
+    ("address",),
+    "Messages that no route took and that were only counted, by address, of which 100 are told apart: the others have "
+    f"address {OTHER_ADDRESSES}. They are also in `jmsbridge_unrouted_messages_total`.",
 )
 LAG_RECORDS = Metric(
     "jmsbridge_journal_lag_records",
@@ -565,7 +576,7 @@ BUILD_INFO = Metric(
 )
 
 METRICS: tuple[Metric, ...] = (
-    *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, LAG_RECORDS, LAG_SECONDS),
+    *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, UNMATCHED_BY_ADDRESS, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
     *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, SOURCE_NOT_KEPT),
     RECONNECTS,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARLIER",
+    "AddressCount",
     "ComponentReport",
     "MetricSample",
     "PeerReport",
@@ -191,6 +192,21 @@ class ComponentReport:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressCount:
+    """Number of messages to an address."""
+
+    address: str
+    """Name of the queue or topic; empty for messages without one."""
+    messages: float
+
+    @staticmethod
+    def of(counts: Mapping[str, float]) -> tuple[AddressCount, ...]:
+        """Makes them of numbers by address, the greatest first and without zeros."""
+        some = [AddressCount(address, messages) for address, messages in counts.items() if messages]
+        return tuple(sorted(some, key=lambda each: (-each.messages, each.address)))
+
+
+@dataclass(frozen=True, slots=True)
 class PeerReport:
     """State of the parts of a bridge on another host."""
 
@@ -238,6 +254,8 @@ class Report:
     reload_why: str
     """Reason why the last reload was refused; empty if it was not."""
     parts: tuple[ComponentReport, ...]
+    unmatched: tuple[AddressCount, ...] = ()
+    """Messages that no route took since the router's process started, by address, the greatest numbers first."""
     instance: str = ""
     """Id of the supervisor that has answered; empty for a bridge without peers."""
     peers: tuple[PeerReport, ...] = ()
@@ -346,6 +364,7 @@ def _report(
         reload_success=reload["success"],
         reload_why=reload.get("why", ""),
         parts=_parts(body["components"], traffic),
+        unmatched=AddressCount.of(now.by(metrics.UNMATCHED_BY_ADDRESS, "address")),
         instance=body.get("instance", ""),
         peers=peers,
     )

@@ -95,6 +95,17 @@ def _failures(board: Dashboard) -> None:
                 "{{reason}}",
             ),
         )
+    ).with_panel(
+        draw(
+            "Taken by no route",
+            "Messages per second that no route took, by address. They stay in the journal: `jms-bridge journal replay "
+            "--unrouted` routes them again.",
+            "mps",
+            (
+                f"sum by (address) (rate(jmsbridge_unmatched_messages_total{{{BRIDGE}}}[$__rate_interval]))",
+                "{{address}}",
+            ),
+        )
     )
 
 

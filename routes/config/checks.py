@@ -10,6 +10,7 @@ from routes.config.broker_checks import BROKER_CHECKS
 from routes.config.fields import FIELDS
 from routes.config.header_checks import HEADER_CHECKS
 from routes.config.mask_checks import MASK_CHECKS, taken_fields
+from routes.config.name_checks import NAME_CHECKS
 from routes.errors import Fault, Level
 from routes.keys.addresses import KAFKA, is_unspecified
 from routes.keys.secrets import has_reference
@@ -17,19 +18,20 @@ from routes.keys.table import named_of
 from routes.model import Embedded, Policy, RouterMode, Unmatched
 from routes.predicate.bodies import body_path
 from routes.predicate.doubts import doubts, unknown_field
-from routes.predicate.implication import Covers
+from routes.predicate.implication import Covers, is_never_true
 from routes.predicate.nodes import Literal
 from routes.section_registry import registered_sections
 from routes.systems import all_systems
 from routes.targets import audit_topic, quarantine_topic, set_aside_topic, state_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from routes.keys.settings import Settings
 
 __all__ = ["check"]
 
+_MOST_NAMES = 3
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _EVERYTHING = Literal(True)
 """The root of a predicate that takes all messages."""
@@ -105,7 +107,7 @@ def names_of_topics(settings: Settings) -> None:
 
 
 def reachable_routes(settings: Settings) -> None:
-    """Warns of routes that get no message, because an earlier route takes all, the same ones, or all of them."""
+    """Warns of routes that get no message, because earlier routes take all, the same ones, or all of them."""
     seen: dict[Any, str] = {}
     covers = Covers()
     for name in settings.names("routes"):
@@ -113,22 +115,44 @@ def reachable_routes(settings: Settings) -> None:
         if include is None:
             continue
         which, hint = "every one" if _EVERYTHING in seen else "the same ones", "the first route that matches wins"
-        earlier = seen.get(_EVERYTHING) or seen.get(include.root)
+        equal = seen.get(_EVERYTHING) or seen.get(include.root)
+        earlier: tuple[str, ...] = (equal,) if equal else ()
         # A route with a format also takes bodies that cannot be read.
-        if earlier is None and not settings.is_set("routes.NAME.in.body", name):
-            earlier = covers.name_of(include.root)
+        if not earlier and not settings.is_set("routes.NAME.in.body", name):
+            earlier = covers.names_of(include.root)
             which, hint = (
                 "all that it could take",
-                f"move it before '{earlier}', since the first route that matches wins",
+                f"move it before '{earlier[0] if earlier else ''}', since the first route that matches wins",
             )
         if earlier:
             entry = settings.entry("routes.NAME.in.include", name)
             if entry is not None:
-                message = f"route '{name}' never gets a message: '{earlier}' takes {which} before it"
+                verb = "takes" if len(earlier) == 1 else "take"
+                shown = _some(earlier)
+                message = f"route '{name}' never gets a message: {shown} {verb} {which} before it"
                 settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
         elif not settings.is_set("routes.NAME.in.exclude", name) and not settings.get("routes.NAME.in.continue", name):
             seen[include.root] = name
             covers.add(name, include.root)
+
+
+def _some(names: Sequence[str]) -> str:
+    """Returns the names of routes, the first ones of many."""
+    more = f" and {len(names) - _MOST_NAMES} more routes" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"'{name}'" for name in names[:_MOST_NAMES]) + more
+
+
+def routes_that_exclude_all(settings: Settings) -> None:
+    """Warns of routes whose second condition leaves out everything that the first one takes."""
+    for name in settings.names("routes"):
+        include, exclude = (settings.get(f"routes.NAME.in.{key}", name) for key in ("include", "exclude"))
+        entry = settings.entry("routes.NAME.in.exclude", name)
+        # A route with a format also takes bodies that cannot be read.
+        if include is None or exclude is None or entry is None or settings.is_set("routes.NAME.in.body", name):
+            continue
+        if is_never_true(include.root, but=exclude.root) and not is_never_true(include.root):
+            message = f"route '{name}' never gets a message: this leaves out all that its in.include takes"
+            settings.faults.append(entry.fault(message, "correct one of the two conditions", level=Level.WARNING))
 
 
 def routes_that_go_on(settings: Settings) -> None:
@@ -324,6 +348,7 @@ _CHECKS = (
     names_of_topics,
     unique_route_names,
     reachable_routes,
+    routes_that_exclude_all,
     routes_that_go_on,
     dead_letter_topic_for_policy,
     separate_topics,
@@ -335,5 +360,6 @@ _CHECKS = (
     unknown_fields,
     *HEADER_CHECKS,
     *MASK_CHECKS,
+    *NAME_CHECKS,
     *BROKER_CHECKS,
 )

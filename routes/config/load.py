@@ -73,8 +73,8 @@ def loads(text: str, base: str | Path = ".", env: Mapping[str, str] | None = Non
 def loads_routes(text: str, base: str | Path = ".", env: Mapping[str, str] | None = None) -> Config:
     """Returns the configuration in an extract of a file that was checked as a whole when it was in force.
 
-    The extract has the lines that determine the routing (`engine.router.recovery.routes_text`). Checks between keys are
-    left out: the keys that a source or a sink needs are not in the extract, and files that they name may be gone.
+    The extract has the lines that determine the routing (`engine.router.past_routes.routes_text`). Checks between keys
+    are left out: the keys that a source or a sink needs are not in the extract, and files that they name may be gone.
 
     Raises:
         ConfigurationError: a line cannot be read.

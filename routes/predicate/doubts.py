@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from routes.predicate import faults, slips
-from routes.predicate.implication import clashes
+from routes.predicate.implication import clashes, is_never_true
 from routes.predicate.nodes import (
     ADDRESS,
     Between,
@@ -65,14 +65,19 @@ class Doubt:
 
 def doubts(predicate: Predicate) -> Iterator[Doubt]:
     """Yields all doubts about a predicate, in the order of its text."""
-    conditions = {id(predicate.root)}
+    conditions, is_doubted = {id(predicate.root)}, False
     for node in walk(predicate.root):
         if isinstance(node, Logical | Not):
             conditions |= set(map(id, children(node)))
         if isinstance(node, Identifier):
             yield from _unknown(node)
         yield from _about(predicate, node, is_condition=id(node) in conditions)
-        yield from _never_together(predicate, node)
+        for doubt in _never_together(predicate, node):
+            is_doubted = True
+            yield doubt
+    if not is_doubted and is_never_true(predicate.root):
+        hint = "its parts exclude each other: correct one of them"
+        yield Doubt(predicate.root, "no message meets this condition", hint)
 
 
 def unknown_fields(predicate: Predicate) -> Iterator[Doubt]:

@@ -84,8 +84,8 @@ def trace(predicate: Predicate, lookup: Lookup, body: Body = _NO_BODY) -> Trace:
     return follow(predicate.root, is_condition=True)
 
 
-def truth_for(condition: PredicateNode, part: PredicateNode, value: Value) -> bool | None:
-    """Returns the truth of a condition for a message that has a value in a part, and nothing else."""
+def truth_for(condition: PredicateNode, part: PredicateNode, value: Value | None) -> bool | None:
+    """Returns the truth of a condition for a message that has a value in a part, or None there, and nothing else."""
     return _SingleValueEvaluator(part, value).truth(condition)
 
 
@@ -176,7 +176,7 @@ class _Evaluator:
 
 
 class _SingleValueEvaluator(_Evaluator):
-    def __init__(self, part: PredicateNode, value: Value) -> None:
+    def __init__(self, part: PredicateNode, value: Value | None) -> None:
         super().__init__(lambda _: None, _NO_BODY)
         self._part = part
         self._its_value = value

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from routes.predicate import patterns
 from routes.predicate.evaluate import truth_for
 from routes.predicate.nodes import (
     Between,
@@ -24,6 +25,7 @@ from routes.predicate.nodes import (
     Like,
     Literal,
     Logical,
+    Not,
     Operator,
     PredicateNode,
     ValuePath,
@@ -32,7 +34,7 @@ from routes.predicate.nodes import (
 )
 from routes.predicate.values import ComparisonKind, Value
 
-__all__ = ["Clash", "Covers", "clashes"]
+__all__ = ["Clash", "Covers", "clashes", "is_never_true"]
 
 _Part = Identifier | ValuePath
 """Field or property, or a value of the body."""
@@ -53,7 +55,8 @@ _RELATIVE, _ABSOLUTE = 2.0**-22, 1e-44
 _LARGEST_FLOAT = 3.4e38
 """Numbers beyond it may all be the same float."""
 _REPLACEMENT = "\ufffd"
-_MOST_CONDITIONS, _MOST_VALUES = 20, 100
+_PIECES_OF_BEGINNING = 2
+_MOST_CONDITIONS, _MOST_VALUES, _MOST_CASES = 20, 100, 50
 _MOST_STEPS, _MOST_OF_PAIR = 20_000, 500
 """Most steps of conclusions about all routes, and about two of them; after these, nothing is concluded."""
 _TRUE = Literal(True)
@@ -79,8 +82,58 @@ def clashes(conditions: Iterable[PredicateNode]) -> Iterator[Clash]:
             yield Clash(part, *pair)
 
 
+def is_never_true(node: PredicateNode, but: PredicateNode | None = None) -> bool:
+    """Returns True if a condition is certainly true for no message for which `but` is not true."""
+    cases = _cases(node)
+    return cases is not None and all(
+        _contradicts(_joined(case, Operator.AND)) or (but is not None and Covers().is_covered(case, but))
+        for case in cases
+    )
+
+
+def _contradicts(conditions: Sequence[PredicateNode]) -> bool:
+    """Returns True if conditions joined by AND are never true together."""
+    if any(isinstance(each, Between) and next(clashes((each, each)), None) for each in conditions):
+        return True
+    if next(clashes(conditions), None):
+        return True
+    covers = Covers()
+    return any(covers.is_covered(_all_of(conditions), each.operand) for each in conditions if isinstance(each, Not))
+
+
+def _all_of(conditions: Sequence[PredicateNode]) -> PredicateNode:
+    return conditions[0] if len(conditions) == 1 else Logical(Operator.AND, tuple(conditions))
+
+
+def _cases(node: PredicateNode) -> list[PredicateNode] | None:
+    """Returns conditions without OR and lists, one of which is true exactly where `node` is; None for too many."""
+    match node:
+        case Logical(operator=Operator.OR):
+            found = [_cases(each) for each in node.operands]
+            cases = [case for each in found if each is not None for case in each]
+            return None if None in found or len(cases) > _MOST_CASES else cases
+        case Logical():
+            cases = [_TRUE]
+            for operand in node.operands:
+                more = _cases(operand)
+                if more is None or len(cases) * len(more) > _MOST_CASES:
+                    return None
+                cases = [
+                    _all_of([*(_joined(case, Operator.AND) if case is not _TRUE else ()), *_joined(each, Operator.AND)])
+                    for case in cases
+                    for each in more
+                ]
+            return cases
+        case In(negated=False):
+            if len(node.texts) + len(node.numbers) > _MOST_CASES:
+                return None
+            literals = (*map(Literal, node.texts), *node.numbers)
+            return [Comparison(Operator.EQ, node.operand, each) for each in literals]
+    return [node]
+
+
 class Covers:
-    """Routes by their predicates, to find the first one that takes all messages of another predicate."""
+    """Routes by their predicates, to find those that take all messages of another predicate."""
 
     def __init__(self) -> None:
         self._routes: list[tuple[str, PredicateNode]] = []
@@ -104,9 +157,21 @@ class Covers:
         keys = {(part, text) for each in walk(node) for part, texts in [_texts(each)] if part for text in texts}
         numbers = itertools.chain(self._others, *(self._by_text.get(key, ()) for key in keys))
         routes = (self._routes[number] for number in sorted(numbers))
-        return next((name for name, wanted in routes if self._is_covered(node, wanted)), None)
+        return next((name for name, wanted in routes if self.is_covered(node, wanted)), None)
 
-    def _is_covered(self, given: PredicateNode, wanted: PredicateNode) -> bool:
+    def names_of(self, node: PredicateNode) -> tuple[str, ...]:
+        """Returns the routes of which one is true for every message that `node` is true for; empty if there are none.
+
+        One alone comes before several.
+        """
+        if name := self.name_of(node):
+            return (name,)
+        cases = _cases(node) or ()
+        names = [self.name_of(case) for case in cases] if len(cases) > 1 else [None]
+        return () if None in names else tuple(dict.fromkeys(filter(None, names)))
+
+    def is_covered(self, given: PredicateNode, wanted: PredicateNode) -> bool:
+        """Returns True if `wanted` is certainly true whenever `given` is."""
         most = self._left_of_pair = min(self._left, _MOST_OF_PAIR)
         found = self._implies(given, wanted)
         self._left -= most - max(self._left_of_pair, 0)
@@ -160,9 +225,12 @@ def _part_of(condition: PredicateNode) -> _Part | None:
 def _exclude(part: _Part, first: PredicateNode, second: PredicateNode) -> bool:
     """Returns True if two conditions about a part are never both true."""
     pairs = itertools.product(_comparisons(part, first), _comparisons(part, second))
-    if any(_differ(*pair) for pair in pairs):
+    if any(_differ(*pair) for pair in pairs) or _part_ways(_beginning(first), _beginning(second)):
         return True
     for one, other in ((first, second), (second, first)):
+        left_out = _asks_for_beginning(one) if isinstance(one, Like) and one.negated else ""
+        if left_out and _beginning(other).startswith(left_out):
+            return True
         values = _values(part, one)
         if values is not None and not any(_are_true((one, other), part, value) for value in values):
             return True
@@ -183,12 +251,19 @@ def _follows(given: Sequence[PredicateNode], wanted: PredicateNode) -> bool:
     needed = _comparisons(part, wanted)
     if needed and all(any(_contains(need, each) for each in known) for need in needed):
         return True
+    if wished := _asks_for_beginning(wanted):
+        known_beginnings = [begins for each in about if (begins := _beginning(each))]
+        if isinstance(wanted, Like) and wanted.negated:
+            if any(_part_ways(begins, wished) for begins in known_beginnings):
+                return True
+        elif any(begins.startswith(wished) for begins in known_beginnings):
+            return True
     values = next((found for each in about if (found := _values(part, each)) is not None), ())
     left = [value for value in values if _are_true(about, part, value)]
     return bool(left) and all(_are_true((wanted,), part, value) for value in left)
 
 
-def _are_true(conditions: Iterable[PredicateNode], part: _Part, value: Value) -> bool:
+def _are_true(conditions: Iterable[PredicateNode], part: _Part, value: Value | None) -> bool:
     return all(truth_for(each, part, value) for each in conditions)
 
 
@@ -257,8 +332,11 @@ def _texts(node: PredicateNode) -> tuple[_Part | None, Sequence[str]]:
     return (part, texts) if isinstance(part, _Part) else (None, ())
 
 
-def _values(part: _Part, node: PredicateNode) -> list[Value] | None:
-    """Returns all values of a part for which a condition about it may be true; None if they cannot be listed."""
+def _values(part: _Part, node: PredicateNode) -> Sequence[Value | None] | None:
+    """Returns all values of a part for which a condition about it may be true; None if they cannot be listed.
+
+    A value that is None stands for a part that is missing.
+    """
     _, texts = _texts(node)
     kinds = [ComparisonKind.TEXT, *[ComparisonKind.UNTYPED] * isinstance(part, Identifier)]
     if texts and len(texts) <= _MOST_VALUES and not any(_REPLACEMENT in text for text in texts):
@@ -270,7 +348,33 @@ def _values(part: _Part, node: PredicateNode) -> list[Value] | None:
             return _truths(truth)
         case Identifier() | BodyPath() | XmlPath():
             return _truths(truth=True)
+        case IsNull(negated=False):
+            return [None]
     return None
+
+
+def _beginning(node: PredicateNode) -> str:
+    """Returns the text that values begin with where a condition is true; empty if it is not known."""
+    if not isinstance(node, Like) or node.negated:
+        return ""
+    begins = patterns.split(node.pattern, node.escape).prefix
+    return "" if _REPLACEMENT in begins else begins
+
+
+def _asks_for_beginning(node: PredicateNode) -> str:
+    """Returns the text that a LIKE asks values to begin with, and nothing else; empty for other conditions."""
+    if not isinstance(node, Like):
+        return ""
+    pattern = patterns.split(node.pattern, node.escape)
+    is_beginning = (
+        len(pattern.pieces) == _PIECES_OF_BEGINNING and not pattern.pieces[1] and None not in pattern.pieces[0]
+    )
+    return pattern.prefix if is_beginning and _REPLACEMENT not in pattern.prefix else ""
+
+
+def _part_ways(first: str, second: str) -> bool:
+    """Returns True if no text begins with both."""
+    return not (first.startswith(second) or second.startswith(first))
 
 
 def _truths(truth: bool) -> list[Value]:

@@ -96,15 +96,17 @@ def test_figures_of_several_processes_are_added_up() -> None:
             "reading": [],
             "looked": looked,
             "refused": [],
+            "destinations": [],
+            "elsewhere": 1,
             **more,
         }
 
     failure = base64.b64encode(b"t\nType\ndetail").decode()
     reading = RowCounts.of(
         [
-            process(counts=[0, 5, 3, 1], marks=[7, 100, 1_000]),
+            process(counts=[0, 5, 3, 1], marks=[7, 100, 1_000], destinations=[["cXVldWU6w7w=", 5]]),
             process(counts=[3, 2], marks=[7, 90, 2_000, 8, 0, -1], failure=failure, reading=[8], looked=True),
-            process(examples=[[1, 2, 3, 4], *[None] * (BUCKETS - 1)]),
+            process(examples=[[1, 2, 3, 4], *[None] * (BUCKETS - 1)], destinations=[["cXVldWU6w7w=", 2], ["", 1]]),
         ]
     )
     assert reading.counts == ((5, 0), (0, 3))
@@ -114,6 +116,21 @@ def test_figures_of_several_processes_are_added_up() -> None:
     assert reading.examples[0] == Example(1, 2, 3, 4)
     assert reading.reading == {8}
     assert reading.looked
+    assert (reading.destinations, reading.elsewhere) == ({"queue:ü": 7, "": 1}, 3)
+
+
+def test_rows_that_no_route_took_are_counted_by_destination_within_a_bound(
+    spark: SparkSession, counters: RowCounters
+) -> None:
+    counters.begin((RoutingOutcome("routed"), RoutingOutcome("skip", "x"), RoutingOutcome("unrouted", "unmatched")), 2)
+    frame = routed(spark, 0, 900).frame.withColumn(
+        "failed_message", F.expr("CASE journal_offset % 9 WHEN 2 THEN 'queue:ü' WHEN 5 THEN 'q' || journal_offset END")
+    )
+    count(spark, Routed(frame, OUTCOMES))
+    reading = counters.read()
+    assert (reading.destinations["queue:ü"], reading.destinations[""]) == (100, 100)
+    assert len(reading.destinations) == 100
+    assert sum(reading.destinations.values()) + reading.elsewhere == sum(reading.counts[2]) == 300
 
 
 def test_a_bucket_gives_a_message_that_took_so_long_as_an_example(spark: SparkSession, counters: RowCounters) -> None:

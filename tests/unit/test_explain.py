@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.cli import main
 from engine.explain import Ending, explain
+from engine.explain.explanation import no_route_takes
 from engine.message import BodyType, Message
 from routes.config import loads
 from routes.properties import JmsType, Property
@@ -320,3 +323,20 @@ def test_replies_have_a_body_conversion_and_a_policy_of_their_own_that_never_sto
         Ending.PUBLISHED: "jms-bridge.sink.n",
         Ending.DEAD_LETTER: "jms-bridge.journal.set-aside",
     }.get(ending)
+
+
+@given(
+    address=st.sampled_from(["orders", "else"]),
+    amount=st.sampled_from([None, 5, 5000, "many"]),
+    region=st.sampled_from([None, "test", "emea"]),
+    mode=st.sampled_from(["PERSISTENT", "NON_PERSISTENT"]),
+    origin=st.sampled_from([(), ("b1",), ("b2",)]),
+)
+def test_a_message_that_no_route_takes_is_one_that_is_unmatched(
+    address: str, amount: object, region: str | None, mode: str, origin: tuple[str, ...]
+) -> None:
+    given_ = {name: value for name, value in (("amount", amount), ("region", region)) if value is not None}
+    sent = replace(message(f"queue:{address}", **given_), origins=origin)
+    record = replace(sent, headers={**sent.headers, "JMSDeliveryMode": mode}).to_record()
+    config = loads(CONFIGURATION)
+    assert no_route_takes(record, config) == (explain(record, config).reason == "unmatched")

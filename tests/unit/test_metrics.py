@@ -70,7 +70,9 @@ class Clock:
 def everything(config: Config) -> CollectorRegistry:
     """What `/metrics` shows of a bridge: each process has figures of its own."""
     router, source, sink, topology, bridge = (CollectorRegistry() for _ in range(5))
-    RouterMetrics(router, config).connection(up=True)
+    of_router = RouterMetrics(router, config)
+    of_router.connection(up=True)
+    of_router.unmatched("a", 1)
     SparkMetrics(router).executors([ExecutorFigures("3", 2, 100, 200, 300, 1.5)])
     SourceMetrics(source, "jms", "source:jms")
     SinkMetrics(sink, "nats", "sink:nats")

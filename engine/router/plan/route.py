@@ -41,8 +41,9 @@ class Routed:
     """Columns: `key`, `value`, `headers`, `topic` (NULL: not published), `outcome` (index into `outcomes`),
     `publication` (index into the configuration's publications, or NULL), `journal_partition`, `journal_offset`,
     `journal_timestamp`, `copy` (number of the copy of the message, from 0),
-    `failed_message` (JMSMessageID of a message that failed softly); and `kept`, `new_value`, `new_headers` and `trail`,
-    which tell what is published as it was read (`engine.router.plan.compile.Compiled`)."""
+    `failed_message` (JMSMessageID of a message that failed softly, JMSDestination of one that no route took); and
+    `kept`, `new_value`, `new_headers` and `trail`, which tell what is published as it was read
+    (`engine.router.plan.compile.Compiled`)."""
     outcomes: tuple[RoutingOutcome, ...]
     limit: int | None = None
     """Smallest of the limits that `route` was given, in bytes; None without any."""
@@ -84,6 +85,7 @@ def route(
         *(RoutingOutcome(policy, reason) for policy in (Policy.SKIP, Policy.DEAD_LETTER) for reason in reasons),
         RoutingOutcome(Policy.DEAD_LETTER, UNMATCHED),
     )
+    unmatched = outcomes.index(RoutingOutcome("unrouted", UNMATCHED))
     wanted = compiled.branch(ROUTES)
     failed = compiled.ended_at(SKIPPED) | compiled.ended_at(DEAD_LETTERS)
     result = compiled.frame.select(
@@ -101,7 +103,9 @@ def route(
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),
         "copy",
-        F.when(failed, field_text(compiled.source_header_view, "JMSMessageID")).alias("failed_message"),
+        F.when(failed, field_text(compiled.source_header_view, "JMSMessageID"))
+        .when(_outcome(compiled, outcomes) == unmatched, field_text(compiled.source_header_view, "JMSDestination"))
+        .alias("failed_message"),
     )
     return Routed(result, outcomes, min((limits or {}).values(), default=None))
 

@@ -83,6 +83,11 @@ FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="retention"}}': "0 0 7x60"},
         {f'jmsbridge_unrouted_messages_total{{{HERE}, reason="unmatched"}}': "0+9x60"},
     ),
+    "JmsBridgeMessagesUnmatched": (
+        5,
+        {f'jmsbridge_unmatched_messages_total{{{HERE}, address="a"}}': "_ _ 7x60"},
+        {f'jmsbridge_unmatched_messages_total{{{HERE}, address="a"}}': "0x60"},
+    ),
     "JmsBridgeRecordsGone": (
         5,
         {f'{UNPROCESSED}{{{HERE}, topology="t", node="n", reason="retention"}}': "0 0 7x60"},

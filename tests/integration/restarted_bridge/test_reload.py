@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -171,3 +173,30 @@ def test_a_kill_in_the_middle_of_a_reload_loses_and_doubles_nothing(editor: Edit
             editor.bridge.start()
         editor.bridge.wait_ready()
     editor.wait_for_all()
+
+
+def test_what_no_route_took_reaches_its_destination_once_after_a_route_was_added(editor: Editor) -> None:
+    editor.reload(TO_A.replace("address==load", "address==nothing"))
+
+    def unrouted() -> tuple[float, float]:
+        by_reason, by_address = ("jmsbridge_unrouted_messages_total", "jmsbridge_unmatched_messages_total")
+        metric = editor.bridge.metric
+        return metric(by_reason, reason="unmatched"), metric(by_address, address="load")
+
+    before = unrouted()
+    sent = editor.sent_now(10)
+    wait(lambda: unrouted() == (before[0] + 10, before[1] + 10), lambda: editor.bridge.output)
+    assert "to load" in run_command(editor, "status", "--once")[1]
+    editor.reload(TO_A)
+    for _ in range(2):
+        status, out, err = run_command(editor, "journal", "replay", "--unrouted", "--yes")
+        assert status == 0, err
+    assert out.count("already replayed to") >= 10
+    a, _ = editor.wait_for_all()
+    assert sent <= set(a)
+
+
+def run_command(editor: Editor, *arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "engine", *arguments, "-c", str(editor.bridge.file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stdout, done.stderr

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import CollectorRegistry
+from rich.console import Console
 
 from engine.cli import main
 from engine.embedded import free_ports
@@ -28,6 +29,7 @@ from engine.telemetry.metrics import (
     PROCESS_MEMORY,
     RESTARTS,
     SINK_LAG,
+    UNMATCHED_BY_ADDRESS,
 )
 from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport
@@ -115,6 +117,26 @@ def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
     assert ["router", "ready", "2", "3.0", "GiB", "router", "is", "well"] in lines
     assert ["source:jms", "ready", "0/s", "source:jms", "is", "well"] in lines
     assert ["sink:nats", "ready", "1,234", "sink:nats", "is", "well"] in lines
+
+
+def test_addresses_that_no_route_takes_are_shown_as_far_as_there_is_room(
+    bridge: Bridge, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no route took" not in call("status", "--once", "-c", str(bridge.file))[1]
+    for address, count in (("audit", 3), ("refunds", 1041), ("", 1), ("x" * 100, 2), ("\x1b[31m", 4), ("none", 0)):
+        bridge.figures.set(UNMATCHED_BY_ADDRESS, count, address)
+    _, out, _ = call("status", "--once", "-c", str(bridge.file))
+    (line,) = [line for line in out.splitlines() if line.startswith("no route")]
+    assert line.startswith(r"no route took 1,051: 1,041 to refunds, 4 to \x1b[31m, 3 to audit, 2 to xxx")
+    assert line.endswith(", 1 to (none)")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("engine.cli.status.console", lambda: Console(width=80))
+    _, out, _ = call("status", "--once", "-c", str(bridge.file))
+    (line,) = [line for line in out.splitlines() if line.startswith("no route")]
+    assert len(line) <= 80
+    assert line.endswith(", …")
+    _, out, _ = call("status", "--json", "-c", str(bridge.file))
+    assert json.loads(out)["unmatched"][0] == {"address": "refunds", "messages": 1041}
 
 
 def test_rates_since_the_reading_that_the_bridge_kept(bridge: Bridge, call: Call) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.claims.section import ClaimCheckConfig
-from engine.router.recovery import routes_text
+from engine.router.past_routes import routes_text
 from routes.config import lint_text, loads
 from routes.config.load import loads_routes
 

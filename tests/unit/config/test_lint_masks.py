@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.router.recovery import routes_text
+from engine.router.past_routes import routes_text
 from engine.telemetry.logging import secrets_of
 from routes.config import lint_text, load, show
 from routes.config.load import loads_routes

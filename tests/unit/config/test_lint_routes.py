@@ -174,3 +174,79 @@ def test_no_example_in_the_documentation_is_warned_of(example: str) -> None:
     warnings = [str(fault) for fault in faults if fault.level is Level.WARNING and fault.line]
     # An example may show one key with several values.
     assert [warning for warning in warnings if "again, after line" not in warning] == []
+
+
+def test_a_route_whose_exclude_leaves_out_all_that_it_includes_gets_nothing() -> None:
+    wrong = route("r", "amount > 10 AND region = 'eu'", "routes.r.in.exclude=amount > 5 OR x = 1")
+    assert told(*wrong) == [
+        "6:21: warning: route 'r' never gets a message: this leaves out all that its in.include takes "
+        "(correct one of the two conditions)"
+    ]
+    assert told(*route("r", "amount > 3", "routes.r.in.exclude=amount > 5")) == []
+    assert told(*wrong, "routes.r.in.body=json") == []
+
+
+def test_a_route_that_several_earlier_ones_cover_together_gets_nothing() -> None:
+    lines = (*route("a", "x = 'a'"), *route("b", "x = 'b'"), *route("c", "x IN ('a', 'b') AND y = 1"))
+    assert told(*lines) == [
+        "8:21: warning: route 'c' never gets a message: 'a', 'b' take all that it could take before it "
+        "(move it before 'a', since the first route that matches wins)"
+    ]
+
+
+def test_a_condition_whose_parts_exclude_each_other_is_warned_of_as_a_whole() -> None:
+    assert told(*route("r", "x = 'a' AND (x = 'b' OR y = 1) AND NOT y = 1")) == [
+        "4:21: warning: no message meets this condition (its parts exclude each other: correct one of them)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odd", "known"),
+    [("regoin", "region"), ("regon", "region"), ("Region", "region"), ("regian", "region"), ("reggion", "region")],
+)
+def test_a_name_that_differs_little_from_one_of_other_routes_is_warned_of(odd: str, known: str) -> None:
+    lines = (*route("a", f"{known} = 'a'"), *route("b", f"{known} = 'b'"), *route("c", f"x = 1 AND {odd} = 'c'"))
+    assert told(*lines) == [
+        f"8:31: warning: only this route asks for '{odd}', and 2 others for '{known}' (did you mean {known}?)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("regions", "region"),
+        ("lineBTotal", "lineATotal"),
+        ("payer", "payee"),
+        ("sendDate", "endDate"),
+        ("amount2", "amount1"),
+        ("ratio", "region"),
+        ("ab", "ac"),
+        ("region_b", "region_a"),
+    ],
+)
+def test_names_that_may_both_be_meant_are_left_alone(one: str, other: str) -> None:
+    lines = (*route("a", f"{other} = 'a'"), *route("b", f"{other} = 'b'"), *route("c", f"{one} = 'c'"))
+    assert told(*lines) == []
+
+
+def test_a_name_that_a_route_uses_beside_the_near_one_is_meant() -> None:
+    lines = (*route("a", "region = 'a'"), *route("b", "region = 'b'"), *route("c", "region = 'c' AND regoin = 'c'"))
+    assert told(*lines) == []
+
+
+def test_names_with_the_case_of_java_are_those_of_properties() -> None:
+    assert told(*route("r", "msg.header.correlationId == 'x' AND messageId = 'y' AND CorelationId = 'z'")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("msg.header.CorelationId", "CorrelationId"),
+        ("msg.header.CorrelationID", "CorrelationId"),
+        ("msg.header.MesageId", "MessageId"),
+    ],
+)
+def test_a_name_near_the_short_one_of_a_field_is_warned_of(name: str, field: str) -> None:
+    assert told(*route("r", f"{name} == 'x'")) == [
+        f"4:21: warning: '{name.rpartition('.')[2]}' is a property here (did you mean {field}, the field?)"
+    ]

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from engine.delivery.deduplication.clean_ends import CleanEnds
 from engine.delivery.deduplication.out_of_order_detector import OutOfOrderDetector
 from engine.delivery.deduplication.seen_messages import SeenMessages, digest
+from engine.kafka.reader import LocatedRecord, Position
 from engine.message import BodyType, Message, Record
+from engine.rerouting.replay import copy_of
 from routes.properties import JmsType, Property
 
 FIELDS = {"JMSMessageID": "ID:1", "JMSTimestamp": "1700000000000", "JMSDestination": "queue:orders"}
@@ -192,3 +194,13 @@ def test_messages_of_different_traces_are_different_ones() -> None:
     others = [replace(ORDER, properties={"traceparent": Property(text)}) for text in ("a", "b")]
 
     assert digest(others[0].to_record()) != digest(others[1].to_record())
+
+
+def test_a_copy_that_a_replay_wrote_is_no_delivery_of_the_message() -> None:
+    record = first(ORDER).to_record()
+    copy = copy_of(LocatedRecord(Position("journal", 0, 7), 0, record))
+    assert digest(copy) != digest(record)
+    journal = known(first(ORDER))
+    journal.add("ID:1", copy)
+    assert journal.take(redelivered(ORDER).to_record())
+    assert not journal.take(redelivered(ORDER).to_record())

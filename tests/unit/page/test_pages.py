@@ -17,6 +17,7 @@ from engine.telemetry.metrics import (
     LAG_RECORDS,
     LAG_SECONDS,
     ROUTED,
+    UNMATCHED_BY_ADDRESS,
 )
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
 from engine.telemetry.status import DeadLetterCounts, Latest, State, Status
@@ -62,6 +63,19 @@ def test_what_fails_is_told_with_a_sign_and_a_word(page: Page) -> None:
     assert re.search(r'class="node warn"><title>jms \(stomp\): degraded. stomp://127.0.0.1:1 refuses', shown)
     assert re.search(r'class="node bad"><title>nats \(nats\): down. gone', shown)
     assert re.search(r'class="node warn"><title>orders \(route\): 6 failed', shown)
+
+
+def test_addresses_that_no_route_takes_are_on_the_overview(page: Page) -> None:
+    assert "that no route took" not in page.text("/")
+    for number in range(25):
+        page.figures.set(UNMATCHED_BY_ADDRESS, 100 + number, f"address-{number}")
+    page.figures.set(UNMATCHED_BY_ADDRESS, 1000, HOSTILE)
+    page.sample()
+    shown = page.text("/")
+    assert HOSTILE not in shown
+    assert "address-24" in shown
+    assert "address-1<" not in shown
+    assert "and 6 more addresses" in shown
 
 
 @dataclass

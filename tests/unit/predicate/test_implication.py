@@ -12,7 +12,7 @@ import pytest
 from routes.predicate import evaluate, parse
 from routes.predicate.bodies import Body
 from routes.predicate.doubts import doubts
-from routes.predicate.implication import Covers, clashes
+from routes.predicate.implication import Covers, clashes, is_never_true
 from routes.predicate.nodes import Between, Logical, Operator, walk
 from routes.properties import JmsType, Property
 
@@ -45,6 +45,7 @@ NUMBERS = (
     *("16777218", "9007199254740993", "0.1", "0.10", "0.1f", "0.10000000000000000001", "1e308"),
 )
 CONSTANTS = ("'x'", "'y'", "'xy'", "'5'", "'true'", "'TRUE'", "TRUE", "FALSE", "'\ufffd'")
+PATTERNS = ("x%", "xy%", "y%", "%", "5", "5%", "_", "_y%", "x_%", "%y", "t%", "tr%")
 PARTS = ("a", "JMSPriority", "msg.body.a", "msg.body.a", "msg.body[*].a", "a", "a")
 VALUES = [None, *(Property(text, kind) for text in TEXTS for kind in (None, *JmsType))]
 
@@ -58,7 +59,7 @@ def atom(random: Random) -> str:
             listed = random.choices((*NUMBERS, *("'x'", "'y'", "'5'", "'true'") * 4), k=random.randint(1, 3))
             return f"{part} {random.choice(('', 'NOT '))}IN ({', '.join(listed)})"
         case 2:
-            return f"{part} {random.choice(('', 'NOT '))}LIKE '{random.choice(('x%', '%', '5', '_'))}'"
+            return f"{part} {random.choice(('', 'NOT '))}LIKE '{random.choice(PATTERNS)}'"
         case 3:
             return f"{part} IS {random.choice(('', 'NOT '))}NULL"
         case 4:
@@ -116,13 +117,84 @@ def test_a_covered_route_never_wins(seed: int) -> None:
         true_for = [truths(each) for each in read]
         covers = Covers()
         for number, each in enumerate(read):
-            name = covers.name_of(each.root)
+            names = covers.names_of(each.root)
             covers.add(str(number), each.root)
-            if name is not None and name != str(number):
+            if names:
                 told += 1
-                pairs = zip(true_for[number], true_for[int(name)], strict=True)
-                assert all(earlier for later, earlier in pairs if later), f"{read[int(name)]} before {each}"
+                taken = [any(earlier) for earlier in zip(*(true_for[int(name)] for name in names), strict=True)]
+                pairs = zip(true_for[number], taken, strict=True)
+                assert all(earlier for later, earlier in pairs if later), f"{names} of {read} before {each}"
     assert told > 15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_whole_condition_that_is_never_true_is_true_for_no_value(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 (no secret is made of it)
+    told = excluded = 0
+    for _ in range(200):
+        read, but = parse(predicate(random)), parse(predicate(random, 1))
+        if is_never_true(read.root):
+            told += 1
+            assert True not in truths(read), read.text
+        elif is_never_true(read.root, but=but.root):
+            excluded += 1
+            pairs = zip(truths(read), truths(but), strict=True)
+            assert all(left_out is True for taken, left_out in pairs if taken), f"{read} but {but}"
+    assert told > 5
+    assert excluded > 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x IS NULL AND x > 5",
+        "x IS NULL AND x LIKE 'a%'",
+        "x LIKE 'ab%' AND x LIKE 'b%'",
+        "x LIKE 'ab%' AND NOT x LIKE 'a%'",
+        "x LIKE 'ab%' AND x NOT LIKE 'a%'",
+        "x = 'a' AND (x = 'b' OR x = 'c')",
+        "x IN ('a', 'b') AND y = 1 AND x IN ('c', 'd')",
+        "x > 10 AND NOT x > 5",
+        "(x = 'a' AND x = 'b') OR (y > 5 AND y < 3)",
+        "msg.body.a > 10 AND (msg.body.a < 5 OR msg.body.a IS NULL)",
+    ],
+)
+def test_conditions_that_no_message_meets_are_doubted(text: str) -> None:
+    assert is_never_true(parse(text).root)
+    assert list(doubts(parse(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "but"),
+    [
+        ("x = 'a' AND x LIKE 'a%'", None),
+        ("x IS NULL AND NOT x = 'a' OR y", None),
+        ("x LIKE 'a%' AND x LIKE '%b'", None),
+        ("NOT x > 5 AND x = 'a'", None),
+        ("x = 'a'", "NOT x + 1 > 5"),
+        ("x = 'a' OR y = 1", "x = 'a'"),
+        ("msg.body[*].a = 1 AND msg.body[*].a = 2", None),
+    ],
+)
+def test_conditions_that_some_message_meets_are_not(text: str, but: str | None) -> None:
+    assert not is_never_true(parse(text).root, but=None if but is None else parse(but).root)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "names"),
+    [
+        (["x LIKE 'a%'"], "x LIKE 'ab%' AND y = 1", ("0",)),
+        (["x NOT LIKE 'b%'"], "x LIKE 'ab%'", ("0",)),
+        (["x = 'a'", "z = 1", "x = 'b'"], "x IN ('a', 'b')", ("0", "2")),
+        (["x = 'a'", "x = 'b' AND y"], "x IN ('a', 'b')", ()),
+        (["x = 1", "x > 5"], "(x > 7 OR x = 1) AND y = 2", ("1", "0")),
+    ],
+)
+def test_earlier_routes_cover_a_later_one_together(earlier: list[str], later: str, names: tuple[str, ...]) -> None:
+    covers = Covers()
+    for number, text in enumerate(earlier):
+        covers.add(str(number), parse(text).root)
+    assert covers.names_of(parse(later).root) == names
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.router.generation import Generations, Start
+from engine.router.past_routes import routes_text
 from engine.router.position_store import _encoded, entry_of
-from engine.router.recovery import routes_text
 from routes.config import load
 from routes.config.load import loads_routes
 from routes.errors import ConfigurationError

@@ -98,6 +98,20 @@ routes.a.out.topic=ta, n:a.${msg.header.region}
     assert told == {"kafka:ta": 1, "n:a.${msg.header.region}": 6}
 
 
+def test_messages_that_no_route_took_are_counted_by_address_within_a_bound() -> None:
+    registry = CollectorRegistry()
+    meter = Meter(RouterMetrics(registry, CONFIG))
+    first = {f"queue:a{number}": 1 for number in range(99)} | {"": 2}
+    for destinations in (first, {"topic:a5": 4, "queue:new": 8, "queue:a\x1b": 16}):
+        meter.begin(CONFIG.publications, CONFIG.journal.topic, OUTCOMES)
+        meter.update(replace(READING, destinations=destinations, elsewhere=3))
+
+    def value(address: str) -> float | None:
+        return registry.get_sample_value("jmsbridge_unmatched_messages_total", {"address": address})
+
+    assert (value("a5"), value(""), value("(others)"), value("new")) == (5, 2, 3 + 3 + 8 + 16, None)
+
+
 def test_what_the_jvm_does_not_count_is_added() -> None:
     registry = CollectorRegistry()
     meter = Meter(RouterMetrics(registry, CONFIG))

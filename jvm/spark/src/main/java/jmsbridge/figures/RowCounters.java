@@ -11,7 +11,6 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -34,6 +33,9 @@ public final class RowCounters {
 
   /** Kind of outcomes that get a note each, for the log. */
   public static final int NOTED = 4;
+
+  /** Kind of outcomes that are counted by destination. */
+  public static final int BY_DESTINATION = 8;
 
   private static final int NOTES = 256;
   private static final int MOST_FAILED = 100_000;
@@ -74,6 +76,7 @@ public final class RowCounters {
     final LatencyHistogram latencies;
     final ArrayBlockingQueue<Note> notes = new ArrayBlockingQueue<>(NOTES);
     final LongAdder unnoted = new LongAdder();
+    final DestinationCounts destinations = new DestinationCounts();
 
     Counts(Query query) {
       kinds = query.kinds;
@@ -82,14 +85,17 @@ public final class RowCounters {
       latencies = new LatencyHistogram(query.boundsMs);
     }
 
-    void add(int outcome, int publication, int partition, long offset, long time, Supplier<String> message) {
+    void add(int outcome, int publication, int partition, long offset, long time, MessageTexts message) {
       int kind = kinds[outcome];
       cells[outcome * width + publication + 1].increment();
       if ((kind & TIMED) != 0) {
         latencies.add(partition, offset, time / 1000);
       }
       if ((kind & NOTED) != 0) {
-        add(new Note(outcome, publication, partition, offset, time / 1000, message.get()));
+        add(new Note(outcome, publication, partition, offset, time / 1000, message.id()));
+      }
+      if ((kind & BY_DESTINATION) != 0) {
+        destinations.add(message.destination());
       }
     }
 
@@ -194,9 +200,9 @@ public final class RowCounters {
    * @param outcome index of its outcome
    * @param publication index of its publication, -1 for none
    * @param time journal time in microseconds
-   * @param message gives the id of the message, which may be null; asked for notes only
+   * @param message texts of the message
    */
-  public static void count(int outcome, int publication, RowPlace place, long time, Supplier<String> message) {
+  public static void count(int outcome, int publication, RowPlace place, long time, MessageTexts message) {
     Counts now = counts;
     int partition = place.partition();
     long offset = place.offset();
@@ -272,6 +278,7 @@ public final class RowCounters {
         + ",\"marks\":" + places
         + ",\"notes\":" + notes.stream().map(Note::toString).collect(Collectors.joining(",", "[", "]"))
         + ",\"unnoted\":" + now.unnoted
+        + "," + now.destinations.read()
         + "," + Readiness.read() + "," + sends + "}";
   }
 

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
+import jmsbridge.figures.MessageTexts;
 import jmsbridge.figures.RowCounters;
 import jmsbridge.figures.RowPlace;
 import jmsbridge.figures.Sends;
@@ -62,6 +63,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   private static final int MESSAGE = 12;
 
   private static final Header[] NO_HEADERS = {};
+  private static final UTF8String DESTINATION_NAME = UTF8String.fromString("jms.JMSDestination");
   private static final String ORIGIN_HEADER = "jmsbridge.origin";
   private static final String POSITION_HEADER = "jmsbridge.position";
 
@@ -114,7 +116,7 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     int copy = row.getInt(COPY);
     RecordRow read = messageName == null ? null : CurrentRecord.at(partition, offset);
     RowPlace place = new RowPlace(partition, offset, copy);
-    RowCounters.count(row.getInt(OUTCOME), publication, place, row.getLong(TIME), () -> message(row, read));
+    RowCounters.count(row.getInt(OUTCOME), publication, place, row.getLong(TIME), new Texts(row, read));
     if (row.isNullAt(TOPIC)) {
       return;
     }
@@ -172,11 +174,32 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
   }
 
-  private String message(InternalRow row, RecordRow read) {
-    if (read != null) {
-      return read.header(messageName);
+  /** Texts of the message of a row: from the record that was read or, without one, from the row, which has one of them. */
+  private final class Texts implements MessageTexts {
+    private final InternalRow row;
+    private final RecordRow read;
+
+    Texts(InternalRow row, RecordRow read) {
+      this.row = row;
+      this.read = read;
     }
-    return row.isNullAt(MESSAGE) ? null : row.getUTF8String(MESSAGE).toString();
+
+    @Override
+    public String id() {
+      return text(messageName);
+    }
+
+    @Override
+    public String destination() {
+      return text(DESTINATION_NAME);
+    }
+
+    private String text(UTF8String name) {
+      if (read != null) {
+        return read.header(name);
+      }
+      return row.isNullAt(MESSAGE) ? null : row.getUTF8String(MESSAGE).toString();
+    }
   }
 
   private Iterable<Header> headers(InternalRow row, int kept, RecordRow read, int copy) {
