@@ -8,22 +8,22 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from engine.errors import UsageError
 
 __all__ = ["NOTHING_READ", "PIECE", "Amounts", "Piece", "Ranges", "RecordPlace", "SearchState"]
 
-_FIRST, _GROWTH = 1_000, 8
-"""Most offsets of each partition in the first stretch, and the factor by which each further one is longer."""
+_FIRST, _DOUBLINGS = 1_000, 3
+"""Most offsets of each partition in the first stretch, and how often each further one doubles that."""
 _FEW_LEFT = 3
 """Number of the first stretch after filters have left out most: short ones would only take time."""
-_MOST, _LEAST = 1 << 20, 2_000
-"""Offsets of all partitions together in the longest stretch, and of one partition if there are very many."""
 PIECE = 1 << 17
 """Most offsets that one thread reads in one go; long pieces begin and end at multiples of it."""
-_MANY = 32
-"""Number of partitions up to which a long stretch has a whole piece of each."""
+_MANY, _MOST = 1 << 20, 1 << 22
+"""Offsets of all partitions together in a long stretch of few partitions, and in any. Of many partitions, each stretch
+reads some, in turn."""
 _LONGEST_TOKEN = 1 << 22
 
 Ranges = tuple[tuple[int, int], ...]
@@ -65,7 +65,8 @@ class SearchState:
     """State of a search between two stretches: what is left to read, and what was read and found."""
 
     left: Mapping[tuple[str, int], Ranges]
-    """Offsets of each partition of a topic that are not read yet; the last ones of the first range come first."""
+    """Offsets of each partition of a topic that are not read yet; the last ones of the first range come first, and of
+    many partitions the first ones."""
     total: int
     """Offsets of the whole question."""
     excluded: int = 0
@@ -96,7 +97,10 @@ class SearchState:
 
     def read(self, amounts: Amounts) -> SearchState:
         """Returns the state after the next stretch was read, and everything found in it was given."""
-        left = {place: self._behind(ranges) for place, ranges in self.left.items()}
+        places = list(self.left)
+        due = places[: self._at_once]
+        behind = {place: self._behind(self.left[place]) for place in due}
+        left = {place: self.left[place] for place in places[len(due) :]} | behind
         left = {place: ranges for place, ranges in left.items() if ranges}
         return replace(self, left=left, number=self.number + 1, amounts=self.amounts.plus(amounts), after=None)
 
@@ -118,7 +122,7 @@ class SearchState:
                 {(str(topic), int(partition)): _ranges(ranges) for topic, partition, ranges in left},
                 int(total),
                 int(excluded),
-                int(number),
+                max(int(number), 0),
                 Amounts(*map(int, amounts)),
                 int(found),
                 None if after is None else _place(*after),
@@ -132,20 +136,28 @@ class SearchState:
         return state
 
     def _pieces(self) -> Iterator[Piece]:
-        for (topic, partition), ranges in self.left.items():
+        for (topic, partition), ranges in islice(self.left.items(), self._at_once):
             start, end = self._next(ranges)
             while start < end:
                 begin = max(start, (end - 1) // PIECE * PIECE)
                 yield Piece(topic, partition, begin, end)
                 end = begin
 
+    @property
+    def _length(self) -> int:
+        """Most offsets of a partition in the next stretch."""
+        return min(_FIRST << _DOUBLINGS * min(self.number, 10), max(_MANY // max(len(self.left), 1), PIECE))
+
+    @property
+    def _at_once(self) -> int:
+        """Most partitions in the next stretch."""
+        return _MOST // self._length
+
     def _next(self, ranges: Ranges) -> tuple[int, int]:
         """The offsets of a partition that the next stretch has."""
         start, end = ranges[0]
-        partitions = len(self.left)
-        longest = max(_MOST // partitions, PIECE if partitions <= _MANY else _LEAST)
-        first = end - min(_FIRST * _GROWTH ** min(self.number, 10), longest)
-        if end - first >= PIECE:
+        first = end - self._length
+        if self._length >= PIECE:
             first = -(-first // PIECE) * PIECE
         return max(start, first), end
 

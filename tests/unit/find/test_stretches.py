@@ -58,7 +58,9 @@ def test_a_token_leads_to_the_same_rest(given_ranges: dict[tuple[str, int], Rang
         state = state.read(Amounts(5, 4, 1)) if state.left else state
     if within:
         state = state.given((1_790_000_000_000, "journal", 3, 17))
-    assert SearchState.of_token(state.token("digest"), "digest") == state
+    read = SearchState.of_token(state.token("digest"), "digest")
+    assert read == state
+    assert read.pieces() == state.pieces()
 
 
 def test_the_first_stretch_is_short_and_later_ones_are_long() -> None:
@@ -72,13 +74,14 @@ def test_the_first_stretch_is_short_and_later_ones_are_long() -> None:
 
 
 def test_long_pieces_begin_and_end_at_multiples_of_their_size() -> None:
-    state = SearchState.begin({("journal", each): ((5, 3_000_000),) for each in range(20)})
+    state = SearchState.begin({("journal", each): ((5, 3_000_000),) for each in range(80)})
     whole = 0
     while state.left:
         pieces = state.pieces()
+        assert sum(piece.end - piece.start for piece in pieces) <= 1 << 22
         whole += sum(piece.start % PIECE == 0 and piece.end - piece.start == PIECE for piece in pieces)
         state = state.read(NOTHING_READ)
-    assert whole == 20 * (3_000_000 // PIECE - 1)
+    assert whole == 80 * (3_000_000 // PIECE - 1)
 
 
 def test_a_long_stretch_is_divided_among_threads() -> None:
