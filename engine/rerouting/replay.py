@@ -28,6 +28,7 @@ from engine.router.past_routes import routes_text
 from engine.router.position_store import PositionStore
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
+from engine.telemetry.metrics import UNMATCHED
 from routes.predicate.nodes import ADDRESS
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _LINES = 1000
 _MOST_ROWS, _MOST_TEXT = 1000, 200
 _OTHERS = "(others)"
 _WHY = {
-    "unmatched": "no route takes it",
+    UNMATCHED: "no route takes it",
     "expired": "it has expired, so it would not be routed",
     "own-origin": "this bridge has routed it before, and drops what comes back",
     "non-durable": "it is not durable, and routing.non-durable drops it",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine.message import BodyType, Message
 from engine.route_tests.document import SourcePosition, TestDocument
-from engine.telemetry.metrics import FAILURE_REASONS, UNROUTED_REASONS
+from engine.telemetry.metrics import FAILURE_REASONS, UNMATCHED, UNROUTED_REASONS
 from routes.errors import ConfigurationError
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
@@ -40,7 +40,7 @@ _BODIES = ("body", "body_json", "body_base64", "body_file")
 _MESSAGE = ("address", "headers", "properties", *_BODIES, "body_type", "source")
 _OF_PUBLISHED = ("destination", "key", "headers", "claim")
 _ENDINGS = {
-    "dead-letter": (*FAILURE_REASONS, "unmatched"),
+    "dead-letter": (*FAILURE_REASONS, UNMATCHED),
     "skip": FAILURE_REASONS,
     "stop": FAILURE_REASONS,
     "unrouted": UNROUTED_REASONS,

@@ -12,7 +12,7 @@ from prometheus_client.samples import Exemplar
 
 from engine.message import Message
 from engine.printable import printable
-from engine.telemetry.metrics import NO_ROUTE, OTHER_ADDRESSES, RETENTION
+from engine.telemetry.metrics import NO_ROUTE, OTHER_ADDRESSES, RETENTION, UNMATCHED
 from routes.model import Policy
 from routes.predicate.nodes import ADDRESS
 
@@ -115,9 +115,9 @@ class Meter:
                     place = (publication.route.name, str(publication.target)) if publication else (NO_ROUTE, NO_ROUTE)
                     series["failed", *place, outcome.reason, outcome.kind] += count
         for destination, count in reading.destinations.items():
-            series["unmatched", self._address(destination)] += count
+            series[UNMATCHED, self._address(destination)] += count
         if reading.elsewhere:
-            series["unmatched", OTHER_ADDRESSES] += reading.elsewhere
+            series[UNMATCHED, OTHER_ADDRESSES] += reading.elsewhere
         return series
 
     def _address(self, destination: str) -> str:

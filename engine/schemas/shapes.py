@@ -188,13 +188,13 @@ class _JsonShapes:
             if not isinstance(schema, dict) or (id(schema), is_certain) in found:
                 continue
             resolver, referred = self._resolved(schema, resolver)
+            found[id(schema), is_certain] = _JsonPart({} if "$ref" in schema else schema, resolver)
             if "$ref" in schema:
-                # Older drafts ignore what stands beside a reference; its names are known all the same.
-                part = {"properties": _members(schema, "properties")}
                 waiting.append((referred, is_certain) if referred else (_JsonPart({}, resolver), False))
-            else:
-                part = schema
-            found[id(schema), is_certain] = _JsonPart(part, resolver)
+                # Older drafts ignore what stands beside a reference; its names are known all the same.
+                is_certain = False
+                if properties := _members(schema, "properties"):
+                    found[id(properties), False] = _JsonPart({"properties": properties}, resolver)
             for each, holds in _beside(schema):
                 waiting.append((_JsonPart(each, resolver), is_certain and holds))
         parts = [part for (_, is_certain), part in found.items() if is_certain]
