@@ -49,6 +49,7 @@ __all__ = [
     "discard",
     "replay",
     "replay_judge",
+    "retry_due",
     "state_reader",
 ]
 
@@ -149,9 +150,9 @@ def replay(
 
         def judge(letter: DeadLetter, entry: AuditEntry | None) -> LetterVerdict:
             verdict = replayable(letter, entry)
-            if verdict.action is Action.REPLAYED and letter.replays < len(store.retries):
+            if verdict.action is Action.REPLAYED and (due := retry_due(letter, store.retries)):
                 # Two that replay the same letter at once could send it twice.
-                return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=_waits(letter, store.retries))
+                return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=due)
             return verdict
 
         yield from _settle(store, positions, judge, dry_run, options, stop or Event(), bodies)
@@ -407,7 +408,10 @@ def _has_expired(record: Record) -> bool:
     return 0 < Message.from_record(record).expiration_ms <= time.time() * 1000
 
 
-def _waits(letter: DeadLetter, retries: Sequence[float]) -> str:
+def retry_due(letter: DeadLetter, retries: Sequence[float]) -> str:
+    """A sentence about the next retry of an open letter by `routing.retry`; empty if there are none left."""
+    if letter.replays >= len(retries):
+        return ""
     due = iso(letter.time_ms + round(retries[letter.replays] * 1000))
     attempt = f"retry {letter.replays + 1} of {len(retries)}"
     return f"the bridge replays it by itself after {due} ({attempt}, routing.retry)"

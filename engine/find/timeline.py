@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine.dead_letters.audit import Action, entries, settled
 from engine.dead_letters.letter import DeadLetter, original
+from engine.dead_letters.replay import retry_due
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import HardFailureError, UsageError
 from engine.explain import Ending, explain
@@ -21,7 +22,7 @@ from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
 from engine.kafka.clients import sink_group
 from engine.kafka.reader import Position
-from engine.message import DESTINATION, POSITION, REPLAYS, SOURCE, Message
+from engine.message import COPY_OF, DESTINATION, POSITION, REPLAYS, SOURCE, Message
 from engine.record import key_text
 from engine.router.past_routes import configuration_of, generation_of
 from engine.router.position_store import PositionStore
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Timeline", "TimelineEvent", "timeline"]
 
+_COPYING = (Action.REPLAYED, Action.ROUTED_AGAIN)
+"""Actions that write a copy of a message into the journal."""
 _MOST_REPLAYS = 20
 """Greatest number of replays of one message that are followed."""
 _COPY_PARTS = 4
@@ -185,18 +188,19 @@ class _Story:
 
     def _first(self, copy: _Copy, record: Record) -> Position:
         """The journal position of the message before its replays, as far as the audit knows it."""
-        if record.header(REPLAYS) is None:
+        if record.header(REPLAYS) is None and record.header(COPY_OF) is None:
             return copy.place
         by_copy = {entry.copy: entry for entry in entries(self._store, self._store.keys())}
         place = copy.place
         for _ in range(_MOST_REPLAYS):
             entry = by_copy.get(str(place))
-            before = None if entry is None or entry.action is not Action.REPLAYED else _Copy.parse(entry.journal)
+            before = None if entry is None or entry.action not in _COPYING else _Copy.parse(entry.journal)
             if before is None:
                 break
             place = before.place
         if place == copy.place and not self._is_letter(self.asked.position):
-            self._add(None, "replayed", "from a dead letter that is not known: the audit has no entry about this copy")
+            text = "from a dead letter or a journal record that is not known: the audit has no entry about this copy"
+            self._add(None, "replayed", text)
         return place
 
     def _tell(self, place: Position) -> None:
@@ -224,6 +228,18 @@ class _Story:
         if not looked.is_complete or looked.has_gap:
             self._add(None, "not known", f"other dead letters of the message: not found {looked.extent}")
         self._letters(letters)
+        self._copied(place)
+
+    def _copied(self, place: Position) -> None:
+        """The events of a replay of the journal record, and of its copy."""
+        if place.topic != self._config.journal.topic:
+            return
+        bounds, topic_id = self._lookup.bounds(place.topic), self._lookup.offsets.identity(place.topic)
+        entry = settled(self._store, place.topic, topic_id, bounds, (place,)).get(place)
+        if entry is None or (copy := _Copy.parse(entry.copy)) is None:
+            return
+        self._add(milliseconds(entry.time), "routed again", sentences.settled_by(entry), copy.place)
+        self._tell(copy.place)
 
     def _journaled(self, place: Position) -> LocatedRecord | None:
         """The journal record, with the events that it tells; None if it is gone."""
@@ -233,7 +249,7 @@ class _Story:
             self._add(None, "not known", f"the record in the journal: {error}; retention may have removed it")
             return None
         message = Message.from_record(located.record)
-        if REPLAYS not in dict(located.record.headers):
+        if not {REPLAYS, COPY_OF} & dict(located.record.headers).keys():
             self._sent(message)
         self._add(located.time_ms, "journaled", sentences.journaled(located.record, message), place)
         self._request(located, message)
@@ -468,7 +484,8 @@ class _Story:
             self._add(each.time_ms, "dead letter", sentences.letter_reason(each), each.position)
             entry = self._entry(each)
             if entry is None:
-                text = f"the dead letter is neither replayed nor discarded (jms-bridge dlt replay {each.position})"
+                text = retry_due(each, self._store.retries)
+                text = text or f"it is neither replayed nor discarded (jms-bridge dlt replay {each.position})"
                 self._add(None, "open", text, each.position)
                 continue
             copy = _Copy.parse(entry.copy)

@@ -20,6 +20,7 @@ from engine.find.timeline import timeline
 from engine.kafka.partitions import partition_of
 from engine.kafka.reader import Position
 from engine.message import BodyType, Message, Record
+from engine.rerouting.replay import copy_of
 from engine.router.generation import Start
 from routes.config import loads
 from routes.model import HeaderStyle
@@ -117,6 +118,13 @@ class Story(MemoryKafka):
         found = DeadLetter(located)
         copy = self.add("journal", original(found, "b1"), time_ms)
         self.settle(letter, Action.REPLAYED, copy, found.journal_position)
+        return copy
+
+    def route_again(self, at: Position, time_ms: int) -> Position:
+        """A journal record replayed, and the note about it."""
+        (located,) = (each for each in self.topics["journal"][0] if each.position == at)
+        copy = self.add("journal", copy_of(located), time_ms)
+        self.settle(at, Action.ROUTED_AGAIN, copy, str(at))
         return copy
 
     def of(self, position: Position) -> Timeline:
@@ -220,6 +228,30 @@ def test_a_replayed_message_is_followed_from_the_first_failure_to_its_destinatio
     assert replayed.record == copy
     assert replayed.detail == "by alice on host-1, with: dlt replay --all"
     assert "by replay 1 of a dead letter" in [e for e in told[at].events if e.what == "journaled"][1].detail
+
+
+def test_a_message_that_no_route_took_is_followed_to_the_copy_that_was_routed_again(story: Story) -> None:
+    at = story.journal(JMSDestination="queue:nobody")
+    story.noted(1, 100)
+    copy = story.route_again(at, NOON + 2000)
+    letter = story.bury(copy)
+    again = story.replay(letter, NOON + 4000)
+    told = {position: story.of(position) for position in (at, copy, letter, again)}
+    assert {found.events for found in told.values()} == {told[at].events}
+    assert names(told[at])[:4] == ["sent", "journaled", "not routed", "routed again"]
+    assert only(told[at], "routed again").record == copy
+    assert [event.record for event in told[at].events if event.what == "journaled"] == [at, copy, again]
+
+
+def test_a_letter_that_the_bridge_retries_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = prepared(monkeypatch, "routing.retry=5s, 1m\n")
+    at = story.journal()
+    letter = story.bury(at)
+    story.bury(at, 1)
+    first, _ = (event for event in story.of(letter).events if event.what == "open")
+    assert first.detail == (
+        "the bridge replays it by itself after 2027-01-15T08:00:05.010Z (retry 1 of 2, routing.retry)"
+    )
 
 
 def test_a_message_in_quarantine_is_followed_from_there(story: Story) -> None:
