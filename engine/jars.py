@@ -43,12 +43,15 @@ def jars() -> Path:
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 
 
-def class_data_options(name: str) -> list[str]:
-    """Options with which the JVM `name`, such as `kafka`, uses its archive or lists its classes; else empty."""
+def class_data_options(name: str, archive: str | None = None) -> list[str]:
+    """Options with which the JVM `name`, such as `kafka`, uses an archive or lists its classes; else empty.
+
+    The archive is its own, or another with the same class path.
+    """
     if folder := os.environ.get(RECORD):
         return [f"-XX:DumpLoadedClassList={folder}/{name}.lst"]
-    archive = jars().absolute() / _FOLDER / f"{name}.jsa"
-    return [*_USE, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    file = jars().absolute() / _FOLDER / f"{archive or name}.jsa"
+    return [*_USE, f"-XX:SharedArchiveFile={file}"] if file.exists() else []
 
 
 def copies() -> Path:

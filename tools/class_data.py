@@ -17,6 +17,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -28,6 +29,9 @@ from engine.spark.jvm import class_options as spark_class_options
 from engine.spark.jvm import spark_jars
 from tools.jar_copies import copy_jars
 from tools.run import ends_with_us
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["main"]
 
@@ -60,8 +64,15 @@ _MESSAGES = (
     ["send", "amqp:queue/payments", "--property", "region=asia", "hello"],
     ["receive", "kafka:orders", "--count", "1"],
     ["receive", "kafka:class-data.dead-letter", "--count", "1"],
+    ["find", "--where", "msg.body.amount > 1000 OR region = 'emea'"],
 )
 """Commands that take messages through the bridge: one is routed, one is a dead letter, one no route takes."""
+
+_ALSO = {"spark": ("find",)}
+"""JVMs that share the archive of another one, which has their classes too."""
+
+_ID = re.compile(r" id: [0-9]+$")
+"""Number of a class in its list, which classes of a class loader of their own refer to."""
 
 _SPECIES = re.compile(r"@lambda-form-invoker \[SPECIES_RESOLVE\]")
 """Lines of a class list about classes that a JVM makes in its memory. From an archive they end a JVM of Java 17 that
@@ -98,10 +109,11 @@ def _list_classes(temporary: Path) -> None:
     ports = dict(zip(("http", "kafka", "core", "stomp", "amqp"), free_ports(5), strict=True))
     configuration, log = temporary / "class-data.properties", temporary / "log"
     configuration.write_text(_CONFIGURATION.format(data=temporary / "data", **ports))
+    recording = {**os.environ, RECORD: str(temporary)}
     with log.open("w") as output:
         bridge = subprocess.Popen(
             [*ends_with_us(), sys.executable, "-m", "engine", "run", "--config", configuration],
-            env={**os.environ, RECORD: str(temporary)},
+            env=recording,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -109,7 +121,7 @@ def _list_classes(temporary: Path) -> None:
         try:
             _await_ready(bridge, f"http://127.0.0.1:{ports['http']}/ready", log)
             for command in _MESSAGES:
-                _run([sys.executable, "-m", "engine", *command, "--config", configuration])
+                _run([sys.executable, "-m", "engine", *command, "--config", configuration], recording)
         finally:
             bridge.send_signal(signal.SIGTERM)
             bridge.wait(_STOP_SECONDS)
@@ -146,8 +158,13 @@ def _archive(java: Path, name: str, options: list[str], lists: Path, folder: Pat
     archive, source, arguments = folder / f"{name}.jsa", lists / f"{name}.lst", lists / f"{name}.arguments"
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    lines = source.read_text().splitlines(keepends=True)
-    source.write_text("".join(line for line in lines if not _SPECIES.match(line)))
+    lines = source.read_text().splitlines()
+    known = {_ID.sub("", line) for line in lines}
+    for other in _ALSO.get(name, ()):
+        # Without numbers, since those of another list have other meanings.
+        named = (_ID.sub("", line) for line in (lists / f"{other}.lst").read_text().splitlines())
+        lines += [line for line in named if line not in known and " id: " not in line]
+    source.write_text("".join(f"{line}\n" for line in lines if not _SPECIES.match(line)))
     # In a file, since Spark's class path is longer than some systems take on a command line.
     arguments.write_text("".join(f'"{option}"\n' for option in options))
     made = [f"-XX:SharedClassListFile={source}", f"-XX:SharedArchiveFile={fresh}"]
@@ -158,8 +175,10 @@ def _archive(java: Path, name: str, options: list[str], lists: Path, folder: Pat
     return fresh.replace(archive).stat().st_size
 
 
-def _run(command: list[str | Path]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def _run(command: list[str | Path], environment: Mapping[str, str] = os.environ) -> str:
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         said = (done.stderr + done.stdout).strip().splitlines() or ["it said nothing"]
         message = f"{' '.join(map(str, command))}: {said[-1]}"

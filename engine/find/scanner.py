@@ -108,7 +108,7 @@ class Scanner:
             msg = f"no {_HALLMARK} in {extras}: run `make setup`"
             raise SetupError(msg)
         more = [path for path in [self._spark.get("spark.driver.extraClassPath")] if path]
-        java = [*_JAVA_OPTIONS, *class_options(extras, more), *class_data_options("spark")]
+        java = [*_JAVA_OPTIONS, *class_options(extras, more), *class_data_options("find", "spark")]
         self._log = nameless_file(b"")
         given = nameless_file(json.dumps(self._given).encode())
         with given, argument_file([*java, _MAIN, descriptor_path(given)]) as arguments:
