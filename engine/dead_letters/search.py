@@ -13,6 +13,8 @@ from engine.dead_letters.letter import DeadLetter
 from engine.kafka.reader import KafkaTopicReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.dead_letters.letter import Filters
     from engine.kafka.reader import Position
     from routes.kafka_access import KafkaAccess
@@ -72,8 +74,17 @@ class Found:
     """True if all letters of the topic were read; if not, there may be more, older ones."""
 
 
-def search(access: KafkaAccess, topic: str, filters: Filters, count: int, seconds: float) -> Found:
-    """Returns at least `count` letters, if there are as many and `seconds` suffice to find them; leaves out older ones.
+def search(
+    access: KafkaAccess,
+    topic: str,
+    filters: Filters,
+    count: int,
+    seconds: float,
+    is_wanted: Callable[[Position], bool] = lambda _: True,
+) -> Found:
+    """Returns the newest letters that filters take and whose positions are wanted.
+
+    At least `count`, if there are as many and `seconds` suffice to find them; older ones are left out.
 
     Raises:
         UsageError: the topic does not exist.
@@ -95,7 +106,7 @@ def search(access: KafkaAccess, topic: str, filters: Filters, count: int, second
             for located in reader.read(starts, ends):
                 looked_at += 1
                 letter = DeadLetter(located)
-                if filters.takes(letter):
+                if filters.takes(letter) and is_wanted(letter.position):
                     found.append(Summary.of(letter))
                 if time.monotonic() > until:
                     return Found(_newest(found), looked_at, is_complete=False)

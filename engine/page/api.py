@@ -281,7 +281,7 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
 def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
-        found = await threads.ask(store.access.servers, lambda: look(store, question))
+        found = await threads.ask(store.access.servers, lambda: look(store, question, view.is_open))
         letters = [
             {
                 "position": str(each.position),

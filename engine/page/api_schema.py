@@ -190,6 +190,7 @@ POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in
 OF_LETTERS = (
     Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
     Parameter("route", "Name of the route; `-` for none"),
+    Parameter("state", "State of the letter", {"type": "string", "enum": ["open", "settled"]}),
     _SINCE,
     _UNTIL,
     _WHERE,

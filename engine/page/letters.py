@@ -51,7 +51,7 @@ _ON_A_PAGE = 50
 _MOST_PAGES = 20
 _AUDIT_LINES = 200
 _ANSWER_SECONDS = 2.0
-_FILTERS = ("reason", "route", "since", "until", "where")
+_FILTERS = ("reason", "route", "since", "until", "where", "state")
 _ACTIONS = {"replay": replay, "discard": discard}
 _MOST = 200
 """Largest number of dead letters in one request: as many as one transaction takes, if they are small."""
@@ -70,7 +70,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         result: Found | None = None
         fault, status = "", 200
         try:
-            result = await threads.ask(store.access.servers, lambda: look(store, asked))
+            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.is_open))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -152,14 +152,22 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     return page
 
 
-def look(store: DeadLetterStore, asked: LettersAsked) -> Found:
-    """Searches Kafka for the letters of a page and those before it; raises what `search` does."""
+def look(store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Position], bool | None]) -> Found:
+    """Searches Kafka for the letters of a page and those before it; raises what `search` does.
+
+    Letters whose state `is_open` does not know pass no filter of states.
+    """
     topic = store.source(quarantine=asked.quarantine)
     # The quarantine topic is created with its first message.
     if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
     filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
-    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS)
+    wanted = {"": None, "open": True, "settled": False}[asked.state]
+
+    def is_wanted(position: Position) -> bool:
+        return wanted is None or is_open(position) is wanted
+
+    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +179,8 @@ class LettersAsked:
     since: str = ""
     until: str = ""
     where: str = ""
+    state: str = ""
+    """`open`, `settled`, or empty for any."""
     quarantine: bool = False
     number: int = 1
     """Number of the page, from 1."""
@@ -187,6 +197,9 @@ class LettersAsked:
 
     def filters(self) -> Filters:
         """The query as filters for a search; UsageError names the one that is invalid."""
+        if self.state not in ("", "open", "settled"):
+            msg = f"state: {self.state!r} is not a state of a dead letter; expected open or settled"
+            raise UsageError(msg)
         return Filters(
             frozenset({self.reason} if self.reason else ()),
             frozenset({self.route} if self.route else ()),

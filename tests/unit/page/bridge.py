@@ -20,8 +20,9 @@ from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from engine.kafka.reader import Position
     from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport, Traffic
@@ -81,6 +82,7 @@ class Page:
         self.elsewhere: list[Traffic] = []
         self.samples = Samples(self.registry, lambda: self.now, lambda: tuple(self.elsewhere))
         self.census: DeadLetterCounts | None = None
+        self.is_open: Callable[[Position], bool | None] = lambda _: None
         self.reload: Mapping[str, object] = {}
         self.peers: list[PeerReport] = []
         """Shown with `peers=True`."""
@@ -100,6 +102,7 @@ class Page:
             lambda: self.reload,
             standing,
             lambda: self.census,
+            lambda position: self.is_open(position),
             peers=(lambda: tuple(self.peers)) if peers else None,
             ask=ask,
             control=control,

@@ -119,11 +119,24 @@ def test_a_quarantine_that_is_not_there_yet_is_empty(page: Page, kafka: Kafka) -
     assert 'value="0:7"' in page.client.get("/dead-letters?quarantine=1", headers=LOGIN).text
 
 
+def test_letters_are_chosen_by_their_state(page: Page, kafka: Kafka) -> None:
+    states = {Position("dead", 0, 1): True, Position("dead", 0, 2): False}
+    page.is_open = states.get
+    for state, wanted in (("open", [True, False, False]), ("settled", [False, True, False]), ("", [True, True, True])):
+        answer = page.client.get(f"/dead-letters?state={state}", headers=LOGIN)
+        assert answer.status_code == 200
+        is_wanted = kafka.asked[-1]
+        assert [is_wanted(Position("dead", 0, offset)) for offset in (1, 2, 3)] == wanted
+    answer = page.client.get("/dead-letters?state=gone", headers=LOGIN)
+    assert answer.status_code == 400
+    assert "is not a state of a dead letter; expected open or settled" in answer.text
+
+
 def test_filters_and_page_are_in_the_address(page: Page, kafka: Kafka) -> None:
     kafka.found = Found(tuple(summary(n) for n in range(120)), 500, is_complete=False)
     address = "/dead-letters?reason=unmatched&route=orders&since=2h&where=region+%3D+%27emea%27&page=2"
     text = page.client.get(address, headers=LOGIN).text
-    topic, filters, count, seconds = kafka.asked
+    topic, filters, count, seconds, _ = kafka.asked
     assert (topic, count) == ("dead", 101)
     assert seconds < 3
     assert (filters.reasons, filters.routes) == ({"unmatched"}, {"orders"})
