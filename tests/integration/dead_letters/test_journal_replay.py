@@ -30,6 +30,7 @@ from routes.predicate import parse
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, dead_letters_of, message
 from tests.topic_records import ordered_producer
+from tests.waiting import until
 
 ADDED = """\
 routes.late.in.include=msg.address==late
@@ -109,6 +110,8 @@ def test_a_copy_is_the_record_itself_and_names_its_original(bridge: Bridge) -> N
     journaled(bridge, original)
     journal = bridge.config.journal.topic
     (done,) = JournalReplay(bridge.config, ReroutingOptions(JournalSelection((Position(journal, 0, 0),)))).run(Event())
+    # Kafka shows the records of a transaction a moment after it was committed.
+    until(lambda: len(bridge.journal()) == 2)
     at = Position.parse(done.detail, "")
     with KafkaTopicReader(bridge.config.kafka_access, journal) as reader:
         copy = reader.at(at.partition, at.offset).record
