@@ -15,7 +15,7 @@ import structlog
 
 from engine.dead_letters.audit import Actor, last, settled
 from engine.dead_letters.letter import DeadLetter, Filters
-from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
+from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, retry_due
 from engine.dead_letters.search import Found, search
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
@@ -121,6 +121,8 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
                 "body": record.value,
                 "body_type": Message.from_record(record).body_type,
                 "journal": journal_of(dead_letter.located),
+                "copy": _copy(entry),
+                "retry": retry_due(dead_letter, store.retries),
                 "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
             }
         except UsageError as error:
@@ -132,6 +134,15 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
         )
 
     return page
+
+
+def _copy(entry: AuditEntry | None) -> Position | None:
+    """The position of the copy that a replay has written; None if there is none."""
+    try:
+        found = None if entry is None else Position.parse(entry.copy, "")
+    except UsageError:
+        return None
+    return found if found and found.topic else None
 
 
 def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from engine.kafka.reader import Position
 from engine.page import letters
 from routes.kafka_access import KafkaAccess
 from tests.unit.dead_letters.letters import letter
-from tests.unit.page.bridge import LOGIN, Page
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J"
 PLACE = "/dead-letters/settle"
@@ -189,6 +190,19 @@ def test_a_settled_letter_says_by_whom(page: Page, kafka: Kafka) -> None:
     )
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
     assert "<strong>discarded</strong> by bob on 10.0.0.1, 2026-11-22T05:00:00Z" in text
+    kafka.entry = replace(kafka.entry, action=Action.REPLAYED, copy="jms-bridge.journal:1:42")
+    text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
+    assert 'as <a href="/messages/jms-bridge.journal/1/42"><code>jms-bridge.journal:1:42</code></a>' in text
+    for copy in ("<b>", "0:9"):
+        kafka.entry = replace(kafka.entry, copy=copy)
+        text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
+        assert f"as <code>{copy.replace('<', '&lt;').replace('>', '&gt;')}</code>" in text
+
+
+def test_a_letter_that_is_to_be_retried_says_when(tmp_path: Path, kafka: Kafka) -> None:
+    page = Page(tmp_path, f"{CONFIGURATION}routing.retry=5s, 1m\n", login=True)
+    text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
+    assert "<strong>Open</strong>: the bridge replays it by itself after " in text
 
 
 @pytest.mark.parametrize("action", ["replay", "discard"])
