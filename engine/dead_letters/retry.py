@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from contextlib import ExitStack
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
@@ -21,18 +22,20 @@ from engine.dead_letters.replay import Options, SettledLetters, commit, replay_j
 from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.transactions import Transactions
 from engine.errors import UsageError
+from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, Position
-from engine.kafka.topics import ensure_audit_topic, exists, identity
+from engine.kafka.topics import ensure_audit_topic
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.kafka.offsets import TopicFacts
     from routes.model import Config
 
 __all__ = ["Retries"]
 
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 10.0
 """Time after an error, such as a Kafka that is away, before another attempt."""
 _JOIN_SECONDS = 8.0
@@ -108,7 +111,12 @@ class _Schedule:
         self.config = config
         self._store = DeadLetterStore.of(config)
         self._pauses_ms = [round(seconds * 1000) for seconds in config.routing.retry]
-        self._topic_id = ""
+        self._kafka = KafkaOffsets(config.kafka_access)
+        self._topic: TopicFacts | None = None
+        """The topic as it was when `_reader` was opened."""
+        self._opened = ExitStack()
+        """What `close` closes."""
+        self._reader: KafkaTopicReader | None = None
         self._next: dict[int, int] = {}
         """Offset by partition of the first letter that was not read yet."""
         self._due: list[tuple[int, Position]] = []
@@ -126,24 +134,32 @@ class _Schedule:
             HardFailureError: Kafka refuses something.
             UnreachableError: Kafka does not answer.
         """
-        if not exists(self._store.access, self._store.topic):
+        topic = self._kafka.topics([self._store.topic]).get(self._store.topic)
+        if topic is None:
             return
-        with KafkaTopicReader(self._store.access, self._store.topic) as reader:
-            self._read(reader)
+        self._read(self._follow(topic))
         while self._due and self._due[0][0] <= time.time() * 1000 and not stop.is_set():
             self._replay()
 
     def close(self) -> None:
-        """Closes the folder of bodies."""
+        """Closes the reader and the folder of bodies."""
+        self._opened.close()
         self._bodies.close()
+
+    def _follow(self, topic: TopicFacts) -> KafkaTopicReader:
+        """The reader of the topic as it is now; begins anew with a topic that was created again."""
+        if self._reader is None or topic != self._topic:
+            if self._topic is None or topic.id != self._topic.id:
+                self._topic, self._next, self._due, self._transactions = topic, {}, [], None
+                self._follow_audit(anew=True)
+            self._opened.close()
+            self._topic = topic
+            self._reader = self._opened.enter_context(KafkaTopicReader(self._store.access, self._store.topic))
+        return self._reader
 
     def _read(self, reader: KafkaTopicReader) -> None:
         """Reads new letters, which are due after the pause of their attempt."""
-        bounds, topic_id = reader.bounds(), identity(self._store.access, self._store.topic)
-        if topic_id != self._topic_id:
-            # The first call, or a topic that was created anew.
-            self._topic_id, self._next, self._due, self._transactions = topic_id, {}, [], None
-            self._follow_audit(anew=True)
+        bounds = reader.bounds()
         room = _MOST_WAITING - len(self._due)
         starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
         for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
@@ -194,6 +210,10 @@ class _Schedule:
                     continue
                 room -= letters[-1].located.record.size
         return letters
+
+    @property
+    def _topic_id(self) -> str:
+        return "" if self._topic is None else self._topic.id
 
     def _follow_audit(self, *, anew: bool = False) -> None:
         """Reads new entries of the audit, or all of them."""

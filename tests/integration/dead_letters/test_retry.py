@@ -48,7 +48,7 @@ def test_a_letter_is_retried_after_the_pause_of_its_attempt_and_then_waits_for_a
     assert "not replayable: the bridge replays it by itself after 20" in out
     assert "(retry 2 of 2, routing.retry)" in out
     with retries(bridge):
-        until(lambda: len(bridge.journal()) == 1)
+        until(lambda: len(bridge.journal()) >= 1)
         assert time.time() - began > 2.0
         until(lambda: len(bridge.journal()) == 2)
         time.sleep(1.0)
