@@ -115,7 +115,7 @@ class _Schedule:
         self._topic: TopicFacts | None = None
         """The topic as it was when `_reader` was opened."""
         self._opened = ExitStack()
-        """What `close` closes."""
+        """Resources that `close` frees."""
         self._reader: KafkaTopicReader | None = None
         self._next: dict[int, int] = {}
         """Offset by partition of the first letter that was not read yet."""

@@ -71,6 +71,13 @@ def test_archives_are_made_without_classes_that_have_no_file(tmp_path: Path, mon
         "@lambda-form-invoker [LF_RESOLVE] java.lang.invoke.DirectMethodHandle$Holder invokeStatic LL_I\n"
     )
 
+    (tmp_path / "find.lst").write_text(
+        "java/lang/Object id: 0\n"
+        "jmsbridge/find/FindProcess id: 1\n"
+        "jmsbridge/Generated id: 2 super: 0 source: /a.jar\n"
+        "@lambda-form-invoker [SPECIES_RESOLVE] java.lang.invoke.BoundMethodHandle$Species_LLI\n"
+    )
+
     def dump(command: list[str | Path]) -> str:
         archive_of(command).touch()
         return ""
@@ -81,6 +88,7 @@ def test_archives_are_made_without_classes_that_have_no_file(tmp_path: Path, mon
     assert (tmp_path / "spark.lst").read_text() == (
         "java/lang/Object id: 0\n"
         "@lambda-form-invoker [LF_RESOLVE] java.lang.invoke.DirectMethodHandle$Holder invokeStatic LL_I\n"
+        "jmsbridge/find/FindProcess\n"
     )
 
 
