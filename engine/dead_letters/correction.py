@@ -46,10 +46,6 @@ class Correction:
             msg = f"'{both[0]}' is both set and removed"
             raise UsageError(msg)
 
-    def __bool__(self) -> bool:
-        """True if anything is changed."""
-        return self != Correction()
-
     def apply(self, record: Record) -> Record:
         """Returns the corrected record."""
         given = {SEED_NAMES.get(name, name): text for name, text in self.given.items()}

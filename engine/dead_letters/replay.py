@@ -150,8 +150,8 @@ def replay(
 
         def judge(letter: DeadLetter, entry: AuditEntry | None) -> LetterVerdict:
             verdict = replayable(letter, entry)
-            if verdict.action is Action.REPLAYED and (due := retry_due(letter, store.retries)):
-                # Two that replay the same letter at once could send it twice.
+            if verdict.action is Action.REPLAYED and entry is None and (due := retry_due(letter, store.retries)):
+                # Two that replay the same letter at once could send it twice. Letters with an entry are not retried.
                 return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=due)
             return verdict
 

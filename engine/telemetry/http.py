@@ -304,8 +304,9 @@ class _BoundedServer(uvicorn.Server):
 
 def _readiness(board: StatusBoard, standing: Standing | None, census: DeadLetterCounts | None) -> dict[str, object]:
     """The JSON fields about the own parts, the dead letters and the election."""
-    components = {status.component: {"state": status.state, "detail": status.detail} for status in board.all()}
-    waiting = [status.component for status in board.all() if not status.state.is_well]
+    statuses = board.all()
+    components = {status.component: {"state": status.state, "detail": status.detail} for status in statuses}
+    waiting = [status.component for status in statuses if not status.state.is_well]
     if census and not census.reachable:
         waiting.append(_DEAD_LETTERS)
     if standing and not standing.has_leader:

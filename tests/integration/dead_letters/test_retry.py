@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.dead_letters.audit import Action, last
-from engine.dead_letters.replay import ReplayOutcome
+from engine.dead_letters.replay import Options, ReplayOutcome
 from engine.dead_letters.retry import Retries
 from engine.embedded import EmbeddedKafka
 from engine.message import Record
@@ -75,6 +75,13 @@ def test_further_processes_retry_nothing_again_and_two_at_once_each_letter_once(
         until(lambda: len(bridge.journal()) >= 600)
     bodies = [record.value for record in bridge.journal()]
     assert sorted(bodies) == sorted(f"body {number}".encode() for number in range(601) if number != 7)
+
+
+def test_a_discarded_letter_is_not_retried_and_can_be_replayed_by_force(bridge: Bridge) -> None:
+    bridge.bury(message(0))
+    assert bridge.command("dlt", "discard", "0:0") == 0
+    assert bridge.replay(0) == [(0, ReplayOutcome.ALREADY_DISCARDED)]
+    assert bridge.replay(0, options=Options(force=True)) == [(0, ReplayOutcome.REPLAYED)]
 
 
 def test_a_letter_that_nobody_could_replay_is_left_to_a_person(bridge: Bridge) -> None:
