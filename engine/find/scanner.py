@@ -63,7 +63,11 @@ _DEFAULTS = {
     "receive.buffer.bytes": str(1 << 20),
 }
 _ID = "ID:"
-_ID_FIELDS = {"message_id": "JMSMessageID", "correlation_id": "JMSCorrelationID"}
+_ID_FIELDS = {
+    "message_id": ("JMSMessageID",),
+    "correlation_id": ("JMSCorrelationID",),
+    "either_id": ("JMSMessageID", "JMSCorrelationID"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,20 +221,23 @@ def criteria(question: FindQuestion) -> dict[str, Any]:
 
     Raises PredicateError if `question.where` breaks the routing language.
     """
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[tuple[str, ...], set[str]] = {}
     for name, value in question.headers:
-        wanted.setdefault(name, set()).add(value)
-    for attribute, name in _ID_FIELDS.items():
+        wanted.setdefault((name,), set()).add(value)
+    for attribute, fields in _ID_FIELDS.items():
         given = getattr(question, attribute)
         if given is not None:
             bare = given.removeprefix(_ID)
-            wanted.setdefault(f"jms.{name}", set()).update({bare, _ID + bare})
+            wanted.setdefault(tuple(f"jms.{field}" for field in fields), set()).update({bare, _ID + bare})
     return {
         "since": question.since,
         "until": question.until,
         "key": question.key,
         "text": question.text,
-        "headers": [{"names": list(header_names(name)), "values": sorted(values)} for name, values in wanted.items()],
+        "headers": [
+            {"names": [form for name in names for form in header_names(name)], "values": sorted(values)}
+            for names, values in wanted.items()
+        ],
         "filter": None if question.predicate is None else _rules(question.predicate),
         "styles": {
             "short": {short: text for text, short in SHORT_NAMES.items()},

@@ -163,7 +163,8 @@ _SINCE = Parameter("since", "Time of the oldest record: ISO 8601, or how long ag
 _UNTIL = Parameter("until", "Time before which a record is, likewise")
 _WHERE = Parameter("where", "Predicate of the routing language that the message has to fulfil")
 FIND = (
-    Parameter("message_id", "JMSMessageID, with `ID:` in front or without"),
+    Parameter("id", "JMSMessageID or JMSCorrelationID, with `ID:` in front or without"),
+    Parameter("message_id", "JMSMessageID, likewise"),
     Parameter("correlation_id", "JMSCorrelationID, likewise"),
     Parameter("key", "Key of the record"),
     Parameter("header", "NAME=VALUE of a JMS field, a property, or a header of the record", _MANY),

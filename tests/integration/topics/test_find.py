@@ -174,6 +174,7 @@ def test_an_id_leads_to_one_record_with_all_it_has(filled: Filled) -> None:
         at = found.located.position
         assert reader.at(at.partition, at.offset) == found.located
     assert found.text("JMSMessageID") == f"ID:{journal}-4511"
+    assert searched(filled.config, FindQuestion(either_id=f"{journal}-4511"))[0] == [found]
     assert last.done
 
 
@@ -331,6 +332,8 @@ def test_an_id_is_found_without_blocks_that_cannot_have_it(
     assert less.excluded > less.read
     assert less.excluded + less.read == less.total == whole.total
     assert f"{less.excluded:,} cannot have the id" in less.summary(asked)
+    either, fewer = searched(config, replace(asked, correlation_id=None, either_id="order-17"))
+    assert (positions(either), fewer.excluded) == (positions(before), less.excluded)
     # A topic of the same name with other records.
     admin = AdminClient({"bootstrap.servers": filled.kafka.bootstrap, "log_level": 0})
     admin.delete_topics([journal])[journal].result(30)
