@@ -9,7 +9,9 @@ import json
 import os
 import struct
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from engine.embedded.java import find_java
@@ -48,6 +50,8 @@ _HALLMARK = "jms-bridge-spark.jar"
 _JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
 _NICE = 10
 """Amount by which the process gives way to others, such as the bridge on the same machine."""
+_SESSION = Path("/proc/self/autogroup")
+"""Nice value of the session of a process, see `sched(7)`."""
 _END_SECONDS = 5.0
 _PREFIX = "kafka."
 _FIXED = {
@@ -123,6 +127,7 @@ class Scanner:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 umask=UMASK,
+                start_new_session=True,
                 preexec_fn=_prepare,
             )
         return self
@@ -279,3 +284,6 @@ def _consumer_settings(config: Config) -> dict[str, str]:
 def _prepare() -> None:
     ignore_signals()
     os.nice(_NICE)
+    # Where Linux shares out the processor by sessions, the nice value counts within one session alone.
+    with suppress(OSError):
+        _SESSION.write_text(str(_NICE), encoding="ascii")
