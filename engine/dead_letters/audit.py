@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from engine.dead_letters.state import LetterState
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists
@@ -35,10 +36,10 @@ __all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now
 class Action(StrEnum):
     """The action that settled a dead letter, or repeated a journal record."""
 
-    REPLAYED = "replayed"
-    QUARANTINED = "quarantined"
+    REPLAYED = LetterState.REPLAYED.value
+    QUARANTINED = LetterState.QUARANTINED.value
     """Replayed too often: a copy stands in the quarantine now, open again."""
-    DISCARDED = "discarded"
+    DISCARDED = LetterState.DISCARDED.value
     """Settled without a replay: the message is no longer needed."""
     ROUTED_AGAIN = "journal replay"
     """Written to the journal a second time: no dead letter, but a journal record."""
@@ -93,6 +94,12 @@ class AuditEntry:
     positions."""
     is_doubtful: bool = field(default=False, compare=False)
     """True if the bridge would have sealed the entry, had it written it, and it has not."""
+
+    @property
+    def state(self) -> LetterState:
+        """State of a dead letter that the entry settles."""
+        # Only an entry that the bridge has not written says of a letter that it is a journal record.
+        return LetterState.REPLAYED if self.action is Action.ROUTED_AGAIN else LetterState(self.action)
 
     def settles(self, *, has_seal: bool) -> bool:
         """Returns True if the entry settles its letter; `has_seal` is `DeadLetter.has_seal`.

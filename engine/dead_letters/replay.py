@@ -20,6 +20,7 @@ from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter, Filters
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
@@ -30,12 +31,12 @@ from engine.times import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from engine.dead_letters.search import Summary
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
     from engine.message import Record
 
 __all__ = [
-    "OPEN",
     "Group",
     "Histogram",
     "HistogramRow",
@@ -50,11 +51,9 @@ __all__ = [
     "replay",
     "replay_judge",
     "retry_due",
+    "retry_ms",
     "state_reader",
 ]
-
-OPEN = "open"
-"""State of a letter that was neither replayed nor discarded."""
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """Greatest size in memory of the letters of one transaction, except for a single larger letter."""
@@ -200,8 +199,8 @@ def discard(
 
 def state_reader(
     store: DeadLetterStore, topic: str, bounds: Mapping[int, tuple[int, int]], wanted: Collection[Position] | None
-) -> Callable[[DeadLetter], str]:
-    """Makes the function that returns the state of a letter of a topic: `open`, or the `Action` that settled it.
+) -> Callable[[DeadLetter], LetterState]:
+    """Makes the function that returns the state of a letter of a topic.
 
     Args:
         store: names the audit topic.
@@ -211,11 +210,16 @@ def state_reader(
     """
     entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
 
-    def state(letter: DeadLetter) -> str:
-        entry = entries.get(letter.position)
-        return str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
+    def state(letter: DeadLetter) -> LetterState:
+        return _state(letter, entries.get(letter.position))
 
     return state
+
+
+def _state(letter: DeadLetter, entry: AuditEntry | None) -> LetterState:
+    """The state of a letter with that entry, if the entry is its own one."""
+    is_settled = entry is not None and entry.position == letter.position and entry.settles(has_seal=letter.has_seal)
+    return entry.state if entry is not None and is_settled else LetterState.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,13 +412,18 @@ def _has_expired(record: Record) -> bool:
     return 0 < Message.from_record(record).expiration_ms <= time.time() * 1000
 
 
+def retry_ms(letter: DeadLetter | Summary, retries: Sequence[float]) -> int | None:
+    """Time of the next retry of an open letter by `routing.retry`, in milliseconds since 1970; None if none is left."""
+    return None if letter.replays >= len(retries) else letter.time_ms + round(retries[letter.replays] * 1000)
+
+
 def retry_due(letter: DeadLetter, retries: Sequence[float]) -> str:
-    """A sentence about the next retry of an open letter by `routing.retry`; empty if there are none left."""
-    if letter.replays >= len(retries):
+    """A sentence about the next retry of an open letter by `routing.retry`; empty if none is left."""
+    due = retry_ms(letter, retries)
+    if due is None:
         return ""
-    due = iso(letter.time_ms + round(retries[letter.replays] * 1000))
     attempt = f"retry {letter.replays + 1} of {len(retries)}"
-    return f"the bridge replays it by itself after {due} ({attempt}, routing.retry)"
+    return f"the bridge replays it by itself after {iso(due)} ({attempt}, routing.retry)"
 
 
 def _no_publication(letter: DeadLetter) -> str:

@@ -15,8 +15,9 @@ import structlog
 
 from engine.dead_letters.audit import Actor, last, settled
 from engine.dead_letters.letter import DeadLetter, Filters
-from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, retry_due
+from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, retry_due, retry_ms
 from engine.dead_letters.search import Found, search
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from engine.page.threads import Threads
     from engine.page.view import View
 
+    StateOf = Callable[[Position], LetterState | None]
+
 __all__ = ["LettersAsked", "audit", "letter", "letters", "look", "settle"]
 
 _ON_A_PAGE = 50
@@ -70,7 +73,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         result: Found | None = None
         fault, status = "", 200
         try:
-            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.is_open))
+            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.state_of_letter))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -81,7 +84,8 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             fault=fault,
             asked=asked,
             found=result,
-            letters=[(each, view.is_open(each.position)) for each in (asked.page_of(result) if result else ())],
+            letters=asked.with_states(result, view.state_of_letter, store) if result else (),
+            states=list(LetterState),
             reasons=DEAD_LETTER_REASONS,
             routes=[*(route.name for route in config.routes), NO_ROUTE],
             census=view.census(),
@@ -163,20 +167,19 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     return page
 
 
-def look(store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Position], bool | None]) -> Found:
+def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf) -> Found:
     """Searches Kafka for the letters of a page and those before it; raises what `search` does.
 
-    Letters whose state `is_open` does not know pass no filter of states.
+    Letters whose state `state_of` does not know pass no filter of states.
     """
     topic = store.source(quarantine=asked.quarantine)
     # The quarantine topic is created with its first message.
     if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
     filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
-    wanted = {"": None, "open": True, "settled": False}[asked.state]
 
     def is_wanted(position: Position) -> bool:
-        return wanted is None or is_open(position) is wanted
+        return not asked.state or state_of(position) == asked.state
 
     return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted)
 
@@ -191,7 +194,7 @@ class LettersAsked:
     until: str = ""
     where: str = ""
     state: str = ""
-    """`open`, `settled`, or empty for any."""
+    """A `LetterState`, or empty for any."""
     quarantine: bool = False
     number: int = 1
     """Number of the page, from 1."""
@@ -208,8 +211,8 @@ class LettersAsked:
 
     def filters(self) -> Filters:
         """The query as filters for a search; UsageError names the one that is invalid."""
-        if self.state not in ("", "open", "settled"):
-            msg = f"state: {self.state!r} is not a state of a dead letter; expected open or settled"
+        if self.state and self.state not in LetterState.__members__.values():
+            msg = f"state: {self.state!r} is not a state of a dead letter; expected one of {', '.join(LetterState)}"
             raise UsageError(msg)
         return Filters(
             frozenset({self.reason} if self.reason else ()),
@@ -227,6 +230,15 @@ class LettersAsked:
     def page_of(self, found: Found) -> tuple[Summary, ...]:
         """The letters of this page of the list."""
         return found.letters[(self.number - 1) * _ON_A_PAGE : self.number * _ON_A_PAGE]
+
+    def with_states(
+        self, found: Found, state_of: StateOf, store: DeadLetterStore
+    ) -> list[tuple[Summary, LetterState | None, int | None]]:
+        """The letters of this page, each with its state and the time of its next retry, in milliseconds since 1970."""
+        listed = [(each, state_of(each.position)) for each in self.page_of(found)]
+        # The bridge retries none that is in quarantine.
+        retries = () if self.quarantine else store.retries
+        return [(each, state, retry_ms(each, retries) if state is LetterState.OPEN else None) for each, state in listed]
 
     def has_more(self, found: Found) -> bool:
         """True if there is a page behind this one."""

@@ -100,7 +100,7 @@ def test_dead_letters_are_chosen_confirmed_and_replayed_by_keyboard_alone(
     browser.wait(lambda: (census := served.census()) is not None and census.depth == 2)
     browser.open(f"{served.url}/dead-letters")
     states = browser.driver.find_elements(By.CSS_SELECTOR, "td[data-label=State]")
-    assert sorted(state.text for state in states) == ["!open", "!open", "✓settled"]
+    assert sorted(state.text for state in states) == ["!open", "!open", "✓replayed"]
     browser.open(f"{served.url}/dead-letters/audit")
     assert "status page: replay" in browser.text()
 
