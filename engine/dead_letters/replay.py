@@ -13,6 +13,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
     from engine.message import Record
+
+    Report = Callable[[int, int], None]
 
 __all__ = [
     "Group",
@@ -61,6 +64,7 @@ _LINES = 1000
 """Greatest number of outcomes held back until a transaction is complete."""
 _BATCH = 200
 """Greatest number of messages that a replay sends at a time."""
+_REPORT_EVERY = 1000
 _TURNS_A_SECOND = 10
 """Number of batches a second at higher rates; at lower rates messages go one by one."""
 _MOST_ROWS = 1000
@@ -108,6 +112,10 @@ class Options:
     correction: Correction = field(default_factory=Correction)
     """Changes to the messages that are replayed."""
     actor: Actor = field(default_factory=Actor.here)
+    state: LetterState | None = None
+    """Take only letters in this state; None for any."""
+    ends: Mapping[int, int] | None = None
+    """Offsets behind the last letter to take, by partition; None for all that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +140,13 @@ def replay(
     dry_run: bool = False,
     options: Options | None = None,
     stop: Event | None = None,
+    report: Report = lambda _read, _total: None,
 ) -> Iterator[Replayed]:
     """Sends dead letters back into the journal, those at `positions` or (None) all, and yields the outcome of each.
 
     A dead letter is reported after its transaction is committed; after an error the letters not reported are not
-    replayed. When `stop` is set, the transaction under way is completed and reported, and no other is begun.
+    replayed. When `stop` is set, the transaction under way is completed and reported, and no other is begun. `report`
+    is called with the number of offsets that are read, and that are to be read.
 
     Raises:
         UsageError: a position or the dead-letter topic does not exist, or another replay took over.
@@ -154,7 +164,7 @@ def replay(
                 return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=due)
             return verdict
 
-        yield from _settle(store, positions, judge, dry_run, options, stop or Event(), bodies)
+        yield from _settle(store, positions, judge, dry_run, options, stop or Event(), report, bodies)
 
 
 def replay_judge(
@@ -184,6 +194,7 @@ def discard(
     dry_run: bool = False,
     options: Options | None = None,
     stop: Event | None = None,
+    report: Report = lambda _read, _total: None,
 ) -> Iterator[Replayed]:
     """Notes in the audit that these dead letters are no longer needed; otherwise like `replay`.
 
@@ -194,7 +205,7 @@ def discard(
         is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
         return LetterVerdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
-    return _settle(store, positions, judge, dry_run, options or Options(), stop or Event())
+    return _settle(store, positions, judge, dry_run, options or Options(), stop or Event(), report)
 
 
 def state_reader(
@@ -268,6 +279,7 @@ def _settle(
     dry_run: bool,
     options: Options,
     stop: Event,
+    report: Report,
     bodies: KeptBodies | None = None,
 ) -> Iterator[Replayed]:
     topic = store.source(quarantine=options.quarantine)
@@ -275,7 +287,8 @@ def _settle(
     if options.quarantine and positions is None and not exists(store.access, topic):
         return  # No letter was ever put into quarantine.
     with KafkaTopicReader(store.access, topic, scattered=positions is not None) as reader:
-        letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
+        located = takewhile(lambda _: not stop.is_set(), _select(reader, positions, options.ends, report))
+        letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, located))
         origins: Collection[str] = ()
         if positions is not None:
             letters = list(letters)
@@ -287,22 +300,28 @@ def _settle(
 
         if dry_run:
             done = done_before()
-            yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
+            judged = _judged_all(letters, judge, done, options.state)
+            yield from (_predicted(letter, verdict, done) for letter, verdict in judged)
             return
         ensure_audit_topic(store.access, store.topic, store.journal.replication)
         kept = bodies or KeptBodies(None)
         transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
-        for batch in _batches(_judged_all(letters, judge, done), options, stop):
+        for batch in _batches(_judged_all(letters, judge, done, options.state), options, stop):
             yield from commit(transactions, batch, done)
 
 
 def _judged_all(
-    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict], done: SettledLetters
+    letters: Iterable[DeadLetter],
+    judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict],
+    done: SettledLetters,
+    state: LetterState | None,
 ) -> Iterator[tuple[DeadLetter, LetterVerdict]]:
     for letter in letters:
         entry = done.entry(letter)
+        if state is not None and _state(letter, entry) is not state:
+            continue
         verdict = judge(letter, entry)
         is_twin = entry is not None and entry.position != letter.position and verdict.outcome is _DONE[entry.action][2]
         yield letter, replace(verdict, twin=entry) if is_twin else verdict
@@ -368,12 +387,24 @@ def _check(positions: Sequence[Position] | None, topic: str, quarantine: str) ->
             raise UsageError(msg)
 
 
-def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> Iterable[LocatedRecord]:
-    if positions is None:
-        # A message that is replayed now and fails again comes back as a new dead letter, which this run must not
-        # replay.
-        return reader.present()
-    return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
+def _select(
+    reader: KafkaTopicReader, positions: Sequence[Position] | None, ends: Mapping[int, int] | None, report: Report
+) -> Iterator[LocatedRecord]:
+    if positions is not None:
+        for position in dict.fromkeys(positions):
+            yield reader.at(position.partition, position.offset)
+        return
+    # A message that is replayed now and fails again comes back as a new dead letter, which this run must not replay.
+    bounds = reader.bounds().items()
+    last = {each: high if ends is None else min(high, ends.get(each, low)) for each, (low, high) in bounds}
+    left = {each: low for each, (low, _) in bounds if low < last[each]}
+    before, total = sum(left.values()), sum(last[each] for each in left) - sum(left.values())
+    for number, located in enumerate(reader.read(dict(left), last)):
+        if number % _REPORT_EVERY == 0:
+            report(sum(left.values()) - before, total)
+        left[located.position.partition] = located.position.offset + 1
+        yield located
+    report(total, total)
 
 
 def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> LetterVerdict:

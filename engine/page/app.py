@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
+from engine.dead_letters.bulk import BulkRun
 from engine.page.api import api
+from engine.page.bulk import bulk_page
 from engine.page.charts import charts
 from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
@@ -31,14 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["pages"]
 
-_METHODS = {"/try": ["GET", "POST"], "/dead-letters/settle": ["POST"], "/parts": ["POST"]}
+_BOTH = ["GET", "POST"]
+_METHODS = {"/try": _BOTH, "/dead-letters/settle": ["POST"], "/dead-letters/all": _BOTH, "/parts": ["POST"]}
 _STATIC = Path(__file__).with_name("static")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 def pages(view: View) -> Sequence[BaseRoute]:
     """The routes that `engine.telemetry.http` serves beside its own."""
-    threads, stories, searches = Threads(), Threads(), Searches()
+    threads, stories, searches, bulk = Threads(), Threads(), Searches(), BulkRun()
     found = {
         "/": overview(view),
         "/parts": change_part(view),
@@ -47,9 +50,10 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/topologies": topologies(view),
         "/topologies/state": state(view, threads),
         "/try": tryout(view),
-        "/dead-letters": letters(view, threads),
+        "/dead-letters": letters(view, threads, bulk),
         "/dead-letters/letter/{partition}/{offset}": letter(view, threads),
-        "/dead-letters/settle": settle(view, threads),
+        "/dead-letters/settle": settle(view, threads, bulk),
+        "/dead-letters/all": bulk_page(view, bulk),
         "/dead-letters/audit": audit(view, threads),
         "/messages": messages(view, threads),
         "/messages/{topic}": records(view, threads),

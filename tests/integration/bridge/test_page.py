@@ -37,7 +37,18 @@ routes.settlement-instructions-frankfurt.in.exclude=msg.header.JMSType LIKE 'urn
 routes.settlement-instructions-frankfurt.out.topic=company.payments.settlement.instructions.frankfurt.high-value
 """
 """A route with names as long as companies have them."""
+SIZES = ((1400, 900), (800, 900), (390, 800))
 HOSTILE = "<img src=x onerror=document.title='run'>"
+
+
+def pictures(browser: Browser, name: str) -> None:
+    """Pictures of a page on three sizes of screen, on each of which it fits and can be read."""
+    for size in SIZES:
+        browser.looks(size)
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), size
+        assert browser.run(CONTRASTS) == [], size
+        browser.shoot(f"{name}-{size[0]}")
+    browser.looks()
 
 
 @pytest.fixture
@@ -122,6 +133,31 @@ def test_all_on_a_full_page_are_discarded_and_nothing_is_replayed(
     }
     browser.open(f"{served.url}/dead-letters/letter/0/0")
     assert "discarded by anna on 127.0.0.1" in browser.text()
+
+
+def test_all_that_match_are_replayed_in_the_background_and_newer_ones_are_not(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(*(message(n, JMSType="odd" if n % 2 else "even") for n in range(600)))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters?where=JMSType%3D%27odd%27")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[form=all-that-match][value=replay]").click()
+    browser.wait(lambda: "Replay 300 dead letters?" in browser.text())
+    pictures(browser, "all-counted")
+    bridge.bury(message(601, JMSType="odd"))
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "300 of 300 settled" in browser.text())
+    browser.driver.refresh()
+    assert "300 of 300 settled" in browser.text()
+    pictures(browser, "all-done")
+    assert sorted(int((record.value or b"").split()[1]) for record in bridge.journal()) == list(range(1, 600, 2))
+    (command,) = {entry.actor.command for entry in last(DeadLetterStore.of(bridge.config), 999)}
+    assert command.startswith("status page: replay --where ")
+    with ExitStack() as stack:
+        restarted = Served(stack, bridge.config.path)
+        browser.open(f"{restarted.url}/dead-letters/all")
+        assert "all others are open" in browser.text()
+        browser.wait(lambda: (census := restarted.census()) is not None and census.depth == 301)
 
 
 def test_filters_find_the_newest_of_many_in_several_partitions(
