@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import shlex
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -157,13 +156,6 @@ class CorrectionOptions:
         body = None if self.body_file is None else read_body(None, self.body_file)[0]
         key = None if self.key is None else self.key.encode()
         return Correction(dict(map(read_pair, self.given)), tuple(self.removed), key, body)
-
-    def words(self) -> list[str]:
-        """The options as they are written on the command line."""
-        options = [("--set", pair) for pair in self.given] + [("--unset", name) for name in self.removed]
-        options += [] if self.key is None else [("--key", self.key)]
-        options += [] if self.body_file is None else [("--body-file", self.body_file)]
-        return [f"{name} {shlex.quote(text)}" for name, text in options]
 
 
 Quarantine = Annotated[
@@ -332,7 +324,8 @@ def replay(
     store = _store(config)
     filters = replace(filters, bounds=store.bounds, documents=store.documents)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
-    correction, said = correcting.correction(positions), correcting.words()
+    correction = correcting.correction(positions)
+    said = correction.options(correcting.body_file or "")
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force, *said))
     options = Options(filters, quarantine, force, most, rate, correction, actor)
     _settle(replay_letters, store, wanted, options, dry_run=dry_run, json_output=json_output)

@@ -12,6 +12,7 @@ from engine.dead_letters.bulk import BulkRun
 from engine.page.api import api
 from engine.page.bulk import bulk_page
 from engine.page.charts import charts
+from engine.page.corrections import correct
 from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
 from engine.page.messages import body, message, messages, records, timeline_page
@@ -33,8 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ["pages"]
 
+_LETTER = "/dead-letters/letter/{partition}/{offset}"
 _BOTH = ["GET", "POST"]
-_METHODS = {"/try": _BOTH, "/dead-letters/settle": ["POST"], "/dead-letters/all": _BOTH, "/parts": ["POST"]}
+_METHODS = {
+    "/try": _BOTH,
+    f"{_LETTER}/correct": _BOTH,
+    "/dead-letters/settle": ["POST"],
+    "/dead-letters/all": _BOTH,
+    "/parts": ["POST"],
+}
 _STATIC = Path(__file__).with_name("static")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -51,7 +59,8 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/topologies/state": state(view, threads),
         "/try": tryout(view),
         "/dead-letters": letters(view, threads, bulk),
-        "/dead-letters/letter/{partition}/{offset}": letter(view, threads),
+        _LETTER: letter(view, threads),
+        f"{_LETTER}/correct": correct(view, threads, bulk),
         "/dead-letters/settle": settle(view, threads, bulk),
         "/dead-letters/all": bulk_page(view, bulk),
         "/dead-letters/audit": audit(view, threads),

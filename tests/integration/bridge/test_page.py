@@ -16,7 +16,8 @@ from selenium.webdriver.common.keys import Keys
 from engine.dead_letters.audit import Action, last
 from engine.dead_letters.store import DeadLetterStore
 from engine.embedded import EmbeddedKafka
-from engine.page import letters
+from engine.message import Message
+from engine.page import corrections, letters
 from engine.page.day import MINUTES
 from engine.page.view import FAILED_OF, IN, LATENCY, ROUTED_BY, WAITING
 from engine.telemetry.metrics import FAILED, JOURNALED
@@ -62,8 +63,9 @@ def bridge(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Bridge:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has pages wait for a Kafka that answers late, as on a machine with other work."""
-    for limit in ("_ANSWER_SECONDS", "_ASK_SECONDS"):
-        monkeypatch.setattr(letters, limit, 4 * getattr(letters, limit))
+    for module in (letters, corrections):
+        for limit in ("_ANSWER_SECONDS", "_ASK_SECONDS"):
+            monkeypatch.setattr(module, limit, 4 * getattr(module, limit))
 
 
 @pytest.fixture
@@ -158,6 +160,37 @@ def test_all_that_match_are_replayed_in_the_background_and_newer_ones_are_not(
         browser.open(f"{restarted.url}/dead-letters/all")
         assert "all others are open" in browser.text()
         browser.wait(lambda: (census := restarted.census()) is not None and census.depth == 301)
+
+
+def test_a_letter_is_corrected_and_replayed_and_the_audit_has_the_correction(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(replace(message(1, JMSType="old"), value=b'{\r\n  "amount": "x"\r\n}'))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters/letter/0/0")
+    browser.driver.find_element(By.PARTIAL_LINK_TEXT, "Correct and replay").click()
+    pictures(browser, "correct")
+    browser.driver.find_element(By.ID, "set").send_keys("JMSCorrelationID=42\nregion=emea")
+    browser.driver.find_element(By.ID, "unset").send_keys("JMSType")
+    browser.run("const e = document.getElementById('body'); e.value = e.value.replace('\"x\"', '5')")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Replay the corrected message?" in browser.text())
+    assert bridge.journal() == []
+    pictures(browser, "correct-confirm")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Replayed" in browser.text())
+    pictures(browser, "correct-done")
+    (record,) = bridge.journal()
+    found = Message.from_record(record)
+    assert record.value == b'{\r\n  "amount": 5\r\n}'
+    assert (found.headers["JMSCorrelationID"], found.properties["region"].text) == ("42", "emea")
+    assert "JMSType" not in found.headers
+    (entry,) = last(DeadLetterStore.of(bridge.config), 9)
+    assert entry.actor.command == (
+        "status page: replay --set JMSCorrelationID=42 --set region=emea --unset JMSType --body-file -"
+    )
+    assert bridge.command("dlt", "show", "0:0") == 0
+    assert browser.driver.find_element(By.LINK_TEXT, "Timeline").get_attribute("href").endswith("/0/0/timeline")
 
 
 def test_filters_find_the_newest_of_many_in_several_partitions(
