@@ -92,6 +92,7 @@ _DONE = {
     Action.QUARANTINED: (ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.QUARANTINED, ReplayOutcome.ALREADY_QUARANTINED),
     Action.DISCARDED: (ReplayOutcome.WOULD_DISCARD, ReplayOutcome.DISCARDED, ReplayOutcome.ALREADY_DISCARDED),
     Action.ROUTED_AGAIN: (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED),
+    Action.SENT: (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED),
 }
 """Outcomes by action: in a dry run, when it is done now, and if it was done before."""
 

@@ -20,6 +20,7 @@ from engine.page.overview import overview, routes, settings
 from engine.page.parts import change_part
 from engine.page.render import HEADERS
 from engine.page.searches import Searches
+from engine.page.sending import send
 from engine.page.threads import Threads
 from engine.page.topologies import state, topologies
 from engine.page.tryout import tryout
@@ -38,6 +39,7 @@ _LETTER = "/dead-letters/letter/{partition}/{offset}"
 _BOTH = ["GET", "POST"]
 _METHODS = {
     "/try": _BOTH,
+    "/send": _BOTH,
     f"{_LETTER}/correct": _BOTH,
     "/dead-letters/settle": ["POST"],
     "/dead-letters/all": _BOTH,
@@ -58,6 +60,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/topologies": topologies(view),
         "/topologies/state": state(view, threads),
         "/try": tryout(view),
+        "/send": send(view, threads),
         "/dead-letters": letters(view, threads, bulk),
         _LETTER: letter(view, threads),
         f"{_LETTER}/correct": correct(view, threads, bulk),

@@ -158,18 +158,22 @@ def _copy(entry: AuditEntry | None) -> Position | None:
 
 
 def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the audit page: replays and discards of dead letters, the newest first."""
+    """Makes the handler of the audit page: what users have done, the newest first, with the entry of `letter`."""
 
     async def page(request: Request) -> Response:
-        store = DeadLetterStore.of(view.config())
+        store, wanted = DeadLetterStore.of(view.config()), request.query_params.get("letter", "")
         entries: list[AuditEntry] = []
         fault, status = "", 200
         try:
-            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES)[::-1])
+            position = Position.parse(wanted, store.topic) if wanted else None
+            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES, position)[::-1])
         except BridgeError as error:
             fault, status = str(error), status_of(error)
+        firsts = {each.position: each for each in reversed(entries)}
+        # Only the last of several entries of one letter is named by an address.
+        rows = [(each, _copy(each), firsts[each.position] is each) for each in entries]
         return await rendered(
-            request, view, "audit.html", status=status, fault=fault, entries=entries, milliseconds=milliseconds
+            request, view, "audit.html", status=status, fault=fault, rows=rows, milliseconds=milliseconds
         )
 
     return page

@@ -23,13 +23,14 @@ from engine.page.view import FAILED_OF, IN, LATENCY, ROUTED_BY, WAITING
 from engine.telemetry.metrics import FAILED, JOURNALED
 from engine.telemetry.status import State, Status
 from routes.config.snapshot import Snapshot
+from routes.properties import JmsType, Property
 from tests.conftest import TopicFactory
 from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
 PAGES = (
-    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
+    *("/", "/charts", "/routes", "/try", "/send", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
     *("/settings", "/settings?all=1"),
 )
 LONG = """\
@@ -310,6 +311,51 @@ def test_a_message_is_tried_on_a_phone(browser: Browser, down: Served) -> None:
     browser.wait(lambda: "published to kafka:orders by route 'orders', key 42" in browser.text())
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
     browser.shoot("tried-phone")
+
+
+def test_a_tried_message_is_sent_once_and_a_copy_of_it(browser: Browser, served: Served, bridge: Bridge) -> None:
+    browser.looks()
+    browser.open(f"{served.url}/try")
+    for field, text in (
+        ("address", "queue:orders"),
+        ("properties", "CorrelationId=42\namount:int=5"),
+        ("body", "one\ntwo"),
+    ):
+        browser.driver.find_element(By.ID, field).send_keys(text)
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "published to kafka:orders by route 'orders', key 42" in browser.text())
+    pictures(browser, "tried")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[formaction='/send']").click()
+    browser.wait(lambda: "Send this message?" in browser.text())
+    assert "published to kafka:orders by route 'orders', key 42" in browser.text()
+    assert bridge.journal() == []
+    pictures(browser, "send-confirm")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Sent as" in browser.text())
+    browser.driver.refresh()
+    pictures(browser, "sent")
+    (record,) = bridge.journal()
+    found = Message.from_record(record)
+    assert (record.key, record.value) == (b"42", b"one\ntwo")
+    assert (found.headers["JMSDestination"], found.properties["amount"]) == (
+        "queue:orders",
+        Property("5", JmsType.INT),
+    )
+    (entry,) = last(DeadLetterStore.of(bridge.config), 9)
+    assert (entry.action, entry.actor.user, entry.actor.command) == (Action.SENT, "anna", "status page: send")
+    assert entry.copy == str(entry.position) == f"{bridge.config.journal.topic}:0:0"
+    browser.driver.find_element(By.LINK_TEXT, "timeline").click()
+    browser.wait(lambda: "by anna on 127.0.0.1, with: status page: send" in browser.text())
+    browser.open(f"{served.url}/messages/{bridge.config.journal.topic}/0/0")
+    browser.driver.find_element(By.PARTIAL_LINK_TEXT, "Send a copy").click()
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Send this message?" in browser.text())
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Sent as" in browser.text())
+    first, second = map(Message.from_record, bridge.journal())
+    assert (second.body, second.properties) == (first.body, first.properties)
+    assert second.headers["JMSCorrelationID"] == "42"
+    assert second.headers["JMSMessageID"] != first.headers["JMSMessageID"]
 
 
 def test_with_the_broker_down_every_page_is_there_within_three_seconds(browser: Browser, down: Served) -> None:

@@ -210,6 +210,7 @@ def test_a_settled_letter_says_by_whom(page: Page, kafka: Kafka) -> None:
     )
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
     assert "<strong>discarded</strong> by bob on 10.0.0.1, 2026-11-22T05:00:00Z" in text
+    assert '<a href="/dead-letters/audit?letter=dead%3A0%3A17#dead:0:17">Audit</a>' in text
     kafka.entry = replace(kafka.entry, action=Action.REPLAYED, copy="jms-bridge.journal:1:42")
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
     assert 'as <a href="/messages/jms-bridge.journal/1/42"><code>jms-bridge.journal:1:42</code></a>' in text
@@ -326,4 +327,6 @@ def test_the_audit_names_who_did_what(page: Page, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(letters, "last", lambda *_: [entry])
     text = page.client.get("/dead-letters/audit", headers=LOGIN).text
     assert "&lt;img src=x onerror=alert(1)&gt;\\x1b[2J" in text
-    assert "journal:0:9" in text
+    assert '<a href="/messages/journal/0/9"><code>journal:0:9</code></a>' in text
+    assert '<tr id="dead:0:7">' in text
+    assert page.client.get("/dead-letters/audit?letter=x", headers=LOGIN).status_code == 400
