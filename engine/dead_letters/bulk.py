@@ -49,7 +49,7 @@ class BulkStage(StrEnum):
 
     COUNTING = "counting"
     COUNTED = "counted"
-    """It waits to be confirmed."""
+    """Counted, and not confirmed yet."""
     SETTLING = "settling"
     DONE = "done"
     CANCELLED = "cancelled"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from engine.page.threads import Threads
     from engine.page.view import View
 
-__all__ = ["Difference", "correct", "differences"]
+__all__ = ["CorrectedPart", "correct", "differences"]
 
 _MOST_BODY = 1_000_000
 """Largest body in bytes that the form takes."""
@@ -60,7 +60,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CorrectedPart:
     """A part of a message that a correction changes."""
 
     name: str
@@ -144,7 +144,11 @@ def _editable(letter: DeadLetter) -> tuple[str | None, str]:
 def _corrected(
     letter: DeadLetter, store: DeadLetterStore, form: Form, quarantine: bool, actor_of: Callable[[str], Actor]
 ) -> dict[str, Any]:
-    """What a correction changes and how its replay ends, or would end; UsageError if it cannot be made."""
+    """Values of the page: the differences, and the outcome of the replay, or the expected one.
+
+    Raises:
+        UsageError: the correction cannot be made.
+    """
     correction = _correction(form, letter)
     before = original(letter, store.bridge_id)
     found = tuple(differences(before, correction.apply(before)))
@@ -215,16 +219,16 @@ def _correction(form: Form, letter: DeadLetter) -> Correction:
     )
 
 
-def differences(before: Record, after: Record) -> Iterator[Difference]:
+def differences(before: Record, after: Record) -> Iterator[CorrectedPart]:
     """Yields the key, the headers and the part of the body in which two records differ."""
     if before.key != after.key:
-        yield Difference("key", before.key, after.key)
+        yield CorrectedPart("key", before.key, after.key)
     old, new = _by_name(before), _by_name(after)
     for name in dict.fromkeys([*old, *new]):
         if old.get(name) != new.get(name):
-            yield Difference(name, *(found[name][-1] if name in found else None for found in (old, new)))
+            yield CorrectedPart(name, *(found[name][-1] if name in found else None for found in (old, new)))
     if before.value != after.value:
-        yield Difference("body", *_changed(before.value or b"", after.value or b""))
+        yield CorrectedPart("body", *_changed(before.value or b"", after.value or b""))
 
 
 def _by_name(record: Record) -> dict[str, list[bytes | None]]:

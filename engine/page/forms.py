@@ -52,7 +52,7 @@ class Form:
 
 
 async def read(request: Request, most: int = _MOST_BYTES) -> Form:
-    """Reads the form in the body of a request; UsageError if it has more than `most` bytes, or is no form."""
+    """Reads the form in the body of a request; UsageError if it has more than `most` bytes, or another form."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

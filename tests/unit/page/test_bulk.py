@@ -230,7 +230,7 @@ def test_from_the_quarantine_all_are_replayed_by_force(page: Page, kafka: Letter
 
 def test_a_page_without_a_run_says_what_a_restart_means(page: Page) -> None:
     text = page.client.get(PLACE, headers=LOGIN).text
-    assert "A restart of the bridge ends what was" in text
+    assert "A restart of the bridge ends such a run" in text
     answer = page.client.post(PLACE, data={"action": "replay"}, headers=SAME)
     assert answer.status_code == 403
     for fields, told in (({"action": "drop"}, "there is no action"), ({"action": "replay", "since": "x"}, "from")):

@@ -20,7 +20,7 @@ from engine.kafka.reader import Position
 from engine.message import Record
 from engine.page import corrections
 from engine.page.body_text import body_text, text_body
-from engine.page.corrections import Difference, differences
+from engine.page.corrections import CorrectedPart, differences
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import LOGIN, Page
 
@@ -191,7 +191,7 @@ def test_of_a_long_body_only_the_part_that_differs_is_shown() -> None:
     before = Record(None, b"a" * 5000 + b"one" + b"z" * 5000, ())
     after = replace(before, value=b"a" * 5000 + b"two!" + b"z" * 5000)
     (found,) = differences(before, after)
-    assert found == Difference(
+    assert found == CorrectedPart(
         "body", f"… {'a' * 80}one{'z' * 80} …".encode(), f"… {'a' * 80}two!{'z' * 80} …".encode()
     )
     (found,) = differences(before, replace(before, value=b"b" * 9000))
