@@ -40,7 +40,7 @@ _BOTH = ["GET", "POST"]
 _METHODS = {
     "/try": _BOTH,
     "/send": _BOTH,
-    f"{_LETTER}/correct": _BOTH,
+    f"{_LETTER}/correct": ["POST"],
     "/dead-letters/settle": ["POST"],
     "/dead-letters/all": _BOTH,
     "/parts": ["POST"],

@@ -70,7 +70,7 @@ class CorrectedPart:
 
 
 def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler: a GET shows the form, a POST what differs, and a confirmed POST replays the message."""
+    """Makes the handler: it shows the form, then what differs, and replays the message once that is confirmed."""
 
     async def page(request: Request) -> Response:
         store = DeadLetterStore.of(view.config())
@@ -80,18 +80,16 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
         try:
             position = letter_position(request, store.source(quarantine=quarantine))
             content |= {"position": position}
-            form = None
-            if request.method == "POST":
-                form = await forms.read(request, _MOST_FORM)
-                forms.check(form, view.seal, request)
-            is_confirmed = form is not None and form.text("confirmed") == "yes"
+            form = await forms.read(request, _MOST_FORM)
+            forms.check(form, view.seal, request)
+            is_confirmed = form.text("confirmed") == "yes"
             if is_confirmed:
                 bulk.check_free()
 
             def work() -> dict[str, Any]:
                 with KafkaTopicReader(store.access, position.topic, _ANSWER_SECONDS) as reader:
                     letter = DeadLetter(reader.at(position.partition, position.offset))
-                if form is None or form.text("edit"):
+                if form.text("edit"):
                     return _shown(letter, store, form)
                 try:
                     return _corrected(letter, store, form, quarantine, partial(forms.actor, request))
@@ -110,15 +108,15 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
     return page
 
 
-def _shown(letter: DeadLetter, store: DeadLetterStore, form: Form | None) -> dict[str, Any]:
-    """Values of the form: the message as it is, or what was entered into a form before."""
+def _shown(letter: DeadLetter, store: DeadLetterStore, form: Form) -> dict[str, Any]:
+    """Values of the form: the message as it is, or what was entered before."""
     record = original(letter, store.bridge_id)
     text, why_not = _editable(letter)
     known = {"set": "", "unset": "", "key": as_text(record.key) or "", "body": text or ""}
     return {
         "letter": letter,
         "step": "form",
-        "fields": known | (_entered(form) if form else {}),
+        "fields": known | _entered(form),
         "has_text_key": record.key is None or as_text(record.key) is not None,
         "body_refusal": why_not,
         "body_type": Message.from_record(record).body_type,

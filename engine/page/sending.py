@@ -57,7 +57,7 @@ _log = structlog.get_logger(__name__)
 
 
 def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler: a GET shows the form, a POST what would be sent, and a confirmed POST sends it."""
+    """Makes the handler: a GET shows the form, a POST the message in it, or a copy, and a confirmed POST sends it."""
     sender = JournalSender()
 
     async def page(request: Request) -> Response:
@@ -76,10 +76,10 @@ def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
                     except UnreachableError as error:
                         # The same button is shown again, with its token.
                         fault, status = str(error), 503
-                if not form.text("edit"):
+                if given := form.text("position"):
+                    form = await threads.ask(config.kafka_access.servers, lambda: _copy(given, config))
+                elif not form.text("edit"):
                     content = await threads.run(lambda: _shown(form, config), _SECONDS, _BUSY, _LATE)
-            elif given := query.get("position", ""):
-                form = await threads.ask(config.kafka_access.servers, lambda: _copy(given, config))
             elif told := query.get("sent", ""):
                 content = {"sent": Position.parse(told, config.journal.topic)}
         except forms.ForeignRequestError as error:

@@ -84,7 +84,7 @@ def page(tmp_path: Path, kafka: Letters) -> Page:
 
 
 def post(page: Page, **fields: str) -> Any:
-    return page.client.post(PLACE, data={"seal": page.seal(PLACE, LOGIN), **fields}, headers=SAME)
+    return page.client.post(PLACE, data={"seal": page.seal("/try", LOGIN), **fields}, headers=SAME)
 
 
 def hidden(text: str) -> dict[str, str]:
@@ -92,7 +92,7 @@ def hidden(text: str) -> dict[str, str]:
 
 
 def test_a_corrected_message_is_replayed_after_what_differs_was_shown(page: Page, kafka: Letters) -> None:
-    text = page.client.get(PLACE, headers=LOGIN).text
+    text = post(page, edit="1").text
     assert ">\none\ntwo</textarea>" in text
     asked = post(page, set="region=apac\r\n", unset="JMSType", key="43", body="one\r\n2")
     assert "Replay the corrected message?" in asked.text
@@ -112,7 +112,7 @@ def test_a_corrected_message_is_replayed_after_what_differs_was_shown(page: Page
 
 def test_from_the_quarantine_it_is_replayed_by_force(page: Page, kafka: Letters) -> None:
     kafka.letter = DeadLetter(replace(kafka.letter.located, position=Position("dead.quarantine", 0, 17)))
-    fields = {"seal": page.seal(PLACE, LOGIN), "key": "43", "confirmed": "yes"}
+    fields = {"seal": page.seal("/try", LOGIN), "key": "43", "confirmed": "yes"}
     page.client.post(PLACE + "?quarantine=1", data=fields, headers=SAME)
     options = kafka.asked[-1][1]
     assert (options.quarantine, options.force) == (True, True)
@@ -154,7 +154,7 @@ def test_a_body_that_the_form_cannot_hold_names_the_command(
     page: Page, kafka: Letters, found: DeadLetter, told: str
 ) -> None:
     kafka.letter = found
-    text = page.client.get(PLACE, headers=LOGIN).text
+    text = post(page, edit="1").text
     assert told in text
     assert "use jms-bridge dlt replay 0:17 --body-file FILE" in text
     assert 'name="body"' not in text
@@ -184,7 +184,9 @@ def test_only_a_form_of_ours_is_taken(page: Page, kafka: Letters) -> None:
     answer = page.client.post(PLACE, data={"key": "43", "confirmed": "yes"}, headers=SAME)
     assert answer.status_code == 403
     assert kafka.asked == []
-    assert page.client.get("/dead-letters/letter/x/1/correct", headers=LOGIN).status_code == 400
+    assert page.client.get(PLACE, headers=LOGIN).status_code == 405
+    fields = {"seal": page.seal("/try", LOGIN), "edit": "1"}
+    assert page.client.post("/dead-letters/letter/x/1/correct", data=fields, headers=SAME).status_code == 400
 
 
 def test_of_a_long_body_only_the_part_that_differs_is_shown() -> None:

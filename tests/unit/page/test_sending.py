@@ -139,19 +139,19 @@ def test_a_copy_has_the_parts_of_the_record_and_a_new_id(page: Page, journal: Jo
         b"\nhello", BodyType.BYTES, {"JMSMessageID": "ID:1", "JMSType": "t", "JMSDestination": "queue:a"}, {}, "jms"
     )
     journal.record = replace(message.to_record(), key=b"own")
-    text = page.client.get("/send?position=journal:0:7", headers=LOGIN).text
+    text = post(page, {"position": "journal:0:7"}).text
     assert ">\n\nhello</textarea>" in text
     assert "JMSType=t</textarea>" in text
     assert "ID:1" not in text
     assert 'name="key" value="own"' in text
     journal.record = message.to_record()
-    assert 'name="key" value=""' in page.client.get("/send?position=journal:0:7", headers=LOGIN).text
+    assert 'name="key" value=""' in post(page, {"position": "journal:0:7"}).text
 
 
 @pytest.mark.parametrize("record", [Record(None, b"\xff", ()), Record(None, b"", (("jmsbridge.claim", b"1/2"),))])
 def test_a_copy_that_a_form_cannot_hold_names_the_command(page: Page, journal: Journal, record: Record) -> None:
     journal.record = record
-    answer = page.client.get("/send?position=0:7", headers=LOGIN)
+    answer = post(page, {"position": "0:7"})
     assert answer.status_code == 400
     assert "jms-bridge journal replay POSITION" in answer.text
 
