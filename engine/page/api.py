@@ -301,7 +301,7 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
 def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
-        found = await threads.ask(store.access.servers, lambda: look(store, question, view.is_open))
+        found = await threads.ask(store.access.servers, lambda: look(store, question, view.state_of_letter))
         letters = [
             {
                 "position": str(each.position),
@@ -311,9 +311,10 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
                 "detail": each.detail,
                 "size": each.bytes,
                 "replays": each.replays,
-                "open": view.is_open(each.position),
+                "state": state,
+                "retry": _time(retry),
             }
-            for each in question.page_of(found)
+            for each, state, retry in question.with_states(found, view.state_of_letter, store)
         ]
         answer = {
             "letters": letters,

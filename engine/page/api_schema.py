@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.dead_letters.state import LetterState
 from engine.find.question import TopicKind
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 
@@ -150,7 +151,8 @@ LETTERS = _object(
             detail=_TEXT,
             size=_WHOLE,
             replays=_WHOLE,
-            open={"type": ["boolean", "null"], "description": "null if that is not known"},
+            state={"enum": [*LetterState, None], "description": "null if it is not known"},
+            retry={**_TIME, "description": "time after which the bridge replays the letter by itself; null for never"},
         )
     ),
     looked_at=_WHOLE,
@@ -191,7 +193,7 @@ POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in
 OF_LETTERS = (
     Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
     Parameter("route", "Name of the route; `-` for none"),
-    Parameter("state", "State of the letter", {"type": "string", "enum": ["open", "settled"]}),
+    Parameter("state", "State of the letter", {"type": "string", "enum": list(LetterState)}),
     _SINCE,
     _UNTIL,
     _WHERE,

@@ -92,7 +92,7 @@ class Served:
             lambda: self.config,
             lambda: snapshot,
             census=watch.census,
-            is_open=watch.is_open,
+            state_of_letter=watch.state,
             peers=lambda: PEERS,
         )
         access = HttpConfig("127.0.0.1", 0, username="anna", password="pass")
