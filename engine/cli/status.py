@@ -36,8 +36,8 @@ _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
 _COLOURS = {
     "ready": "green",
-    **dict.fromkeys(("starting", "degraded", "stopping", "standing by", "paused"), "yellow"),
-    **dict.fromkeys(("down", "unreachable"), "red"),
+    **dict.fromkeys(("starting", "stopping", "standing by", "paused"), "yellow"),
+    **dict.fromkeys(("degraded", "down", "unreachable"), "red"),
 }
 _CALM = ("ready", "standing by")
 """States in which the report of a part may be cut."""
