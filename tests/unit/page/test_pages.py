@@ -270,6 +270,13 @@ def tried(page: Page, **fields: str) -> tuple[int, str]:
     return answer.status_code, re.sub(r"<[^>]+>", "", answer.text)
 
 
+def test_of_many_routes_that_were_tried_the_one_that_takes_the_message_stands_first(tmp_path: Path) -> None:
+    more = "".join(f"routes.r{n}.in.include=msg.address==a{n}\nroutes.r{n}.out.topic=t{n}\n" for n in range(40))
+    page = Page(tmp_path, f"bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\n{more}")
+    _, shown = tried(page, address="queue:a30")
+    assert shown.index("r30 takes it") < shown.index("30 routes do not take it") < shown.index("r0 does not take it")
+
+
 def test_a_message_is_tried_against_the_routes(page: Page) -> None:
     code, text = tried(page, address="queue:orders", properties="region=emea\nCorrelationId=42", body="x", kind="text")
     assert code == 200
