@@ -24,31 +24,35 @@ class _Column(NamedTuple):
     """Value by which rows are sorted; None for a column that sorts nothing."""
     is_number: bool = False
     """True if the greatest value comes first at the first choice."""
+    shares: bool = False
+    """True if it stands in the column of the page that the one before it has."""
 
 
 _COLUMNS: Mapping[str, _Column] = {
     _ORDER: _Column("Order", lambda row: row["number"]),
     "name": _Column("Route", lambda row: row["route"].name.casefold()),
-    "rate": _Column("Now", lambda row: row["rate"] or 0.0, is_number=True),
+    "rate": _Column("Now", lambda row: row["rate"] or 0.0, is_number=True, shares=True),
     "matches": _Column("Matches", None),
     "to": _Column("To", lambda row: ", ".join(map(str, row["route"].targets))),
     "routed": _Column("Routed", lambda row: row["routed"] or 0.0, is_number=True),
     "failed": _Column("Failed", lambda row: sum(row["failures"].values()), is_number=True),
-    "error": _Column("Last error", lambda row: row["error"]["time_ms"] if row["error"] else 0, is_number=True),
+    "error": _Column(
+        "Last error", lambda row: row["error"]["time_ms"] if row["error"] else 0, is_number=True, shares=True
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RouteHeading:
-    """Heading of a column."""
+    """Heading of values on the page; a column may have several."""
 
     title: str
     name: str
-    """Value of the parameter `sort` for the order that the column has at the first choice; empty for none."""
+    """Value of the parameter `sort` for the order that the page has at the first choice; empty for none."""
     href: str
-    """URL of the page sorted by the column, the other way round if it is already; empty if it cannot be sorted."""
+    """URL of the page sorted by the values, the other way round if it is already; empty if it cannot be sorted."""
     sorted: str
-    """Value of `aria-sort`; empty unless the page is sorted by the column."""
+    """Value of `aria-sort`; empty unless the page is sorted by the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,14 @@ class RouteChoice:
         assert value is not None, "it was checked"
         return sorted(found, key=value, reverse=self.sort.startswith("-"))
 
-    def headings(self) -> list[RouteHeading]:
-        """Returns the headings of all columns."""
-        return [self._heading(name, column) for name, column in _COLUMNS.items()]
+    def columns(self) -> list[list[RouteHeading]]:
+        """Returns the headings of each column of the page."""
+        found: list[list[RouteHeading]] = []
+        for name, column in _COLUMNS.items():
+            if not column.shares:
+                found.append([])
+            found[-1].append(self._heading(name, column))
+        return found
 
     def _heading(self, name: str, column: _Column) -> RouteHeading:
         first, other = (f"-{name}", name) if column.is_number else (name, f"-{name}")

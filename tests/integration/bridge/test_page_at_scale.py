@@ -151,7 +151,7 @@ def test_routes_are_filtered_and_sorted_by_keyboard(browser: Browser, large: Lar
     browser.wait(lambda: browser.run(NAMES) == [_route(n) for n in (19, 39, 191, 195)])
     assert browser.run("return document.activeElement.id") == "filter"
     assert browser.run("return location.search").startswith("?filter=tokyo+instructions.19")
-    browser.tab_to("e.closest('th') && e.textContent.startsWith('Now')")
+    browser.tab_to("e.closest('th') && e.textContent === 'Now'")
     browser.press(Keys.ENTER)
     browser.wait(lambda: "sort=-rate" in browser.run("return location.search"))
     names = browser.run(NAMES)
