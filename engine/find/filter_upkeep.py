@@ -71,10 +71,16 @@ class FilterUpkeep:
             try:
                 self.write(config)
                 self._trouble = ""
-            except (BridgeError, OSError) as error:
-                if not self._stop.is_set() and str(error) != self._trouble:
-                    self._trouble = str(error)
-                    _log.warning("filters of ids cannot be written", why=self._trouble)
+            except Exception as error:
+                self._note(error)
+
+    def _note(self, error: Exception) -> None:
+        """Logs an error once; errors of a process that was ended are none."""
+        trouble = str(error) if isinstance(error, BridgeError) else f"{type(error).__name__}: {error}"
+        if trouble != self._trouble and not self._stop.is_set():
+            self._trouble = trouble
+            log = _log.warning if isinstance(error, BridgeError) else _log.exception
+            log("filters of ids cannot be written", why=trouble)
 
     def write(self, config: Config) -> int:
         """Writes filters of blocks without one, the highest offsets first; returns their number.
@@ -85,12 +91,14 @@ class FilterUpkeep:
             UnreachableError: Kafka does not answer.
         """
         kafka = KafkaOffsets(config.kafka_access)
-        topics = topic_kinds(config, BridgeTopics(config).routes()).keys() - self._refused
+        topics = topic_kinds(config, BridgeTopics(config).routes())
         filters = IdFilters.opened(config, kafka, topics)
-        if filters is None or not (due := filters.missing(kafka.starts(topics), kafka.ends(topics, committed=True))):
+        missing = filters.missing(kafka.starts(topics), kafka.ends(topics, committed=True)) if filters else []
+        due = [piece for piece in missing if piece.topic not in self._refused][:_AT_ONCE]
+        if not due:
             return 0
         with Scanner(config, _NOBODY, filters, calm=True) as scanner:
-            for number, piece in enumerate(due[:_AT_ONCE]):
+            for number, piece in enumerate(due):
                 began = time.monotonic()
                 try:
                     for _ in scanner.scan([piece], 1, None):
@@ -101,5 +109,5 @@ class FilterUpkeep:
                     raise
                 if self._stop.wait(_REST * (time.monotonic() - began)) or not self._is_wanted():
                     return number + 1
-        _log.debug("filters of ids were written", blocks=len(due[:_AT_ONCE]), missing=len(due[_AT_ONCE:]))
-        return len(due[:_AT_ONCE])
+        _log.debug("filters of ids were written", blocks=len(due), missing=len(missing) - len(due))
+        return len(due)

@@ -71,7 +71,7 @@ class RouteChoice:
         if sort.removeprefix("-") not in names:
             msg = f"sort {sort[:_LONGEST]!r}: expected one of {', '.join(names)}, after - for the greatest first"
             raise UsageError(msg)
-        return RouteChoice(query.get("filter", "").strip()[:_LONGEST], sort)
+        return RouteChoice(query.get("filter", "").strip(), sort)
 
     def rows(self, rows: Iterable[Row]) -> list[Row]:
         """Returns the chosen rows in their order; those with equal values stay in the order of the routes."""
