@@ -75,7 +75,7 @@ class FilterUpkeep:
                 self._note(error)
 
     def _note(self, error: Exception) -> None:
-        """Logs an error once; errors of a process that was ended are none."""
+        """Logs an error once, and not after the end, which kills the process."""
         trouble = str(error) if isinstance(error, BridgeError) else f"{type(error).__name__}: {error}"
         if trouble != self._trouble and not self._stop.is_set():
             self._trouble = trouble
