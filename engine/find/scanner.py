@@ -11,6 +11,7 @@ import struct
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -48,8 +49,9 @@ __all__ = ["ScannedStretch", "Scanner", "criteria"]
 _MAIN = "jmsbridge.find.FindProcess"
 _HALLMARK = "jms-bridge-spark.jar"
 _JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
-_NICE = 10
-"""Amount by which the process gives way to others, such as the bridge on the same machine."""
+_CALM_OPTIONS = ("-Xmx256m", "-XX:ActiveProcessorCount=1")
+_NICE, _CALM_NICE = 10, 19
+"""Amounts by which the process gives way to others, such as the bridge on the same machine."""
 _SESSION = Path("/proc/self/autogroup")
 """Nice value of the session of a process, see `sched(7)`."""
 _END_SECONDS = 5.0
@@ -86,14 +88,19 @@ class ScannedStretch:
 class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
-    def __init__(self, config: Config, question: FindQuestion, filters: IdFilters | None = None) -> None:
+    def __init__(
+        self, config: Config, question: FindQuestion, filters: IdFilters | None = None, *, calm: bool = False
+    ) -> None:
         """Starts nothing yet; the process writes `filters` that are missing.
+
+        With `calm` it uses one core, little memory, and the lowest priority.
 
         Raises:
             PredicateError: `question.where` breaks the routing language.
             HardFailureError: the file of a source's schema cannot be used.
         """
         self._servers = config.kafka_access.servers
+        self._calm = calm
         self._spark = config.section(SparkConfig)
         self._given = {
             "kafka": _consumer_settings(config),
@@ -116,7 +123,8 @@ class Scanner:
             msg = f"no {_HALLMARK} in {extras}: run `make setup`"
             raise SetupError(msg)
         more = [path for path in [self._spark.get("spark.driver.extraClassPath")] if path]
-        java = [*_JAVA_OPTIONS, *class_options(extras, more), *class_data_options("find", "spark")]
+        options = _CALM_OPTIONS if self._calm else _JAVA_OPTIONS
+        java = [*options, *class_options(extras, more), *class_data_options("find", "spark")]
         self._log = nameless_file(b"")
         given = nameless_file(json.dumps(self._given).encode())
         with given, argument_file([*java, _MAIN, descriptor_path(given)]) as arguments:
@@ -128,7 +136,7 @@ class Scanner:
                 stderr=self._log,
                 umask=UMASK,
                 start_new_session=True,
-                preexec_fn=_prepare,
+                preexec_fn=partial(_prepare, _CALM_NICE if self._calm else _NICE),
             )
         return self
 
@@ -281,9 +289,9 @@ def _consumer_settings(config: Config) -> dict[str, str]:
     return {**_DEFAULTS, **given, **_FIXED}
 
 
-def _prepare() -> None:
+def _prepare(nice: int) -> None:
     ignore_signals()
-    os.nice(_NICE)
+    os.nice(nice)
     # Where Linux shares out the processor by sessions, the nice value counts within one session alone.
     with suppress(OSError):
-        _SESSION.write_text(str(_NICE), encoding="ascii")
+        _SESSION.write_text(str(nice), encoding="ascii")

@@ -25,7 +25,8 @@ from engine.page.body_view import ShownBody, shown_body
 from engine.page.render import HEADERS, rendered
 from engine.printable import LONGEST_REASON, shortened
 from engine.schemas.documents import documents_of
-from engine.trace_context import TRACEPARENT, of_headers
+from engine.trace_context import trace_id
+from engine.tracing_section import TracingConfig
 from routes.errors import BridgeError
 from routes.predicate.bodies import UnreadableBodyError
 
@@ -279,7 +280,7 @@ def _content(config: Config, position: Position, form: str) -> dict[str, Any]:
     message = Message.from_record(record)
     is_journal = topic.kind is TopicKind.JOURNAL
     journal = None if is_journal else journal_of(located)
-    context = of_headers(record.headers)
+    trace = trace_id(record.headers)
     return {
         "topic": topic,
         "located": located,
@@ -290,7 +291,8 @@ def _content(config: Config, position: Position, form: str) -> dict[str, Any]:
         "source": record.header(SOURCE),
         "claim": record.header(CLAIM),
         "journal": journal,
-        "trace": context[TRACEPARENT].split("-")[1] if context else "",
+        "trace": trace,
+        "trace_link": config.section(TracingConfig).link_to(trace),
         "letter": _letter_link(config, position),
         "published": _published_link(config, position if is_journal else journal),
     }
@@ -346,11 +348,11 @@ def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable
 
 
 def _events(told: Timeline) -> Iterator[tuple[Any, ...]]:
-    """Time, seconds after the last event with a time, phrase, details and record of each event."""
+    """Time, seconds after the last event with a time, phrase, details, record and link of each event."""
     last: int | None = None
     for each in told.events:
         after = None if each.at is None or last is None else (each.at - last) / 1000
-        yield each.at, after, each.what, each.detail, each.record
+        yield each.at, after, each.what, each.detail, each.record, each.link
         last = last if each.at is None else each.at
 
 

@@ -219,6 +219,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         from engine.doctor.certificates import expiry_times
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
+        from engine.find.filter_upkeep import FilterUpkeep
         from engine.page.app import pages
         from engine.page.view import Samples, View
         from engine.supervision.election import Election
@@ -272,7 +273,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             stack.enter_context(peers)
         if watch and election:
             stack.enter_context(watch)
-            stack.enter_context(Retries(lambda: reload.current.config, lambda: election.leads))
+            for work in (Retries, FilterUpkeep):
+                stack.enter_context(work(lambda: reload.current.config, lambda: election.leads))
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):
