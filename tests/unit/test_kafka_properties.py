@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from engine.kafka.clients import QUIET
-from engine.kafka.jaas import read_jaas, write_jaas
 from engine.kafka.section import COMMON, CONSUMER, PRODUCER
+from engine.kafka.security import read_jaas, write_jaas
 from engine.kafka.settings import Role, librdkafka, spark_options
 from routes.config import loads
 from routes.kafka_access import KafkaAccess
