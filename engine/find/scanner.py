@@ -19,7 +19,7 @@ from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
 from engine.kafka.errors import unavailable
 from engine.kafka.reader import LocatedRecord, Position
-from engine.kafka.settings import spark_options
+from engine.kafka.settings import java_settings
 from engine.private import UMASK, nameless_file
 from engine.record import Record
 from engine.schemas.documents import documents_of
@@ -49,7 +49,6 @@ _JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
 _NICE = 10
 """Amount by which the process gives way to others, such as the bridge on the same machine."""
 _END_SECONDS = 5.0
-_PREFIX = "kafka."
 _FIXED = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
@@ -263,10 +262,7 @@ def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
 
 
 def _consumer_settings(config: Config) -> dict[str, str]:
-    given = {
-        name.removeprefix(_PREFIX): value for name, value in spark_options(config.kafka_access, "consumer").items()
-    }
-    return {**_DEFAULTS, **given, **_FIXED}
+    return {**_DEFAULTS, **java_settings(config.kafka_access, "consumer"), **_FIXED}
 
 
 def _prepare() -> None:

@@ -16,7 +16,7 @@ from engine.kafka.security import java_certificates, java_login, librdkafka_cert
 if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
 
-__all__ = ["Role", "librdkafka", "spark_options"]
+__all__ = ["Role", "java_settings", "librdkafka"]
 
 Role = Literal["producer", "consumer", "admin"]
 
@@ -52,11 +52,8 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
     return settings
 
 
-def spark_options(access: KafkaAccess, role: Role) -> dict[str, str]:
-    """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
-
-    `engine.router.kafka_io` adds the settings that matter only for speed.
-    """
+def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
+    """Settings of a client in Java, without those that matter only for speed."""
     given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
     settings |= java_login(given) | java_certificates(given)
@@ -68,7 +65,7 @@ def spark_options(access: KafkaAccess, role: Role) -> dict[str, str]:
         settings["buffer.memory"] = str(max(int(given.get("buffer.memory", _BUFFER_BYTES)), largest))
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
-    return {f"kafka.{name}": value for name, value in settings.items()}
+    return settings
 
 
 def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
