@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JNetworkError
 
 from engine.delivery.back_off import BackOff
-from engine.errors import ServerEndedError, SetupError, UsageError
+from engine.errors import SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
@@ -25,8 +24,8 @@ from engine.spark.cluster import check_executors, task_slots, wait_for_slots
 from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
+from engine.spark.settings import is_cluster
 from engine.spark.stored_files import numbered
 from engine.telemetry.metrics import RETENTION
 from engine.topologies.library.nodes import GlobalTableNode
@@ -34,7 +33,7 @@ from engine.topologies.library.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.library.served_modules import serve
 from engine.topologies.runtime.clients import consumer_settings, producer_settings
 from engine.topologies.runtime.code import read_code
-from engine.topologies.runtime.deaths import Deaths
+from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.inputs import InputWatch, check_first_start, check_identity, growth_refusal
 from engine.topologies.runtime.kept import KeptState
@@ -46,7 +45,7 @@ from engine.topologies.runtime.state_reader import StateReader
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
     from pyspark.sql import SparkSession
@@ -177,10 +176,11 @@ def run_topology(
         log,
         {**checkpoint_settings(config.section(TopologiesConfig).state), **config.section(SparkConfig)},
     )
-    with _told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
+    with told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
         names.append(topology.name)
-        attempts = _Attempts(config.kafka_access, topology.name, degraded)
+        outage = Outage(config.kafka_access)
+        attempts = _Attempts(outage, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
             is_first = not attempts.has_begun
@@ -199,11 +199,11 @@ def run_topology(
 class _Attempts:
     """Attempts of one run: which errors another attempt may cure, and the pauses between them."""
 
-    def __init__(self, access: KafkaAccess, name: str, degraded: Callable[[str], None] | None) -> None:
+    def __init__(self, outage: Outage, name: str, degraded: Callable[[str], None] | None) -> None:
         """Creates it before the first attempt; `degraded` is that of `run_topology`."""
         self._name = name
         self._degraded = degraded
-        self._outage = Outage(access)
+        self._outage = outage
         self._lacking = BackOff()
         self._lacks = 0
         self.has_begun = False
@@ -316,22 +316,6 @@ def _run(
         raise spark_failure(error) from error
     finally:
         lock.release()
-
-
-@contextmanager
-def _told_deaths(data: Path) -> Iterator[list[str]]:
-    """Adds the record under way to the error of a JVM that has ended or is about to; takes the topology's name."""
-    names: list[str] = []
-    try:
-        yield names
-    except (ServerEndedError, RuntimeError, Py4JError) as error:
-        said = "".join(Deaths(data, name).note() for name in names)
-        if not said:
-            raise
-        # A call that a JVM cuts off while it ends fails with nothing but its own name.
-        what = "Spark's Java process has ended" if isinstance(error, Py4JError) else error
-        msg = f"{what}; {said}"
-        raise ServerEndedError(msg) from error
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
