@@ -28,8 +28,8 @@ from engine.doctor.versions import check_jars, check_java, check_nats_server, ch
 from engine.errors import UnreachableError
 from engine.jars import jars
 from engine.schemas.section import SchemaConfig
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
+from engine.spark.settings import is_cluster
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.logging import Redactor, secrets_of
 from engine.topologies.section import TopologiesConfig

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import SetupError, UnreachableError
-from engine.spark.master import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 from engine.spark.section import SparkConfig
+from engine.spark.settings import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 from routes.model import RouterMode
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ __all__ = [
     "class_options",
     "descriptor_path",
     "ignore_signals",
-    "properties_text",
+    "properties_file",
     "spark_jars",
 ]
 
@@ -184,7 +184,7 @@ class StartedJvm:
         self._connection = folder / f"connection-{uuid.uuid4().hex}"
         # Settings and options may contain passwords, every user can see the command line of a process, and a process
         # that is killed leaves its files.
-        with nameless_file(properties_text(settings)) as spark_settings:
+        with properties_file(settings) as spark_settings:
             program = [_MAIN, descriptor_path(spark_settings), str(self._connection)]
             with argument_file([*java, *program]) as arguments:
                 self._process = subprocess.Popen(
@@ -265,9 +265,9 @@ def descriptor_path(file: IO[bytes]) -> str:
     return f"/dev/fd/{file.fileno()}"
 
 
-def properties_text(settings: Mapping[str, str]) -> bytes:
-    """Content of a Java properties file with settings."""
-    return "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items()).encode()
+def properties_file(settings: Mapping[str, str]) -> IO[bytes]:
+    """Java properties file without a name that has settings, which may be secret."""
+    return nameless_file("".join(f"{name} {_escaped(value)}\n" for name, value in settings.items()).encode())
 
 
 def argument_file(arguments: Sequence[str]) -> IO[bytes]:

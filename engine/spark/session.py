@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from engine.errors import ServerEndedError
 from engine.spark.launch import Launch, launch, log_file
-from engine.spark.master import SPARE_SLOTS, unfit_master
 from engine.spark.section import SparkConfig
+from engine.spark.settings import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
