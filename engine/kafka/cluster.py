@@ -141,12 +141,12 @@ class Cluster:
             raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(access.file))]) from error
         self._connect()
 
-    def describe(self, topics: Iterable[str], wait_seconds: float = 0.0) -> dict[str, TopicDescription | KafkaError]:
+    def describe(self, topics: Iterable[str], *, patiently: bool = False) -> dict[str, TopicDescription | KafkaError]:
         """Description of each topic with the operations that this client may do to it, or the broker's error.
 
-        A missing topic is looked for again for `wait_seconds`, since brokers take a moment to learn of a new one.
+        If asked `patiently`, looks for a missing topic again for a while, since brokers take one to learn of a new one.
         """
-        names, until = list(topics), time.monotonic() + wait_seconds
+        names, until = list(topics), time.monotonic() + (propagation_seconds(self._access) if patiently else 0.0)
         found = self._describe(names)
         while any(map(is_missing, found.values())) and time.monotonic() < until:
             time.sleep(_PAUSE_SECONDS)
@@ -209,7 +209,7 @@ class Cluster:
             return {}
         if problems := self._create(topics, users, only_validate=False):
             raise refused(self._access.servers, problems)
-        return self.describe([topic.topic for topic in topics], propagation_seconds(self._access))
+        return self.describe([topic.topic for topic in topics], patiently=True)
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
         """Reasons for which Kafka would refuse to create the topics; creates none."""

@@ -21,7 +21,6 @@ from engine.kafka.cluster import (
     is_missing,
     problem_of_error,
     problems_of_access,
-    propagation_seconds,
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
@@ -179,7 +178,7 @@ class BridgeTopics:
         """
         cluster = Cluster(self._access, timeout_seconds)
         # A new topic has no settings until brokers know it.
-        cluster.describe(self._written, propagation_seconds(self._access))
+        cluster.describe(self._written, patiently=True)
         settings = cluster.settings(self._written)
         return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
@@ -296,7 +295,7 @@ class BridgeTopics:
     def _write_problems(self, timeout_seconds: float) -> list[Problem]:
         """Problems of the topics that the router writes."""
         cluster = Cluster(self._access, timeout_seconds)
-        described = cluster.describe(self._written, propagation_seconds(self._access))
+        described = cluster.describe(self._written, patiently=True)
         return [
             problem
             for topic, found in described.items()

@@ -80,6 +80,8 @@ class Layout:
     """Nodes that call Python functions, which get many records at once."""
     order: ReadOrder
     """Requirements of the nodes behind internal topics on the order in which topics are read."""
+    readers: Mapping[str, str]
+    """Name of the node that reads each topic, internal topics and those of global tables included."""
 
     @property
     def shares(self) -> int:
@@ -145,7 +147,9 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
     }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
     mixes_inputs = tuple(dict.fromkeys((*mixing, *joins)))
-    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs))
+    readers = {source.topic: source.name for source in topology.sources}
+    readers |= {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
+    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs), readers)
 
 
 def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrder:

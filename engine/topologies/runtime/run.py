@@ -16,7 +16,7 @@ from engine.errors import SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
+from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
 from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
@@ -26,7 +26,6 @@ from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.spark.section import SparkConfig
 from engine.spark.settings import is_cluster
-from engine.spark.stored_files import numbered
 from engine.telemetry.metrics import RETENTION
 from engine.topologies.library.nodes import GlobalTableNode
 from engine.topologies.library.program import JVM_ERRORS, Program, reason_of
@@ -35,10 +34,10 @@ from engine.topologies.runtime.clients import consumer_settings, producer_settin
 from engine.topologies.runtime.code import read_code
 from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
-from engine.topologies.runtime.inputs import InputWatch, check_first_start, check_identity, growth_refusal
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.inputs import InputWatch
+from engine.topologies.runtime.kept import KeptState, check_first_start
 from engine.topologies.runtime.lag_trend import LagTrend
-from engine.topologies.runtime.layout import Layout, ReadOrder, fixed_inputs, lay_out
+from engine.topologies.runtime.layout import Layout, fixed_inputs, lay_out
 from engine.topologies.runtime.registry import planned
 from engine.topologies.runtime.reset import check_half_reset
 from engine.topologies.runtime.state_reader import StateReader
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.kafka.offsets import TopicFacts
     from engine.spark.stored_files import Folder
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
@@ -281,34 +279,34 @@ def _run(
         config.section(TopologiesConfig).function_timeout_seconds,
         pinned,
     )
+    counts = partition_counts(access, topology.name, [source.topic for source in topology.sources])
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
-    partition_counts(access, topology.name, [source.topic for source in topology.sources])
-    counts = partition_counts(access, topology.name, topics)
-    layout = lay_out(topology, counts, None if before is None else before.partitions)
+    partitions = {topic: counts[topic] for topic in topics}
+    layout = lay_out(topology, partitions, None if before is None else before.partitions)
     mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
     lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
         check_half_reset(folder)
+        kafka = KafkaOffsets(access)
         made = layout.internal, layout.compacted, program.dead_letters
-        ensure_topology_topics(access, config.journal, topology.name, *made)
-        check_topology_outputs(access, topology.name, topology.outputs)
+        ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
-            check_first_start(access, topology.name, settings.build, folder, layout)
-        found = KafkaOffsets(access).topics([*layout.partitions, *(source.topic for source in topology.sources)])
-        read = {topic: each for topic, each in found.items() if topic in layout.partitions}
-        kept = _checked(folder, program, layout, read)
+            check_first_start(kafka, topology.name, settings.build, folder, layout)
+        facts = kafka.topics([*layout.partitions, *counts])
+        read = {topic: fact for topic, fact in facts.items() if topic in layout.partitions}
+        kept = KeptState.continued(folder, program, layout, read)
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        tables = {topic: each for topic, each in found.items() if topic not in read}
-        watch = InputWatch(access, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
+        tables = {topic: fact for topic, fact in facts.items() if topic not in read}
+        watch = InputWatch(kafka, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
         deaths = Deaths(data, topology.name)
         if said := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
-        query = _Query(access, settings, spark, program, kept, layout.order, mode, lock, watch, refused, deaths.marks)
+        query = _Query(access, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
         again = query.follow(stop, report)
         deaths.forget()
         return again
@@ -339,7 +337,7 @@ class _Query:
         spark: SparkSession,
         program: Program,
         kept: KeptState,
-        order: ReadOrder,
+        layout: Layout,
         mode: Mode,
         lock: CheckpointLock,
         watch: InputWatch,
@@ -352,9 +350,10 @@ class _Query:
         self._lock = lock
         self._watch = watch
         self._trend = LagTrend()
-        self._sources = _readers(program.topology)
+        self._readers = layout.readers
         self._gaps: dict[str, int] = {}
         self._folder = folder = lock.root
+        order = layout.order
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
@@ -475,7 +474,7 @@ class _Query:
             node, _, reason = name.partition("\t")
             counts[node, reason] = number
         for topic, number in self._lost(dict(java.gaps(run))).items():
-            counts[self._sources[topic], RETENTION] = number
+            counts[self._readers[topic], RETENTION] = number
         records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
         trouble = "; ".join(filter(None, (self._watch.trouble(), self._falls_behind(records, lag), java.trouble(run))))
         return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
@@ -537,42 +536,9 @@ def mode_of(settings: TopologySettings, layout: Layout) -> Mode:
     return "realtime"
 
 
-def _readers(topology: Topology) -> dict[str, str]:
-    """The name of the node by each topic that it reads, internal topics included."""
-    internal = {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
-    return {source.topic: source.name for source in topology.sources} | internal
-
-
 def _state_before(folder: Folder) -> KeptState | None:
     """The state that an earlier run has left; None if there is none."""
     try:
         return KeptState.read(folder)
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
-
-
-def _checked(folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:
-    """The state with which the topology goes on.
-
-    Raises:
-        SetupError: the state in the folder cannot be used; the text names the nodes or the topics, and the ways out.
-    """
-    before = KeptState.read(folder)
-    now = KeptState.of(program, layout.partitions, before)
-    fixed = {} if before is None else fixed_inputs(program.topology, before.nodes)
-    if before is not None:
-        check_identity(program.topology.name, folder, before.ids, topics)
-        for topic, nodes in fixed.items():
-            if (count := before.partitions.get(topic, 0)) and count < now.partitions[topic]:
-                raise SetupError(growth_refusal(program.topology.name, topic, count, now.partitions[topic], nodes))
-    misfits = [] if before is None else before.misfits(now, fixed)
-    if misfits:
-        msg = (
-            f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "
-            "undo the change; keep the state of all other nodes with `jms-bridge topology migrate`; "
-            "give StreamsBuilder a new name, which begins with empty state; or throw the state away with "
-            f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
-        )
-        raise SetupError(msg)
-    batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
-    return now.begun({topic: each.id for topic, each in topics.items()}, before, batch)
