@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec
 
-from engine.kafka.clients import admin, consumer
+from engine.kafka.clients import admin
 from engine.kafka.errors import MISSING, PASSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
 
@@ -93,7 +99,6 @@ class KafkaOffsets:
     """
 
     def __init__(self, access: KafkaAccess) -> None:
-        self._access = access
         self._servers = access.servers
         self._admin = admin(access)
 
@@ -175,17 +180,22 @@ class KafkaOffsets:
         A new Kafka makes the topic of committed offsets when it is first asked, which is waited for.
         """
         places = [TopicPartition(topic, partition) for partition in partitions]
+        if not places:
+            return {}
+        question = [ConsumerGroupTopicPartitions(group, places)]
         deadline = time.monotonic() + _COORDINATOR_SECONDS
-        with closing(consumer(self._access, group)) as asking:
-            while True:
-                try:
-                    found = committed_positions(asking, places, ANSWER_SECONDS)
-                except KafkaException as error:
-                    if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
-                        raise self._translated(error.args[0], [topic]) from error
-                    time.sleep(_PAUSE_SECONDS)
-                else:
-                    return {place.partition: place.offset for place in found if place.offset >= 0}
+        while True:
+            try:
+                answers = self._admin.list_consumer_group_offsets(
+                    question, require_stable=True, request_timeout=ANSWER_SECONDS
+                )
+                committed = _without_errors(answers[group].result().topic_partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
+                    raise self._translated(error.args[0], [topic]) from error
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return {place.partition: place.offset for place in committed if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         names, found = sorted(set(topics)), {}
@@ -283,8 +293,12 @@ def committed_positions(consumer: Consumer, places: list[TopicPartition], second
         KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
             raises those of the whole request; those of a partition it returns with an offset that looks like none.
     """
-    found = consumer.committed(places, timeout=seconds)
-    for place in found:
+    return _without_errors(consumer.committed(places, timeout=seconds))
+
+
+def _without_errors(places: list[TopicPartition]) -> list[TopicPartition]:
+    """The places of an answer; KafkaException if there is an error of one."""
+    for place in places:
         if place.error is not None:
             raise KafkaException(place.error)
-    return found
+    return places
