@@ -36,6 +36,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from engine.claims.bodies import KeptBodies
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord
@@ -238,7 +239,10 @@ def receive(
     settings = load(config)
     if topic is not None:
         _no_stream(destination, stream)
-        items = _with_bodies(settings, _from_kafka(settings.kafka_access, topic, start, count, follow, timeout))
+        from engine.claims.bodies import KeptBodies
+
+        records = _from_kafka(settings.kafka_access, topic, start, count, follow, timeout)
+        items = _with_bodies(KeptBodies.of(settings), records)
     else:
         items = _from_broker(
             settings,
@@ -309,16 +313,20 @@ def _from_kafka(
         yield from found
 
 
-def _with_bodies(config: Config, records: Iterable[LocatedRecord]) -> Iterator[Item]:
-    """Yields records with the bodies that they have a claim on; raises BodyLostError that names the record."""
-    from engine.claims.bodies import BodyLostError, KeptBodies
+def _with_bodies(kept: KeptBodies, records: Iterable[LocatedRecord]) -> Iterator[Item]:
+    """Yields records with the bodies that they have a claim on, and closes these at the end.
 
-    with closing(KeptBodies.of(config)) as bodies:
-        for each in records:
+    Raises:
+        BodyLostError: a body is gone; the text names the record.
+    """
+    from engine.claims.bodies import BodyLostError
+
+    with closing(kept) as bodies:
+        for located in records:
             try:
-                yield Item.of(replace(each, record=bodies.restored(each.record)))
+                yield Item.of(replace(located, record=bodies.restored(located.record)))
             except BodyLostError as error:
-                msg = f"{each.position}: {error}"
+                msg = f"{located.position}: {error}"
                 raise BodyLostError(msg) from error
 
 

@@ -31,18 +31,20 @@ _NAME = "spark master"
 def check_spark(config: Config, master: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks the cluster that `spark.master` names, as far as its page shows it; other masters are left alone."""
     hosts = master_hosts(master)
-    reached = [host for host, port in hosts if _answers(host, port, timeout_seconds / len(hosts))]
+    seconds = timeout_seconds / max(len(hosts), 1)
+    reached = [host for host, port in hosts if _answers(host, port, seconds)]
     if hosts and not reached:
         remedy = "start it, or correct spark.master"
         yield failed(_NAME, f"nothing listens at {master}", remedy, UnreachableError)
         return
     for host in reached:
         yield ok(_NAME, f"{host} listens")
-        yield from _page(config, host, timeout_seconds / len(hosts))
+        yield from _page(config.section(SparkConfig), config.router.mode, config.journal.partitions, host, seconds)
 
 
-def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
-    port = int(config.section(SparkConfig).get(_UI_PORT, _DEFAULT_UI_PORT))
+def _page(spark: SparkConfig, mode: RouterMode, partitions: int, host: str, seconds: float) -> Iterator[Finding]:
+    """Checks the cluster by the page of its master; `mode` and `partitions` are those of the router."""
+    port = int(spark.get(_UI_PORT, _DEFAULT_UI_PORT))
     try:
         state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
         found = _VERSION.search(_get(host, port, "/", seconds))
@@ -59,11 +61,11 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
     workers = [worker for worker in state.get("workers", ()) if worker["state"] == "ALIVE"]
     cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))
     what = f"{len(workers)} alive, with {cores} cores, {free} of them free"
-    needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
-    if (slots := sum(_slots(worker, config.section(SparkConfig)) for worker in workers)) < needed:
-        memory = config.section(SparkConfig).get(*EXECUTOR_MEMORY)
-        mode = f"{'real-time' if config.router.mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
-        more = f"{what}, which have {slots} task slots in executors of {memory}; {mode}"
+    needed = partitions if mode is RouterMode.REALTIME else 1
+    if (slots := sum(_slots(worker, spark) for worker in workers)) < needed:
+        memory = spark.get(*EXECUTOR_MEMORY)
+        need = f"{'real-time' if mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
+        more = f"{what}, which have {slots} task slots in executors of {memory}; {need}"
         remedy = "start more workers, give them more cores or memory, or lower spark.executor.memory"
         yield failed("spark workers", more, remedy, SetupError)
     else:

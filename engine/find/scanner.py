@@ -87,7 +87,7 @@ class Scanner:
         self._servers = config.kafka_access.servers
         self._spark = config.section(SparkConfig)
         self._given = {
-            "kafka": _consumer_settings(config),
+            "kafka": {**_DEFAULTS, **java_settings(config.kafka_access, "consumer"), **_FIXED},
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question),
             "filters": None if filters is None else filters.written(),
@@ -259,10 +259,6 @@ def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
         "registry": None if urls is None else [urls, *registry_settings(registry)],
         "sources": schemas_json(config.source_schemas, config.path.parent),
     }
-
-
-def _consumer_settings(config: Config) -> dict[str, str]:
-    return {**_DEFAULTS, **java_settings(config.kafka_access, "consumer"), **_FIXED}
 
 
 def _prepare() -> None:

@@ -17,6 +17,7 @@ from engine.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
     from threading import Event
 
     from engine.find.question import FindQuestion, TopicKind
@@ -93,7 +94,7 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     topics = searched_topics(known, question)
     notes: tuple[str, ...] = ()
     kafka = KafkaOffsets(config.kafka_access)
-    filters = _filters(config, kafka, known)
+    filters = _filters(config.embedded.data, kafka, known)
     if question.resume is None:
         offsets = SearchedOffsets.of(kafka, topics, question)
         left = _without_excluded(offsets.ranges, question, filters)
@@ -110,10 +111,10 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
             yield from search.run(scanner, stop)
 
 
-def _filters(config: Config, kafka: KafkaOffsets, topics: Collection[str]) -> IdFilters | None:
+def _filters(data: Path, kafka: KafkaOffsets, topics: Collection[str]) -> IdFilters | None:
     """The filters of the ids in the topics of the bridge; None if their folder cannot be used."""
     facts = kafka.topics(topics)
-    filters = IdFilters(config.embedded.data / "find", {topic: found.id for topic, found in facts.items()})
+    filters = IdFilters(data / "find", {topic: found.id for topic, found in facts.items()})
     return filters if filters.prepare(kafka.starts(facts)) else None
 
 
