@@ -214,7 +214,7 @@ def check_first_start(kafka: KafkaOffsets, name: str, build: str, folder: Folder
         name: the name of the topology.
         build: the function that builds it, as `module:function`.
         folder: the folder of its state.
-        layout: its topics, which exist.
+        layout: its topics. Internal ones are not made yet if it has not run: a new topic may have no leader to ask.
 
     Raises:
         SetupError: Kafka has committed positions of the topology, or records in its internal topics.

@@ -290,11 +290,11 @@ def _run(
     try:
         check_half_reset(folder)
         kafka = KafkaOffsets(access)
-        made = layout.internal, layout.compacted, program.dead_letters
-        ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
             check_first_start(kafka, topology.name, settings.build, folder, layout)
+        made = layout.internal, layout.compacted, program.dead_letters
+        ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
         facts = kafka.topics([*layout.partitions, *counts])
         read = {topic: fact for topic, fact in facts.items() if topic in layout.partitions}
         kept = KeptState.continued(folder, program, layout, read)
