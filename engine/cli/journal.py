@@ -215,7 +215,7 @@ def _foretell(table: ReroutingTable, unknown: int, topic: str, json_output: bool
     _tell_unknown(unknown)
 
 
-def _table(found: ReroutingTable) -> Table:
+def _table(rerouted: ReroutingTable) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -224,7 +224,7 @@ def _table(found: ReroutingTable) -> Table:
     table.add_column("count", justify="right")
     for name in ("oldest", "outcome"):
         table.add_column(name)
-    for row in found.rows:
+    for row in rerouted.rows:
         outcome = f"{row.outcome}: {row.detail}" if row.detail else str(row.outcome)
         cells = (printable(row.address) or "-", printable(", ".join(row.routes)) or "-", f"{row.count:,}")
         table.add_row(*cells, re.sub(r"\.\d+Z$", "Z", iso(row.oldest_ms)), outcome)

@@ -243,7 +243,7 @@ def _lag_reports(config: Config, *, ask_kafka: bool) -> Sequence[LagReport]:
     return from_kafka(config)
 
 
-def _print(found: Sequence[LagReport]) -> None:
+def _print(reports: Sequence[LagReport]) -> None:
     from rich.table import Table
 
     from engine.telemetry.amounts import duration, number
@@ -253,8 +253,8 @@ def _print(found: Sequence[LagReport]) -> None:
         table.add_column(heading, no_wrap=True)
     for heading in ("records", "oldest"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for each in found:
+    for each in reports:
         oldest = "" if each.oldest_seconds is None else duration(each.oldest_seconds)
         table.add_row(printable(each.component), printable(each.place), number(each.records), oldest)
-    table.add_row("", "all", number(sum(each.records for each in found)), "", style="bold")
+    table.add_row("", "all", number(sum(each.records for each in reports)), "", style="bold")
     console().print(table)

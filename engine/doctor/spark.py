@@ -47,7 +47,7 @@ def _page(spark: SparkConfig, mode: RouterMode, partitions: int, host: str, seco
     port = int(spark.get(_UI_PORT, _DEFAULT_UI_PORT))
     try:
         state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
-        found = _VERSION.search(_get(host, port, "/", seconds))
+        spark_version = _VERSION.search(_get(host, port, "/", seconds))
     except (OSError, HTTPException, ValueError):
         remedy = f"{_UI_PORT} names another address of its page"
         yield warning("spark workers", f"not looked at: the master has no page at {host}:{port}", remedy)
@@ -55,8 +55,8 @@ def _page(spark: SparkConfig, mode: RouterMode, partitions: int, host: str, seco
     if state.get("status") != "ALIVE":
         yield ok("spark workers", f"{host} is a standby: {state.get('status')}")
         return
-    if found and found[1] != version("pyspark"):
-        what = f"the cluster has Spark {found[1]}, and the bridge {version('pyspark')}"
+    if spark_version and spark_version[1] != version("pyspark"):
+        what = f"the cluster has Spark {spark_version[1]}, and the bridge {version('pyspark')}"
         yield failed("spark version", what, "install the same version on all workers", SetupError)
     workers = [worker for worker in state.get("workers", ()) if worker["state"] == "ALIVE"]
     cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))

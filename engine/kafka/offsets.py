@@ -115,8 +115,8 @@ class KafkaOffsets:
 
     def identity(self, topic: str) -> str:
         """Kafka's id of the topic, which changes if it is deleted and created again; empty from brokers without ids."""
-        found = self.topics([topic]).get(topic)
-        return "" if found is None else found.id
+        facts = self.topics([topic]).get(topic)
+        return "" if facts is None else facts.id
 
     def starts(self, topics: Iterable[str]) -> Topics:
         """First offset still present in each partition; missing topics are left out."""
@@ -136,7 +136,7 @@ class KafkaOffsets:
         Missing topics are left out, also those that are deleted between the two questions to Kafka.
         """
         topics = list(topics)
-        found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
+        offsets_since = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
         ends = self.ends(topics)
         return {
             topic: {
@@ -144,7 +144,7 @@ class KafkaOffsets:
                 for partition, offset in offsets.items()
                 if partition in ends[topic]
             }
-            for topic, offsets in found.items()
+            for topic, offsets in offsets_since.items()
             if topic in ends
         }
 
@@ -198,17 +198,17 @@ class KafkaOffsets:
                 return {place.partition: place.offset for place in committed if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
-        names, found = sorted(set(topics)), {}
+        names, descriptions = sorted(set(topics)), {}
         try:
             answers = describe(self._admin, names, ANSWER_SECONDS)
         except KafkaException as error:
             raise self._translated(error.args[0], names) from error
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
-                found[name] = answer
+                descriptions[name] = answer
             elif answer.code() not in MISSING:
                 raise self._translated(answer, [name])
-        return found
+        return descriptions
 
     def _offsets(
         self, topics: Iterable[str], spec: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
@@ -245,8 +245,8 @@ class KafkaOffsets:
         return refused or unanswered(self._servers, error, what)
 
 
-def _time(found: ListOffsetsResultInfo | None) -> int | None:
-    return None if found is None or found.timestamp < 0 else found.timestamp
+def _time(answer: ListOffsetsResultInfo | None) -> int | None:
+    return None if answer is None or answer.timestamp < 0 else answer.timestamp
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:
@@ -259,16 +259,16 @@ def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict
     if not names:
         return {}
     asked = TopicCollection(names)
-    found: dict[str, TopicDescription | KafkaError] = {}
+    descriptions: dict[str, TopicDescription | KafkaError] = {}
     futures = client.describe_topics(asked, include_authorized_operations=True, request_timeout=seconds)
     for topic, future in futures.items():
         try:
-            found[topic] = future.result()
+            descriptions[topic] = future.result()
         except KafkaException as error:
             if error.args[0].code() in PASSING:
                 raise
-            found[topic] = error.args[0]
-    return found
+            descriptions[topic] = error.args[0]
+    return descriptions
 
 
 def ask_offsets(
@@ -282,8 +282,8 @@ def ask_offsets(
     asked = {TopicPartition(*place): spec for place in places}
     if not asked:
         return {}
-    found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-    return {(place.topic, place.partition): future for place, future in found.items()}
+    answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    return {(place.topic, place.partition): future for place, future in answers.items()}
 
 
 def committed_positions(consumer: Consumer, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:

@@ -70,17 +70,17 @@ def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
 
 def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
     """The settings for a role under Java's names, with absolute paths and without those that only other roles know."""
-    own: Mapping[str, str] = {}
+    of_role: Mapping[str, str] = {}
     if role == "producer":
-        own = access.producer
+        of_role = access.producer
     elif role == "consumer":
-        own = access.consumer
+        of_role = access.consumer
     foreign = {
         "producer": CONSUMER.keys() - PRODUCER.keys(),
         "consumer": PRODUCER.keys() - CONSUMER.keys(),
         "admin": PRODUCER.keys() | CONSUMER.keys(),
     }[role]
-    settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(own)
+    settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(of_role)
     base = access.file.absolute().parent
     for name, value in settings.items():
         if name.startswith("ssl.") and name.endswith(".location"):

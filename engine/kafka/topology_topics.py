@@ -85,22 +85,24 @@ def ensure_topology_topics(
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
     cluster = Cluster(access, _SECONDS)
     descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
-    for topic, actual in cluster.settings(compacted).items():
-        policy = actual.get("cleanup.policy", "compact")
+    for topic, settings_now in cluster.settings(compacted).items():
+        policy = settings_now.get("cleanup.policy", "compact")
         if "compact" not in policy:
             msg = f"topology '{name}' publishes a table to '{topic}', whose cleanup.policy is {policy}"
             raise HardFailureError(f"{msg}: set it to compact, or name another topic in changelog()")
     for topic, count in internal.items():
-        there = descriptions[topic]
-        if isinstance(there, KafkaError):
-            msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {there.str()}"
+        description = descriptions[topic]
+        if isinstance(description, KafkaError):
+            msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {description.str()}"
             raise HardFailureError(msg)
-        if len(there.partitions) != count:
-            msg = f"the internal topic '{topic}' has {len(there.partitions)} partitions and the topology needs {count}"
+        if (actual := len(description.partitions)) != count:
+            msg = f"the internal topic '{topic}' has {actual} partitions and the topology needs {count}"
             raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
-    found = cluster.describe(outputs, patiently=True)
+    described = cluster.describe(outputs, patiently=True)
     user = f"topology '{name}' writes it"
-    problems = [problem for topic in outputs for problem in problems_of_access(topic, user, found[topic], ("WRITE",))]
+    problems = [
+        problem for topic in outputs for problem in problems_of_access(topic, user, described[topic], ("WRITE",))
+    ]
     if problems:
         raise UnusableTopicError(str(refused(access.servers, problems)))
 

@@ -45,12 +45,12 @@ def executor_figures(spark: SparkSession) -> list[ExecutorFigures]:
     if not is_cluster(context.master):
         return []
     jvm: Any = spark._jvm
-    found = []
+    figures = []
     for line in jvm.jmsbridge.cluster.Executors.living(context._jsc.sc()).splitlines():
         executor, *numbers = line.split()
         slots, used, committed, most, collecting_ms = map(int, numbers)
-        found.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
-    return found
+        figures.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
+    return figures
 
 
 def wait_for_slots(spark: SparkSession, needed: int, stop: Event, report: Callable[[str], None]) -> bool:

@@ -136,7 +136,7 @@ class Launch:
     def refused(self) -> SetupError:
         """The error for a session that Spark has not opened, with the reason in its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
-        reasons = [found[1] for line in text.splitlines() if (found := _REASON.search(line))]
+        reasons = [reason[1] for line in text.splitlines() if (reason := _REASON.search(line))]
         why = reasons[-1] if reasons else _last_line(self.log)
         return SetupError(f"Spark opens no session at {self._master}: {why} (all of it: {self.log})")
 
@@ -156,9 +156,9 @@ def own_folder(tmp: Path) -> Path:
     make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
         lock(everybody.fileno())
-        for found in filter(Path.is_dir, tmp.iterdir()):
-            if (abandoned := _locked(found)) is not None:
-                shutil.rmtree(found, ignore_errors=True)
+        for folder in filter(Path.is_dir, tmp.iterdir()):
+            if (abandoned := _locked(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
                 abandoned.close()
         own = Path(tempfile.mkdtemp(dir=tmp))
         _HELD.append(_locked(own))

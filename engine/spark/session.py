@@ -43,14 +43,14 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
-    given = config.section(SparkConfig).get("spark.master")
-    if given is not None and (unfit := unfit_master(given, partitions)):
+    master = config.section(SparkConfig).get("spark.master")
+    if master is not None and (unfit := unfit_master(master, partitions)):
         raise ConfigurationError([Fault(*unfit, file=str(config.path), key="spark.master")])
     running = SparkSession.getActiveSession()
     if running is None and launched is not None:
         running = open_session(launched)
     if running is not None:
-        if given is not None or running.sparkContext.defaultParallelism >= partitions + SPARE_SLOTS:
+        if master is not None or running.sparkContext.defaultParallelism >= partitions + SPARE_SLOTS:
             return running
         close(running)
     return open_session(launch(config, partitions))

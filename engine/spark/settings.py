@@ -131,10 +131,10 @@ def is_cluster(master: str | None) -> bool:
 
 def master_hosts(master: str) -> list[tuple[str, int]]:
     """Hosts and ports of a standalone master and its standbys; empty for other masters."""
-    found = _STANDALONE.fullmatch(master)
-    if found is None:
+    standalone = _STANDALONE.fullmatch(master)
+    if standalone is None:
         return []
-    parts = (urlsplit(f"//{each}") for each in found[1].split(","))
+    parts = (urlsplit(f"//{each}") for each in standalone[1].split(","))
     return [(part.hostname or "", part.port or 0) for part in parts]
 
 
@@ -181,8 +181,8 @@ def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[s
 
 def kibibytes(size: str) -> int | None:
     """Number of KiB of a size in Spark's notation, in which a bare number means MiB; None if it is not a size."""
-    found = _SIZE.fullmatch(size.strip().lower())
-    return int(found[1]) * _KIB[found[2] or "m"] if found else None
+    parts = _SIZE.fullmatch(size.strip().lower())
+    return int(parts[1]) * _KIB[parts[2] or "m"] if parts else None
 
 
 def session_settings(

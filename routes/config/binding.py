@@ -47,7 +47,7 @@ def bind(
 
 
 def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[str, str], tuple[Match, Entry]]:
-    found: dict[tuple[str, str], tuple[Match, Entry]] = {}
+    last: dict[tuple[str, str], tuple[Match, Entry]] = {}
     unknown = 0
     for plain in entries:
         match = FIELDS.find(plain.key)
@@ -58,13 +58,13 @@ def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[s
             continue
         entry = replace(plain, secret=plain.hidden or match.field.masked or has_reference(plain.value))
         key = (match.field.key.replace("*", match.rest) if match.rest else match.field.key, match.name)
-        if key in found:
-            before = found[key][1]
+        if key in last:
+            before = last[key][1]
             spelling = "" if before.key == entry.key else f" (as '{before.key}')"
             message = f"line {entry.line} sets '{entry.key}' again, after line {before.line}{spelling}"
             faults.append(entry.key_fault(message, "the later one counts; remove one of them", Level.WARNING))
-        found[key] = (match, entry)
-    return found
+        last[key] = (match, entry)
+    return last
 
 
 def _unknown(entry: Entry, *, suggest: bool) -> tuple[str, str]:

@@ -33,8 +33,8 @@ def build(settings: Settings, path: Path, text: str = "") -> Config:
     sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
     parts = settings.made(Config)
     kinds = (section.settings for section in registered_sections().values())
-    made = [settings.made(Route, "routes.NAME.", name) for name in settings.names("routes")]
-    own = tuple(_route(values, sinks) for values in made)
+    values_of_routes = [settings.made(Route, "routes.NAME.", name) for name in settings.names("routes")]
+    own = tuple(_route(values, sinks) for values in values_of_routes)
     replies = any(sink.reply_to for sink in sinks)
     return Config(
         **parts,

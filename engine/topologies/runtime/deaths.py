@@ -45,11 +45,11 @@ class Deaths:
 
     def note(self) -> str:
         """Counts a death, if records were under way at it, and says which; empty if there were none."""
-        found = self._under_way()
-        if not found:
+        positions = self._under_way()
+        if not positions:
             return ""
         before = self._counts()
-        counts = {position: before.get(position, 0) + 1 for position in found}
+        counts = {position: before.get(position, 0) + 1 for position in positions}
         make_folder(self._folder)
         (self._folder / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
         shutil.rmtree(self.marks, ignore_errors=True)
@@ -68,7 +68,7 @@ class Deaths:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _under_way(self) -> list[str]:
-        found = []
+        positions = []
         with suppress(FileNotFoundError):
             for path in sorted(self.marks.iterdir()):
                 data = path.read_bytes()
@@ -77,8 +77,8 @@ class Deaths:
                 offset, length = _HEAD.unpack_from(data)
                 if offset >= 0:
                     topic = data[_HEAD.size : _HEAD.size + length].decode("utf-8", "replace")
-                    found.append(str(Position(topic, int(path.name), offset)))
-        return found
+                    positions.append(str(Position(topic, int(path.name), offset)))
+        return positions
 
     def _counts(self) -> dict[str, int]:
         with suppress(FileNotFoundError, ValueError):

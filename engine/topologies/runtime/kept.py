@@ -118,11 +118,11 @@ class KeptState:
     @classmethod
     def existing(cls, folder: Folder) -> KeptState:
         """The state that is noted in a folder; SetupError if there is none, or as `read`."""
-        found = cls.read(folder)
-        if found is None:
+        kept = cls.read(folder)
+        if kept is None:
             msg = f"no state in {folder}: the topology has not run yet"
             raise SetupError(msg)
-        return found
+        return kept
 
     @staticmethod
     def skipped(folder: Folder) -> list[str]:
@@ -133,13 +133,13 @@ class KeptState:
         """
         path = folder / _SKIPPED
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            positions = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
         except ValueError as error:
             msg = f"{path} is damaged: remove it, and set the records aside again with: jms-bridge topology skip"
             raise SetupError(msg) from error
-        return [str(each) for each in found]
+        return [str(each) for each in positions]
 
     @classmethod
     def skip(cls, folder: Folder, position: str) -> None:
@@ -192,7 +192,7 @@ class KeptState:
         Topics that are not among `fixed` may have more partitions; None: all are among them.
         """
         nodes = self.nodes.items()
-        found = {
+        differences = {
             "changed": [name for name, each in nodes if now.nodes.get(name, each) != each],
             "gone or renamed": [name for name in self.nodes if name not in now.nodes],
             "other numbers of partitions": [
@@ -203,7 +203,7 @@ class KeptState:
             "other fields in internal topics": _differ(self.topics, now.topics),
             "other internal topics are read by": _differ(self.inputs, now.inputs),
         }
-        return [f"{what}: {', '.join(names)}" for what, names in found.items() if names]
+        return [f"{what}: {', '.join(names)}" for what, names in differences.items() if names]
 
 
 def check_first_start(kafka: KafkaOffsets, name: str, build: str, folder: Folder, layout: Layout) -> None:

@@ -166,9 +166,9 @@ def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrd
             bounds[bound] = None
             followers.update(topic for topic in inputs[node.name] if topic not in written)
             while internal:
-                found = written.get(internal.pop(), set()) - feeders
-                feeders |= found
-                internal |= found
+                upstream = written.get(internal.pop(), set()) - feeders
+                feeders |= upstream
+                internal |= upstream
     return ReadOrder(tuple(sorted(feeders)), tuple(sorted(followers)), tuple(bounds))
 
 
@@ -223,12 +223,12 @@ def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[st
 
 def internal_formats(program: Program) -> dict[str, str]:
     """Digest for each internal topic of its records' fields and keys: it may hold some that were not read yet."""
-    topology, found = program.topology, {}
+    topology, formats = program.topology, {}
     for node in topology.nodes:
         if topics := topology.internal_topics(node):
             sides = [(program.fields(each), program.key_kind(each)) for each in node.parents]
-            found.update(dict.fromkeys(topics, _digest([type(node).__name__, sides, program.key_kind(node.name)])))
-    return found
+            formats.update(dict.fromkeys(topics, _digest([type(node).__name__, sides, program.key_kind(node.name)])))
+    return formats
 
 
 def internal_inputs(topology: Topology) -> dict[str, list[str]]:

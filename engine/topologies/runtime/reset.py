@@ -117,9 +117,9 @@ def _topics(folder: Folder, defined: list[str] | None) -> list[str]:
     Raises:
         SetupError: the state does not tell them, and there is no definition.
     """
-    found = set(defined or ())
+    names = set(defined or ())
     if (folder / _NOTE).exists():
-        found |= set(json.loads((folder / _NOTE).read_text(encoding="utf-8")))
+        names |= set(json.loads((folder / _NOTE).read_text(encoding="utf-8")))
     elif defined is None or KeptState.is_in(folder):
         try:
             kept = KeptState.read(folder)
@@ -128,8 +128,8 @@ def _topics(folder: Folder, defined: list[str] | None) -> list[str]:
                 msg = f"{error}; its function tells the topics to delete: jms-bridge topology reset module:function"
                 raise SetupError(msg) from error
             kept = None
-        found |= set(kept.topics if kept is not None else ())
-    return sorted(found)
+        names |= set(kept.topics if kept is not None else ())
+    return sorted(names)
 
 
 def _remove(folder: Folder) -> None:
