@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.layout import Layout
 
-__all__ = ["KeptState", "check_first_start", "check_identity", "growth_refusal"]
+__all__ = ["RESET_NOTE", "KeptState", "check_first_start", "check_half_reset", "check_identity", "growth_refusal"]
 
 _FILE = "topology.json"
 _SKIPPED = "skipped.json"
+RESET_NOTE = "reset.json"
+"""File with the topics that a reset deletes; there until the reset is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,15 @@ class KeptState:
             "other internal topics are read by": _differ(self.inputs, now.inputs),
         }
         return [f"{what}: {', '.join(names)}" for what, names in differences.items() if names]
+
+
+def check_half_reset(folder: Folder) -> None:
+    """Raises SetupError if a reset of the topology with its state in this folder was cut short."""
+    if (folder / RESET_NOTE).exists():
+        name = folder.name
+        raise SetupError(
+            f"the reset of topology '{name}' was cut short: finish it with `jms-bridge topology reset {name}`"
+        )
 
 
 def check_first_start(kafka: KafkaOffsets, name: str, build: str, folder: Folder, layout: Layout) -> None:

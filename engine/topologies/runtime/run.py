@@ -35,11 +35,10 @@ from engine.topologies.runtime.code import read_code
 from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.inputs import InputWatch
-from engine.topologies.runtime.kept import KeptState, check_first_start
+from engine.topologies.runtime.kept import KeptState, check_first_start, check_half_reset
 from engine.topologies.runtime.lag_trend import LagTrend
 from engine.topologies.runtime.layout import Layout, fixed_inputs, lay_out
 from engine.topologies.runtime.registry import planned
-from engine.topologies.runtime.reset import check_half_reset
 from engine.topologies.runtime.state_reader import StateReader
 from engine.topologies.section import TopologiesConfig
 
@@ -280,6 +279,7 @@ def _run(
         pinned,
     )
     counts = partition_counts(access, topology.name, [source.topic for source in topology.sources])
+    kafka = KafkaOffsets(access)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partitions = {topic: counts[topic] for topic in topics}
     layout = lay_out(topology, partitions, None if before is None else before.partitions)
@@ -289,7 +289,6 @@ def _run(
     lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
         check_half_reset(folder)
-        kafka = KafkaOffsets(access)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
             check_first_start(kafka, topology.name, settings.build, folder, layout)

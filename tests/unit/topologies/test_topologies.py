@@ -11,9 +11,9 @@ import pytest
 from engine.errors import SetupError, UsageError
 from engine.kafka.offsets import TopicFacts
 from engine.topologies.runtime.inputs import InputWatch
-from engine.topologies.runtime.kept import KeptState, check_identity
+from engine.topologies.runtime.kept import KeptState, check_half_reset, check_identity
 from engine.topologies.runtime.lag_trend import LagTrend
-from engine.topologies.runtime.reset import check_half_reset, reset_topology
+from engine.topologies.runtime.reset import reset_topology
 from routes.config import loads
 
 CONFIG = "bridge.id=b\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n"
