@@ -237,32 +237,26 @@ def lag(
     Kafka, where the router notes its position every `router.interval`: some of the records that then seem to wait may
     have been published already.
     """
-    settings = load(config)
-    found = _from_kafka(settings) if from_kafka else _found(settings)
+    reports = _lag_reports(load(config), ask_kafka=from_kafka)
     if json_output:
-        for each in found:
-            typer.echo(json_text(asdict(each)))
+        for report in reports:
+            typer.echo(json_text(asdict(report)))
     else:
-        _print(found)
+        _print(reports)
 
 
-def _found(config: Config) -> Sequence[LagReport]:
-    from engine.lag import from_bridge
+def _lag_reports(config: Config, *, ask_kafka: bool) -> Sequence[LagReport]:
+    from engine.lag import from_bridge, from_kafka
 
-    try:
-        return from_bridge(config.section(HttpConfig), config.journal.topic, config.sinks)
-    except UnreachableError as error:
-        note(f"{error} Asking Kafka instead.")
-        return _from_kafka(config)
-
-
-def _from_kafka(config: Config) -> Sequence[LagReport]:
-    from engine.lag import from_kafka
-
+    if not ask_kafka:
+        try:
+            return from_bridge(config.section(HttpConfig), config.journal.topic, config.sinks)
+        except UnreachableError as error:
+            note(f"{error} Asking Kafka instead.")
     return from_kafka(config)
 
 
-def _print(found: Sequence[LagReport]) -> None:
+def _print(reports: Sequence[LagReport]) -> None:
     from rich.table import Table
 
     from engine.telemetry.amounts import duration, number
@@ -272,8 +266,8 @@ def _print(found: Sequence[LagReport]) -> None:
         table.add_column(heading, no_wrap=True)
     for heading in ("records", "oldest"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for each in found:
+    for each in reports:
         oldest = "" if each.oldest_seconds is None else duration(each.oldest_seconds)
         table.add_row(printable(each.component), printable(each.place), number(each.records), oldest)
-    table.add_row("", "all", number(sum(each.records for each in found)), "", style="bold")
+    table.add_row("", "all", number(sum(each.records for each in reports)), "", style="bold")
     console().print(table)

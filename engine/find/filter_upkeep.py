@@ -92,7 +92,7 @@ class FilterUpkeep:
         """
         kafka = KafkaOffsets(config.kafka_access)
         topics = topic_kinds(config, BridgeTopics(config).routes())
-        filters = IdFilters.opened(config, kafka, topics)
+        filters = IdFilters.opened(config.embedded.data, kafka, topics)
         missing = filters.missing(kafka.starts(topics), kafka.ends(topics, committed=True)) if filters else []
         due = [piece for piece in missing if piece.topic not in self._refused][:_AT_ONCE]
         if not due:

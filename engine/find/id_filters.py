@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from engine.find.stretches import Ranges
     from engine.kafka.offsets import KafkaOffsets, Place, Topics
-    from routes.model import Config
 
 __all__ = ["IdFilters"]
 
@@ -48,13 +47,13 @@ class IdFilters:
         self._ids = {topic: topic_id for topic, topic_id in topics.items() if topic_id}
 
     @staticmethod
-    def opened(config: Config, kafka: KafkaOffsets, topics: Iterable[str]) -> IdFilters | None:
-        """Prepares the filters of topics of a bridge; None if their folder cannot be used.
+    def opened(data: Path, kafka: KafkaOffsets, topics: Iterable[str]) -> IdFilters | None:
+        """Prepares the filters of topics of a bridge with a data folder; None if their folder cannot be used.
 
         Raises what `KafkaOffsets` does.
         """
         facts = kafka.topics(topics)
-        filters = IdFilters(config.embedded.data / "find", {topic: found.id for topic, found in facts.items()})
+        filters = IdFilters(data / "find", {topic: found.id for topic, found in facts.items()})
         return filters if filters.prepare(kafka.starts(facts)) else None
 
     def prepare(self, starts: Topics) -> bool:

@@ -22,7 +22,7 @@ from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
 from engine.kafka.errors import unavailable
 from engine.kafka.reader import LocatedRecord, Position
-from engine.kafka.settings import spark_options
+from engine.kafka.settings import java_settings
 from engine.private import UMASK, nameless_file
 from engine.record import Record
 from engine.schemas.documents import documents_of
@@ -55,7 +55,6 @@ _NICE, _CALM_NICE = 10, 19
 _SESSION = Path("/proc/self/autogroup")
 """Nice value of the session of a process, see `sched(7)`."""
 _END_SECONDS = 5.0
-_PREFIX = "kafka."
 _FIXED = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
@@ -103,7 +102,7 @@ class Scanner:
         self._calm = calm
         self._spark = config.section(SparkConfig)
         self._given = {
-            "kafka": _consumer_settings(config),
+            "kafka": {**_DEFAULTS, **java_settings(config.kafka_access, "consumer"), **_FIXED},
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question),
             "filters": None if filters is None else filters.written(),
@@ -280,13 +279,6 @@ def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
         "registry": None if urls is None else [urls, *registry_settings(registry)],
         "sources": schemas_json(config.source_schemas, config.path.parent),
     }
-
-
-def _consumer_settings(config: Config) -> dict[str, str]:
-    given = {
-        name.removeprefix(_PREFIX): value for name, value in spark_options(config.kafka_access, "consumer").items()
-    }
-    return {**_DEFAULTS, **given, **_FIXED}
 
 
 def _prepare(nice: int) -> None:

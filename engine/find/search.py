@@ -93,7 +93,7 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     topics = searched_topics(known, question)
     notes: tuple[str, ...] = ()
     kafka = KafkaOffsets(config.kafka_access)
-    filters = IdFilters.opened(config, kafka, known)
+    filters = IdFilters.opened(config.embedded.data, kafka, known)
     if question.resume is None:
         offsets = SearchedOffsets.of(kafka, topics, question)
         left = _without_excluded(offsets.ranges, question, filters)

@@ -216,7 +216,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
         from engine.dead_letters.retry import Retries
-        from engine.doctor.certificates import expiry_times
+        from engine.doctor.certificates import certificates_of, expiry_times
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
         from engine.find.filter_upkeep import FilterUpkeep
@@ -236,7 +236,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         stack.enter_context(
             MachineMetrics(
                 registry,
-                lambda: expiry_times(reload.current.config),
+                lambda: expiry_times(certificates_of(reload.current.config)),
                 lambda: free_bytes(folders_of(reload.current.config)),
             )
         )
