@@ -184,6 +184,8 @@ class _Backwards:
         self._waiting: dict[int, deque[BrowsedRecord]] = {partition: deque() for partition in highs}
         self._deadline = deadline
         self._step = _STEP
+        self._has_progress = False
+        """True if a stretch was read: the first one is read whatever its time, or a slow topic would never go on."""
 
     def __iter__(self) -> Iterator[BrowsedRecord]:
         while True:
@@ -213,12 +215,13 @@ class _Backwards:
             self.looked_at += 1
             if self._takes.takes(located):
                 found[located.position.partition].appendleft(BrowsedRecord.of(located))
-            if time.monotonic() > self._deadline:
+            if time.monotonic() > self._deadline and self._has_progress:
                 # Of these stretches nothing is given: they are read again from the same place.
                 self.is_late = True
                 return
         self._waiting |= found
         self._read_to |= starts
+        self._has_progress = True
         self._step = min(self._step * 4, _MOST_STEP)
         self.is_late = time.monotonic() > self._deadline
 

@@ -109,6 +109,13 @@ def test_when_the_time_is_over_the_next_page_goes_on() -> None:
     assert [each.located.position.offset for page in found for each in page.records] == [3]
 
 
+def test_a_page_goes_on_however_little_its_time_is() -> None:
+    Kafka.topic = {0: {n: record(0, n, n) for n in range(9)}}
+    Kafka.seconds = 0.002
+    found = list(pages(RecordFilter(), 5, seconds=0.001))
+    assert [each.located.position.offset for page in found for each in page.records] == [*reversed(range(9))]
+
+
 def test_a_long_body_is_cut_and_its_size_is_told() -> None:
     Kafka.topic = {0: {0: record(0, 0, 0, b"x" * 100_000)}}
     (each,) = next(pages(RecordFilter(), 5)).records
