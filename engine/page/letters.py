@@ -21,11 +21,13 @@ from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists, identity
+from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
 from engine.page.asked import moment, predicate, status_of
 from engine.page.messages import journal_of
 from engine.page.render import rendered
+from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.audit import AuditEntry
     from engine.dead_letters.replay import Replayed
     from engine.dead_letters.search import Summary
+    from engine.kafka.reader import LocatedRecord
     from engine.page.forms import Form
     from engine.page.threads import Threads
     from engine.page.view import View
@@ -70,7 +73,8 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         result: Found | None = None
         fault, status = "", 200
         try:
-            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.is_open))
+            sight = Sight(request, view)
+            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.is_open, sight))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -100,26 +104,30 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
         quarantine = request.query_params.get("quarantine") == "1"
         content: dict[str, Any] = {}
         fault, status = "", 200
+        sight = Sight(request, view)
         try:
             topic = store.source(quarantine=quarantine)
             position = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
 
-            def read() -> tuple[DeadLetter, AuditEntry | None]:
+            def read() -> tuple[DeadLetter, AuditEntry | None, SeenRecord]:
                 with KafkaTopicReader(store.access, topic, _ANSWER_SECONDS) as reader:
                     dead_letter = DeadLetter(reader.at(position.partition, position.offset))
                     bounds = reader.bounds()
                 known = identity(store.access, topic, _ANSWER_SECONDS)
                 entry = settled(store, topic, known, bounds, (position,)).get(position)
                 is_settled = entry is not None and entry.settles(has_seal=dead_letter.has_seal)
-                return dead_letter, entry if is_settled else None
+                (seen,) = sight.records(LookWay.LETTER, [dead_letter.located])
+                return dead_letter, entry if is_settled else None, seen
 
-            dead_letter, entry = await threads.ask(store.access.servers, read)
-            record = dead_letter.located.record
+            dead_letter, entry, seen = await threads.ask(store.access.servers, read)
+            record = seen.located.record
             content = {
-                "letter": dead_letter,
+                "letter": DeadLetter(seen.located),
                 "entry": entry,
+                "shows_command": not sight.is_masked,
                 "body": record.value,
-                "body_type": Message.from_record(record).body_type,
+                "seen": seen,
+                "body_type": Message.from_record(dead_letter.located.record).body_type,
                 "journal": journal_of(dead_letter.located),
                 "copy": _copy(entry),
                 "retry": retry_due(dead_letter, store.retries),
@@ -157,14 +165,23 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
-            request, view, "audit.html", status=status, fault=fault, entries=entries, milliseconds=milliseconds
+            request,
+            view,
+            "audit.html",
+            status=status,
+            fault=fault,
+            entries=entries,
+            milliseconds=milliseconds,
+            shows_command=not Sight(request, view).is_masked,
         )
 
     return page
 
 
-def look(store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Position], bool | None]) -> Found:
-    """Searches Kafka for the letters of a page and those before it; raises what `search` does.
+def look(
+    store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Position], bool | None], sight: Sight
+) -> Found:
+    """Searches Kafka for the letters of a page and those before it; raises what `search` and `Sight.check` do.
 
     Letters whose state `is_open` does not know pass no filter of states.
     """
@@ -173,12 +190,16 @@ def look(store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Positio
     if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
     filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
+    sight.check(filters.where)
     wanted = {"": None, "open": True, "settled": False}[asked.state]
 
     def is_wanted(position: Position) -> bool:
         return wanted is None or is_open(position) is wanted
 
-    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted)
+    def shown(located: LocatedRecord) -> LocatedRecord:
+        return sight.masked(located).located
+
+    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
