@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from engine.errors import UnreachableError
+from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.clients import producer
-from engine.kafka.errors import refusal, unavailable
+from engine.kafka.errors import PASSING, refusal, unavailable
 from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.topics import ensure_looks_topic, exists
 from engine.kafka.types import KafkaException
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.reader import Position
     from engine.kafka.types import KafkaError, KafkaMessage, Producer
+    from routes.errors import BridgeError
     from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
@@ -120,15 +121,13 @@ class LookLog:
             failure = None
         except KafkaException as error:
             failure = error.args[0]
-        if outcome == [None]:
+        # Compared with None by `==`, an error of the client fails.
+        if outcome and outcome[0] is None:
             return
         # The topic may be gone.
         with self._lock:
             self._topic = None
-        why = failure.str() if failure else f"no answer within {_SECONDS:g} s"
-        servers, what = topic.access.servers, f"the audit of looks in topic '{topic.name}'"
-        found = refusal(failure, servers, what, "WRITE") if failure else None
-        raise found or UnreachableError(f"{what} cannot be written: {unavailable(servers, why)}")
+        raise _error(topic, failure)
 
     def _connected(self, topic: LookTopic) -> Producer:
         with self._lock:
@@ -137,6 +136,16 @@ class LookLog:
                 self._producer = producer(topic.access, _SETTINGS)
                 self._topic = topic
             return self._producer
+
+
+def _error(topic: LookTopic, failure: KafkaError | None) -> BridgeError:
+    """The error of an entry that Kafka has not taken, with its reason if Kafka gave one."""
+    servers, what = topic.access.servers, f"the audit of looks in topic '{topic.name}'"
+    if failure is None or failure.code() in PASSING:
+        why = failure.str() if failure else f"no answer within {_SECONDS:g} s"
+        return UnreachableError(f"{what} cannot be written: {unavailable(servers, why)}")
+    found = refusal(failure, servers, what, "WRITE")
+    return found or HardFailureError(f"Kafka at {servers} refuses {what}: {failure.str()}")
 
 
 def _mark(look: Look, at: Position) -> _Mark:
