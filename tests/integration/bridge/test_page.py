@@ -28,7 +28,7 @@ from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
 PAGES = (
-    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
+    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit", "/looks"),
     *("/settings", "/settings?all=1"),
 )
 LONG = """\
