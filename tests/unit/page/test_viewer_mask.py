@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from engine.page import letters, messages, searches
 from engine.page.viewer_mask import ViewerMask
 from engine.record import Record
 from routes.predicate.bodies import BodyDocument
+from tests.unit.find.test_timeline import NOON, prepared
 from tests.unit.page.bridge import CONFIGURATION, LOGIN, VIEWER, Page
 from tests.unit.page.kafka_records import KafkaRecords, TopicRecords
 
@@ -288,6 +290,28 @@ def test_the_content_of_a_body_with_a_schema_is_masked(
     assert [(look.user, look.masked, look.records) for look in page.looks.looks] == [
         ("eve", True, (Position("orders", 0, 3),))
     ]
+
+
+@pytest.mark.parametrize("correlation", ["secret-17", "x", "é" * 400])
+def test_no_event_of_a_whole_story_quotes_a_masked_value(monkeypatch: pytest.MonkeyPatch, correlation: str) -> None:
+    story = prepared(monkeypatch, f"{LOGINS}http.viewer.mask=JMSCorrelationID\n")
+    at = story.journal(JMSCorrelationID=correlation)
+    letter = story.bury(at)
+    kafka = story.publish("orders", at, 1, key=correlation)
+    copy = story.replay(letter, NOON + 2000)
+    again = story.publish("orders", copy, key=correlation)
+    mask = ViewerMask(story.config, None)
+    for position in (at, letter, kafka, copy, again):
+        told = story.of(position)
+        quoted = re.compile(rf"(?<!\w){correlation[:40]}(?!\w)" if len(correlation) < 4 else correlation[:40])
+        assert any(quoted.search(event.detail) for event in told.events)
+        assert any("dlt replay --all" in event.detail for event in told.events)
+        shown = mask.events(told)
+        assert [event.detail for event in shown if quoted.search(event.detail) or "--all" in event.detail] == []
+        assert [(event.at, event.what, event.record) for event in shown] == [
+            (event.at, event.what, event.record) for event in told.events
+        ]
+        assert any("key ***" in event.detail for event in shown)
 
 
 def test_commands_and_errors_that_may_quote_are_left_out(page: Page, kafka: KafkaRecords) -> None:
