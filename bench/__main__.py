@@ -22,6 +22,7 @@ from bench import (
     content,
     executors,
     find,
+    find_load,
     growth,
     intervals,
     jms_source,
@@ -66,6 +67,7 @@ _MEASURE = {
     "intervals": intervals.measure,
     "executors": executors.measure,
     "find": find.measure,
+    "find-load": find_load.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors", "find"}
 _ALONE = {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Producer
 
 from bench.report import Check, Report, table
+from bench.throughput import JOURNAL
 from engine.find.question import FindQuestion
 from engine.find.search import FindProgress, find
 from routes.config import load
@@ -28,14 +29,12 @@ if TYPE_CHECKING:
     from bench.options import Options
     from routes.model import Config
 
-__all__ = ["measure"]
+__all__ = ["config_of", "measure"]
 
 RATE = 300_000
 """Least records a second."""
 ID_SECONDS = 2.0
 """Most seconds for an id with filters."""
-RECORDS = 3_000_000
-_JOURNAL = "bench.journal"
 _QUESTIONS = {
     "header": FindQuestion(where="region = 'nowhere'"),
     "body": FindQuestion(where="msg.body.amount > 1000"),
@@ -62,18 +61,18 @@ class Scan:
 
 def measure(broker: Broker, options: Options) -> Report:
     """Fills the journal once, and looks for each thing in each round."""
-    broker.create(_JOURNAL)
-    _fill(broker.bootstrap, RECORDS)
-    config = _config(broker.bootstrap, options.folder)
+    broker.create(JOURNAL)
+    _fill(broker.bootstrap, options.find_records)
+    config = config_of(broker.bootstrap, options.folder)
     scans, filtered = [], []
     for number in range(options.rounds):
         for name, question in _QUESTIONS.items():
-            scans.append(_scan(config, name, question))
+            scans.append(_scan(config, name, question, options.find_records))
             print(f"round {number + 1}, {name}: {scans[-1].rate:,.0f} records/s", flush=True)
             # The filters that this scan has written would leave out nearly all in a later one.
             shutil.rmtree(config.embedded.data / "find", ignore_errors=True)
-        _scan(config, "filters", _QUESTIONS["id"])
-        last = _scan(config, "filters", _QUESTIONS["id"])
+        _scan(config, "filters", _QUESTIONS["id"], options.find_records)
+        last = _scan(config, "filters", _QUESTIONS["id"], options.find_records)
         filtered.append(last.seconds)
         print(f"round {number + 1}, id with filters: {last.seconds:.1f} s for {last.records:,} records", flush=True)
     checks, rows = [Check("find, by id with filters: seconds", median(filtered), ID_SECONDS)], []
@@ -88,7 +87,7 @@ def measure(broker: Broker, options: Options) -> Report:
     return Report("find", [shown], checks, [asdict(scan) for scan in scans])
 
 
-def _scan(config: Config, name: str, question: FindQuestion) -> Scan:
+def _scan(config: Config, name: str, question: FindQuestion, records: int) -> Scan:
     begun = time.monotonic()
     start, last = 0.0, None
     for each in find(config, question, Event()):
@@ -97,16 +96,17 @@ def _scan(config: Config, name: str, question: FindQuestion) -> Scan:
             start = time.monotonic() - begun
         last = each
     assert last is not None
-    if not last.done or last.records + last.excluded != RECORDS:
-        msg = f"{last.records} of {RECORDS} records were read"
+    if not last.done or last.records + last.excluded != records:
+        msg = f"{last.records} of {records} records were read"
         raise RuntimeError(msg)
     return Scan(name, last.records, time.monotonic() - begun, start)
 
 
-def _config(bootstrap: str, folder: Path) -> Config:
+def config_of(bootstrap: str, folder: Path) -> Config:
+    """The configuration of a bridge whose journal is searched."""
     file = folder / "find.properties"
     file.write_text(
-        f"bridge.id=bench\nkafka.bootstrap.servers={bootstrap}\nembedded=off\njournal.topic={_JOURNAL}\n"
+        f"bridge.id=bench\nkafka.bootstrap.servers={bootstrap}\nembedded=off\njournal.topic={JOURNAL}\n"
         "routes.all.in.include=TRUE\nroutes.all.out.topic=bench.out\n"
     )
     return load(file)
@@ -128,7 +128,7 @@ def _fill(bootstrap: str, records: int) -> None:
         body = json.dumps({"order": number, "amount": number % 1000, "customer": {"name": "Somebody", "tier": 2}})
         while True:
             try:
-                to_kafka.produce(_JOURNAL, body, b"order-%d" % (number // 4), headers=headers)
+                to_kafka.produce(JOURNAL, body, b"order-%d" % (number // 4), headers=headers)
                 break
             except BufferError:
                 to_kafka.poll(0.1)

@@ -33,6 +33,7 @@ MEASUREMENTS = (
     "intervals",
     "executors",
     "find",
+    "find-load",
     "growth",
     "stream-latency",
     "stream-state",
@@ -53,6 +54,7 @@ class Options:
     memory_rate: int
     memory_seconds: int
     recovery_records: int
+    find_records: int
     scale_records: int
     pictures: Path | None
     """Folder to draw pictures in; None: no pictures."""
@@ -93,6 +95,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
+    add("--find-records", type=int, default=3_000_000, help="find: records in the journal")
     add(
         "--scale-records",
         type=int,
@@ -127,6 +130,7 @@ def parse(arguments: Sequence[str]) -> Options:
         memory_rate=given.memory_rate,
         memory_seconds=given.memory_seconds,
         recovery_records=given.recovery_records,
+        find_records=given.find_records,
         scale_records=given.scale_records,
         pictures=given.pictures,
         source_messages=given.source_messages,

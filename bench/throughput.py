@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from bench.contestants import Contestant
     from bench.options import Options
 
-__all__ = ["LINGER_MS", "Pass", "measure", "middle", "passes_of", "summary"]
+__all__ = ["JOURNAL", "LINGER_MS", "Pass", "load", "measure", "middle", "pass_of", "passes_of", "summary"]
 
 TARGETS = {"bridge realtime": (1.1, 0.9), "bridge batch": (1.25, 0.8)}
 """Least rate and greatest CPU for a record, to the peer's."""
-_JOURNAL = "bench.journal"
+JOURNAL = "bench.journal"
 LINGER_MS = 100
 """The peer's, which is the default of Kafka Streams."""
 _PATIENCE_SECONDS = 540.0
@@ -61,33 +61,39 @@ def measure(broker: Broker, options: Options) -> Report:
     return _report(passes_of(broker, options, contestants))
 
 
-def passes_of(broker: Broker, options: Options, contestants: list[Contestant], **load: object) -> list[Pass]:
+def passes_of(broker: Broker, options: Options, contestants: list[Contestant], **further: object) -> list[Pass]:
     """Loads the journal once, with these arguments of `Load.java`, and lets every contestant route it, in rounds.
 
     RuntimeError unless all publish the same keys and bodies to their topics.
     """
-    records = options.warm_up + options.records
-    broker.create(_JOURNAL)
-    begun = time.monotonic()
-    programs.run("Load", bootstrap=broker.bootstrap, topic=_JOURNAL, records=records, **load)
-    print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
+    load(broker, options, **further)
     # The broker's own JVM is cold in the beginning, which must not count against the first contestant.
-    first = _pass(broker, contestants[0], options)
+    first = pass_of(broker, contestants[0], options)
     print(f"to warm the broker: {_line(first)}", flush=True)
     passes: list[Pass] = []
     for _ in range(options.rounds):
         for contestant in contestants:
-            passes.append(_pass(broker, contestant, options))
+            passes.append(pass_of(broker, contestant, options))
             print(_line(passes[-1]), flush=True)
             if passes[-1].digest != first.digest:
                 msg = f"{contestant.name} published other keys or bodies than {first.contestant}"
                 raise RuntimeError(msg)
-    broker.delete(_JOURNAL)
+    broker.delete(JOURNAL)
     return passes
 
 
-def _pass(broker: Broker, contestant: Contestant, options: Options) -> Pass:
-    place = Place(broker.bootstrap, _JOURNAL, options.folder, work=contestant.work)
+def load(broker: Broker, options: Options, **further: object) -> None:
+    """Writes the journal, with further arguments of `Load.java`."""
+    records = options.warm_up + options.records
+    broker.create(JOURNAL)
+    begun = time.monotonic()
+    programs.run("Load", bootstrap=broker.bootstrap, topic=JOURNAL, records=records, **further)
+    print(f"journal loaded: {records} records in {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def pass_of(broker: Broker, contestant: Contestant, options: Options) -> Pass:
+    """Lets a contestant route the journal into fresh topics; RuntimeError unless it routes as it must."""
+    place = Place(broker.bootstrap, JOURNAL, options.folder, work=contestant.work)
     copies = contestant.work.copies
     wanted = dict(zip(place.outputs, expected(options.warm_up + options.records) * copies, strict=True))
     warm = sum(expected(options.warm_up)) * copies

@@ -14,9 +14,10 @@ from engine.topologies.library.schema_serdes import SchemaSerde, avro, json_sche
 from engine.topologies.library.serdes import KeyKind, Serde, binary, json, text
 from engine.topologies.library.state import NodeState, StateError
 from engine.topologies.library.topology import Topology, TopologyError
-from engine.topologies.library.windows import Duration, SessionWindows, SlidingWindows, TimeWindows
+from engine.topologies.library.windows import CalendarWindows, Duration, SessionWindows, SlidingWindows, TimeWindows
 
 __all__ = [
+    "CalendarWindows",
     "Duration",
     "Expression",
     "GlobalTable",

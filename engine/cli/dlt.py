@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import shlex
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,9 +36,10 @@ from engine.cli.options import (
     read_predicate,
 )
 from engine.cli.output import BodyFormat, Item, console, item_text, note, record_json
+from engine.dead_letters.state import LetterState
 from engine.errors import UsageError
 from engine.printable import json_text, printable
-from engine.times import read_moment
+from engine.times import iso, read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,15 +58,6 @@ __all__ = ["app", "read_filters"]
 
 _SETTLED = ("replayed", "quarantined", "discarded")
 """Outcomes of dead letters that were open until then."""
-
-
-class LetterState(StrEnum):
-    """States of a dead letter: `OPEN` of `engine.dead_letters.replay`, and the `Action` that settled it."""
-
-    OPEN = "open"
-    REPLAYED = "replayed"
-    DISCARDED = "discarded"
-    QUARANTINED = "quarantined"
 
 
 app = typer.Typer(name="dlt", help="The dead letters: messages that could not be routed.", no_args_is_help=True)
@@ -167,13 +157,6 @@ class CorrectionOptions:
         key = None if self.key is None else self.key.encode()
         return Correction(dict(map(read_pair, self.given)), tuple(self.removed), key, body)
 
-    def words(self) -> list[str]:
-        """The options as they are written on the command line."""
-        options = [("--set", pair) for pair in self.given] + [("--unset", name) for name in self.removed]
-        options += [] if self.key is None else [("--key", self.key)]
-        options += [] if self.body_file is None else [("--body-file", self.body_file)]
-        return [f"{name} {shlex.quote(text)}" for name, text in options]
-
 
 Quarantine = Annotated[
     bool,
@@ -217,7 +200,7 @@ def list_letters(
     ] = 50,
     state: Annotated[
         LetterState | None,
-        typer.Option("--state", metavar="open|replayed|discarded|quarantined", help="Only dead letters in this state."),
+        typer.Option("--state", metavar="|".join(LetterState), help="Only dead letters in this state."),
     ] = None,
     quarantine: Quarantine = False,
     json_output: Json = False,
@@ -227,7 +210,7 @@ def list_letters(
 
     A dead letter must match all filters that are given.
     """
-    from engine.dead_letters.replay import state_reader
+    from engine.dead_letters.replay import retry_ms, state_reader
     from engine.kafka.reader import KafkaTopicReader
     from engine.kafka.topics import exists
 
@@ -246,11 +229,16 @@ def list_letters(
         else:
             state_of = state_reader(store, topic, bounds, None)
             letters = _newest(reader, count, lambda each: state_of(each) == state and filters.takes(each))
+    listed = [(letter, state_of(letter)) for letter in letters]
+    # The bridge retries none that is in quarantine.
+    retries = () if quarantine else store.retries
+    retry_of = {each.position: retry_ms(each, retries) for each, found in listed if found is LetterState.OPEN}
     if json_output:
-        for letter in letters:
-            typer.echo(json_text({**letter_json(letter), "state": state_of(letter)}))
+        for letter, found in listed:
+            due = retry_of.get(letter.position)
+            typer.echo(json_text({**letter_json(letter), "state": found, "retry": None if due is None else iso(due)}))
     elif letters:
-        console().print(letter_table([(letter, state_of(letter)) for letter in letters]))
+        console().print(letter_table([(each, found, retry_of.get(each.position)) for each, found in listed]))
     else:
         note(f"no {'such ' if filters or state else ''}dead letters in '{topic}'")
 
@@ -336,7 +324,8 @@ def replay(
     store = _store(config)
     filters = replace(filters, bounds=store.bounds, documents=store.documents)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
-    correction, said = correcting.correction(positions), correcting.words()
+    correction = correcting.correction(positions)
+    said = correction.options(correcting.body_file or "")
     actor = Actor.here(_called("replay", positions, everything, filters, quarantine, *["--force"] * force, *said))
     options = Options(filters, quarantine, force, most, rate, correction, actor)
     _settle(replay_letters, store, wanted, options, dry_run=dry_run, json_output=json_output)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.audit import AuditEntry
     from engine.dead_letters.letter import DeadLetter
     from engine.dead_letters.replay import Histogram, Replayed
+    from engine.dead_letters.state import LetterState
 
 __all__ = [
     "audit_table",
@@ -38,16 +39,16 @@ _WITH_COPY = ("replayed", "already replayed", "quarantined", "already quarantine
 """Outcomes whose detail is where the copy is."""
 
 
-def letter_table(letters: Sequence[tuple[DeadLetter, str]]) -> Table:
-    """A line for each dead letter, given with its state."""
+def letter_table(letters: Sequence[tuple[DeadLetter, LetterState, int | None]]) -> Table:
+    """A line for each dead letter, given with its state and the time of its retry, in milliseconds since 1970."""
     table = _table("position", "state", "time", "route", "reason", "key")
     table.add_column("bytes", justify="right")
-    for letter, state in letters:
+    for letter, state, retry in letters:
         record = letter.located.record
         at = letter.position
         table.add_row(
             f"{at.partition}:{at.offset}",
-            state,
+            state if retry is None else f"{state}, retried at {iso(retry)}",
             printable(letter.time),
             printable(letter.route) or "-",
             printable(letter.reason),

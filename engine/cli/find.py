@@ -92,8 +92,8 @@ class QuestionOptions:
         ),
     ] = None
 
-    def question(self) -> FindQuestion:
-        """Makes the question; UsageError if an option is invalid."""
+    def question(self, either_id: str | None) -> FindQuestion:
+        """Makes the question about messages with an id, or any; UsageError if an option is invalid."""
         from engine.find.question import FindQuestion, TopicKind
 
         now_ms = round(time.time() * 1000)
@@ -118,26 +118,37 @@ class QuestionOptions:
             self.count,
             self.resume,
             frozenset(names) - kinds,
+            either_id,
         )
 
 
 @command(
-    "jms-bridge find --message-id ID:42",
+    "jms-bridge find ID:42",
     "jms-bridge find --where \"msg.body.amount > 1000 AND region = 'emea'\" --since 2h",
     "jms-bridge find --text 4711 --in dead-letters,orders --json",
     "jms-bridge find --correlation-id order-7 --since 2026-11-22T09:00:00Z --until 2026-11-22T11:00:00Z",
 )
-def find(asked: QuestionOptions, json_output: Json = False, config: ConfigFile = DEFAULT_CONFIG) -> None:
+def find(
+    asked: QuestionOptions,
+    either_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="JMSMessageID or JMSCorrelationID, with ID: in front or without.", show_default=False
+        ),
+    ] = None,
+    json_output: Json = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
     """Find messages in the journal, destination topics, topics of sinks and dead letters, the newest first.
 
-    A message is found if it has everything that the options ask for; without any, the newest messages are. Topics are
+    A message is found if it has everything that is asked for; if nothing is, the newest messages are found. Topics are
     read backwards, stretch by stretch, and the messages of a stretch are shown before the next one is read. The last
     line says how much was read. If that is not everything, a command with --resume goes on from there.
     """
     from engine.find.search import FindProgress
     from engine.find.search import find as search
 
-    question = asked.question()
+    question = asked.question(either_id)
     settings = load(config)
     last: FindProgress | None = None
     try:
@@ -192,7 +203,8 @@ def _command(question: FindQuestion, config: Path) -> str:
         ("-c", None if config == DEFAULT_CONFIG else str(config)),
     ]
     options = (f" {name} {shlex.quote(value)}" for name, value in given if value is not None)
-    return f"jms-bridge find{''.join(options)}"
+    either_id = "" if question.either_id is None else f" {shlex.quote(question.either_id)}"
+    return f"jms-bridge find{either_id}{''.join(options)}"
 
 
 def _lines(found: FoundRecord) -> str:

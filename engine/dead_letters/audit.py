@@ -1,7 +1,7 @@
 """The audit of dead letters: which of them are settled, by whom, when, and how.
 
 The audit is a compacted topic beside the dead letters, `<dead-letter topic>.replayed`. The key of a record is the
-position of a dead letter, or of a journal record that was routed again (`engine.rerouting`); its value is JSON. Of
+position of a dead letter, or of a journal record that a user has written (`engine.rerouting`); its value is JSON. Of
 several records for one position the last one counts, of those with the bridge's seal if there are any (`engine.seals`).
 Records that are not entries are skipped. `replay_producer` writes the audit.
 """
@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from engine.dead_letters.state import LetterState
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists
@@ -35,13 +36,15 @@ __all__ = ["Action", "Actor", "AuditEntry", "AuditTail", "entries", "last", "now
 class Action(StrEnum):
     """The action that settled a dead letter, or repeated a journal record."""
 
-    REPLAYED = "replayed"
-    QUARANTINED = "quarantined"
+    REPLAYED = LetterState.REPLAYED.value
+    QUARANTINED = LetterState.QUARANTINED.value
     """Replayed too often: a copy stands in the quarantine now, open again."""
-    DISCARDED = "discarded"
+    DISCARDED = LetterState.DISCARDED.value
     """Settled without a replay: the message is no longer needed."""
     ROUTED_AGAIN = "journal replay"
     """Written to the journal a second time: no dead letter, but a journal record."""
+    SENT = "sent"
+    """Written to the journal by a user of the status page: no dead letter, but a journal record."""
 
 
 _SEAL, _POSITION, _PURPOSE = "seal", "position", "audit"
@@ -93,6 +96,13 @@ class AuditEntry:
     positions."""
     is_doubtful: bool = field(default=False, compare=False)
     """True if the bridge would have sealed the entry, had it written it, and it has not."""
+
+    @property
+    def state(self) -> LetterState:
+        """State of a dead letter that the entry settles."""
+        # Only an entry that the bridge has not written says of a letter that it is a journal record.
+        of_journal = self.action in (Action.ROUTED_AGAIN, Action.SENT)
+        return LetterState.REPLAYED if of_journal else LetterState(self.action)
 
     def settles(self, *, has_seal: bool) -> bool:
         """Returns True if the entry settles its letter; `has_seal` is `DeadLetter.has_seal`.
@@ -229,9 +239,15 @@ class AuditTail:
         return found
 
 
-def last(store: DeadLetterStore, count: int) -> list[AuditEntry]:
-    """Returns the newest `count` entries, oldest first."""
-    return list(deque(entries(store), maxlen=count))
+def last(store: DeadLetterStore, count: int, position: Position | None = None) -> list[AuditEntry]:
+    """Returns the newest `count` entries, oldest first, and before them the last one of `position` if it is older."""
+    newest: deque[AuditEntry] = deque(maxlen=count)
+    own: AuditEntry | None = None
+    for entry in entries(store):
+        newest.append(entry)
+        own = entry if entry.position == position else own
+    is_older = own is not None and all(entry is not own for entry in newest)
+    return [*([own] if own is not None and is_older else []), *newest]
 
 
 def now() -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 
+from engine.dead_letters.state import LetterState
+
 __all__ = ["MOST", "OTHER", "Backlog"]
 
 OTHER = "other"
@@ -15,10 +17,13 @@ OTHER = "other"
 MOST = 10_000_000
 """Greatest number of dead letters counted in a topic, the newest ones: 50 MB."""
 
-_CLOSED = 0
-"""Marks an offset without an open dead letter; other offsets hold the number of the reason, from 1."""
+_STATES = tuple(LetterState)
+_FIRST_REASON = len(_STATES)
+"""Marks of offsets: 0 for no letter, the number of its state in `_STATES` for a settled letter, and the number of its
+reason, from here, for an open one."""
 _SEALED = 0x80
-"""Added to the number of the reason of a letter with a seal, which only a sure entry of the audit settles."""
+"""Added to the reason of a letter with a seal, and to a state of which the audit is sure: only a sure entry of the
+audit changes either."""
 _LATEST_SECONDS = 2**32 - 1
 
 
@@ -28,16 +33,16 @@ class _Partition:
     def __init__(self, base: int, most: int) -> None:
         self._base = base
         self._most = most
-        self._reasons = bytearray()
+        self._marks = bytearray()
         self._times = array("I")
-        self._early: dict[int, bool] = {}
-        """Offsets of letters that were settled before they were read, and whether that is sure."""
+        self._early: dict[int, int] = {}
+        """Marks of letters that were settled before they were read, by their offsets."""
         self._first = 0
         self.open: Counter[int] = Counter()
 
     @property
     def _end(self) -> int:
-        return self._base + len(self._reasons)
+        return self._base + len(self._marks)
 
     def add(self, offset: int, reason: int, seconds: int) -> None:
         if offset < self._end:
@@ -46,39 +51,41 @@ class _Partition:
             self.forget_before(offset)
         # Markers of transactions and compaction leave offsets without a record.
         gap = offset - self._end
-        self._reasons.extend(bytes(gap))
+        self._marks.extend(bytes(gap))
         self._times.extend([0] * gap)
-        if _settles(reason, self._early.pop(offset, None)):
-            reason = _CLOSED
-        self._reasons.append(reason)
+        early = self._early.pop(offset, None)
+        mark = reason if early is None or not _changes(reason, early) else early
+        self._marks.append(mark)
         self._times.append(seconds)
-        if reason != _CLOSED:
-            self.open[reason & ~_SEALED] += 1
-        if len(self._reasons) > self._most:
+        if _is_open(mark):
+            self.open[mark & ~_SEALED] += 1
+        if len(self._marks) > self._most:
             self.forget_before(self._end - self._most)
 
-    def is_open(self, offset: int) -> bool | None:
-        if not self._base <= offset < self._end:
+    def state(self, offset: int) -> LetterState | None:
+        mark = self._marks[offset - self._base] if self._base <= offset < self._end else 0
+        if mark == 0:
             return None
-        return self._reasons[offset - self._base] != _CLOSED
+        return LetterState.OPEN if _is_open(mark) else _STATES[mark & ~_SEALED]
 
-    def close(self, offset: int, *, is_sure: bool) -> None:
+    def close(self, offset: int, mark: int) -> None:
         if offset >= self._end:
-            self._early[offset] = is_sure or self._early.get(offset, False)
-        elif offset >= self._base and _settles(reason := self._reasons[offset - self._base], is_sure):
-            if reason != _CLOSED:
-                self.open[reason & ~_SEALED] -= 1
-            self._reasons[offset - self._base] = _CLOSED
+            if _changes(self._early.get(offset, 0), mark):
+                self._early[offset] = mark
+        elif offset >= self._base and (known := self._marks[offset - self._base]) and _changes(known, mark):
+            if _is_open(known):
+                self.open[known & ~_SEALED] -= 1
+            self._marks[offset - self._base] = mark
 
     def forget_before(self, offset: int) -> None:
         if offset <= self._base:
             return
-        count = min(offset - self._base, len(self._reasons))
-        self.open.subtract(reason & ~_SEALED for reason in self._reasons[:count] if reason != _CLOSED)
-        del self._reasons[:count], self._times[:count]
+        count = min(offset - self._base, len(self._marks))
+        self.open.subtract(mark & ~_SEALED for mark in self._marks[:count] if _is_open(mark))
+        del self._marks[:count], self._times[:count]
         self._base = offset
         self._first = max(self._first - count, 0)
-        self._early = {early: is_sure for early, is_sure in self._early.items() if early >= offset}
+        self._early = {early: mark for early, mark in self._early.items() if early >= offset}
 
     def oldest(self) -> int | None:
         """Returns when the oldest open letter failed, in seconds since 1970; None if none is open.
@@ -86,24 +93,28 @@ class _Partition:
         The letter that failed first is taken to be first in the partition, which is so but for moments.
         """
         # A closed letter never opens again, so that each is skipped once.
-        while self._first < len(self._reasons):
-            if self._reasons[self._first] != _CLOSED:
+        while self._first < len(self._marks):
+            if _is_open(self._marks[self._first]):
                 return self._times[self._first]
             self._first += 1
         return None
 
 
-def _settles(reason: int, is_sure: bool | None) -> bool:
-    """True if an audit entry settles a letter with the number of a reason; `is_sure` is None without an entry."""
-    return bool(is_sure) or (is_sure is not None and not reason & _SEALED)
+def _is_open(mark: int) -> bool:
+    return mark & ~_SEALED >= _FIRST_REASON
+
+
+def _changes(known: int, mark: int) -> bool:
+    """True if an audit entry with a mark changes what is known of its letter."""
+    return bool(mark & _SEALED) or not known & _SEALED
 
 
 class Backlog:
     """The open dead letters of one topic. For one thread."""
 
     def __init__(self, reasons: tuple[str, ...]) -> None:
-        """Creates it empty; `reasons` are those counted apart, at most 126."""
-        self._numbers = {name: number for number, name in enumerate((*reasons, OTHER), start=1)}
+        """Creates it empty; `reasons` are those counted apart, at most 123."""
+        self._numbers = {name: number for number, name in enumerate((*reasons, OTHER), start=_FIRST_REASON)}
         self._partitions: dict[int, _Partition] = {}
 
     def begin(self, partition: int, offset: int, most: int = MOST) -> None:
@@ -122,14 +133,16 @@ class Backlog:
         seconds = min(max(time_ms // 1000, 0), _LATEST_SECONDS)
         self._partitions[partition].add(offset, number, seconds)
 
-    def close(self, partition: int, offset: int, *, is_sure: bool = True) -> None:
+    def close(
+        self, partition: int, offset: int, state: LetterState = LetterState.REPLAYED, *, is_sure: bool = True
+    ) -> None:
         """Marks the letter at an offset as settled, also before `add` reports the letter."""
         if partition in self._partitions:
-            self._partitions[partition].close(offset, is_sure=is_sure)
+            self._partitions[partition].close(offset, _STATES.index(state) | (_SEALED if is_sure else 0))
 
-    def is_open(self, partition: int, offset: int) -> bool | None:
-        """Returns whether the letter at an offset is open; None if the offset is not known."""
-        return self._partitions[partition].is_open(offset) if partition in self._partitions else None
+    def state(self, partition: int, offset: int) -> LetterState | None:
+        """Returns the state of the letter at an offset; None if no letter is known there."""
+        return self._partitions[partition].state(offset) if partition in self._partitions else None
 
     def forget_before(self, partition: int, offset: int) -> None:
         """Drops the letters before an offset, which retention has removed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,14 @@ class Correction:
         if both := sorted(set(self.given) & set(self.removed)):
             msg = f"'{both[0]}' is both set and removed"
             raise UsageError(msg)
+
+    def options(self, body_file: str) -> list[str]:
+        """Returns the correction as options of `dlt replay`, quoted for a shell; its body comes from `body_file`."""
+        options = [("--set", f"{name}={text}") for name, text in self.given.items()]
+        options += [("--unset", name) for name in self.removed]
+        options += [] if self.key is None else [("--key", self.key.decode("utf-8", "replace"))]
+        options += [] if self.body is None else [("--body-file", body_file)]
+        return [f"{name} {shlex.quote(text)}" for name, text in options]
 
     def apply(self, record: Record) -> Record:
         """Returns the corrected record."""

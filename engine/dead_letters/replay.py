@@ -13,6 +13,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter, Filters
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader
@@ -30,12 +32,14 @@ from engine.times import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from engine.dead_letters.search import Summary
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.reader import LocatedRecord, Position
     from engine.message import Record
 
+    Report = Callable[[int, int], None]
+
 __all__ = [
-    "OPEN",
     "Group",
     "Histogram",
     "HistogramRow",
@@ -50,11 +54,9 @@ __all__ = [
     "replay",
     "replay_judge",
     "retry_due",
+    "retry_ms",
     "state_reader",
 ]
-
-OPEN = "open"
-"""State of a letter that was neither replayed nor discarded."""
 
 _BATCH_BYTES = 16 * 1024 * 1024
 """Greatest size in memory of the letters of one transaction, except for a single larger letter."""
@@ -62,6 +64,7 @@ _LINES = 1000
 """Greatest number of outcomes held back until a transaction is complete."""
 _BATCH = 200
 """Greatest number of messages that a replay sends at a time."""
+_REPORT_EVERY = 1000
 _TURNS_A_SECOND = 10
 """Number of batches a second at higher rates; at lower rates messages go one by one."""
 _MOST_ROWS = 1000
@@ -89,6 +92,7 @@ _DONE = {
     Action.QUARANTINED: (ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.QUARANTINED, ReplayOutcome.ALREADY_QUARANTINED),
     Action.DISCARDED: (ReplayOutcome.WOULD_DISCARD, ReplayOutcome.DISCARDED, ReplayOutcome.ALREADY_DISCARDED),
     Action.ROUTED_AGAIN: (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED),
+    Action.SENT: (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.REPLAYED, ReplayOutcome.ALREADY_REPLAYED),
 }
 """Outcomes by action: in a dry run, when it is done now, and if it was done before."""
 
@@ -109,6 +113,10 @@ class Options:
     correction: Correction = field(default_factory=Correction)
     """Changes to the messages that are replayed."""
     actor: Actor = field(default_factory=Actor.here)
+    state: LetterState | None = None
+    """Take only letters in this state; None for any."""
+    ends: Mapping[int, int] | None = None
+    """Offsets behind the last letter to take, by partition; None for all that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +141,13 @@ def replay(
     dry_run: bool = False,
     options: Options | None = None,
     stop: Event | None = None,
+    report: Report = lambda _read, _total: None,
 ) -> Iterator[Replayed]:
     """Sends dead letters back into the journal, those at `positions` or (None) all, and yields the outcome of each.
 
     A dead letter is reported after its transaction is committed; after an error the letters not reported are not
-    replayed. When `stop` is set, the transaction under way is completed and reported, and no other is begun.
+    replayed. When `stop` is set, the transaction under way is completed and reported, and no other is begun. `report`
+    is called with the number of offsets that are read, and that are to be read.
 
     Raises:
         UsageError: a position or the dead-letter topic does not exist, or another replay took over.
@@ -155,7 +165,7 @@ def replay(
                 return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=due)
             return verdict
 
-        yield from _settle(store, positions, judge, dry_run, options, stop or Event(), bodies)
+        yield from _settle(store, positions, judge, dry_run, options, stop or Event(), report, bodies)
 
 
 def replay_judge(
@@ -185,6 +195,7 @@ def discard(
     dry_run: bool = False,
     options: Options | None = None,
     stop: Event | None = None,
+    report: Report = lambda _read, _total: None,
 ) -> Iterator[Replayed]:
     """Notes in the audit that these dead letters are no longer needed; otherwise like `replay`.
 
@@ -195,13 +206,13 @@ def discard(
         is_open = entry is None or not entry.settles(has_seal=letter.has_seal)
         return LetterVerdict(Action.DISCARDED) if entry is None or is_open else _past(entry)
 
-    return _settle(store, positions, judge, dry_run, options or Options(), stop or Event())
+    return _settle(store, positions, judge, dry_run, options or Options(), stop or Event(), report)
 
 
 def state_reader(
     store: DeadLetterStore, topic: str, bounds: Mapping[int, tuple[int, int]], wanted: Collection[Position] | None
-) -> Callable[[DeadLetter], str]:
-    """Makes the function that returns the state of a letter of a topic: `open`, or the `Action` that settled it.
+) -> Callable[[DeadLetter], LetterState]:
+    """Makes the function that returns the state of a letter of a topic.
 
     Args:
         store: names the audit topic.
@@ -211,11 +222,16 @@ def state_reader(
     """
     entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
 
-    def state(letter: DeadLetter) -> str:
-        entry = entries.get(letter.position)
-        return str(entry.action) if entry is not None and entry.settles(has_seal=letter.has_seal) else OPEN
+    def state(letter: DeadLetter) -> LetterState:
+        return _state(letter, entries.get(letter.position))
 
     return state
+
+
+def _state(letter: DeadLetter, entry: AuditEntry | None) -> LetterState:
+    """The state of a letter with that entry, if the entry is its own one."""
+    is_settled = entry is not None and entry.position == letter.position and entry.settles(has_seal=letter.has_seal)
+    return entry.state if entry is not None and is_settled else LetterState.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +280,7 @@ def _settle(
     dry_run: bool,
     options: Options,
     stop: Event,
+    report: Report,
     bodies: KeptBodies | None = None,
 ) -> Iterator[Replayed]:
     topic = store.source(quarantine=options.quarantine)
@@ -271,7 +288,8 @@ def _settle(
     if options.quarantine and positions is None and not exists(store.access, topic):
         return  # No letter was ever put into quarantine.
     with KafkaTopicReader(store.access, topic, scattered=positions is not None) as reader:
-        letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, _select(reader, positions)))
+        located = takewhile(lambda _: not stop.is_set(), _select(reader, positions, options.ends, report))
+        letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, located))
         origins: Collection[str] = ()
         if positions is not None:
             letters = list(letters)
@@ -283,22 +301,28 @@ def _settle(
 
         if dry_run:
             done = done_before()
-            yield from (_predicted(letter, verdict, done) for letter, verdict in _judged_all(letters, judge, done))
+            judged = _judged_all(letters, judge, done, options.state)
+            yield from (_predicted(letter, verdict, done) for letter, verdict in judged)
             return
         ensure_audit_topic(store.access, store.topic, store.journal.replication)
         kept = bodies or KeptBodies(None)
         transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
-        for batch in _batches(_judged_all(letters, judge, done), options, stop):
+        for batch in _batches(_judged_all(letters, judge, done, options.state), options, stop):
             yield from commit(transactions, batch, done)
 
 
 def _judged_all(
-    letters: Iterable[DeadLetter], judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict], done: SettledLetters
+    letters: Iterable[DeadLetter],
+    judge: Callable[[DeadLetter, AuditEntry | None], LetterVerdict],
+    done: SettledLetters,
+    state: LetterState | None,
 ) -> Iterator[tuple[DeadLetter, LetterVerdict]]:
     for letter in letters:
         entry = done.entry(letter)
+        if state is not None and _state(letter, entry) is not state:
+            continue
         verdict = judge(letter, entry)
         is_twin = entry is not None and entry.position != letter.position and verdict.outcome is _DONE[entry.action][2]
         yield letter, replace(verdict, twin=entry) if is_twin else verdict
@@ -364,12 +388,24 @@ def _check(positions: Sequence[Position] | None, topic: str, quarantine: str) ->
             raise UsageError(msg)
 
 
-def _select(reader: KafkaTopicReader, positions: Sequence[Position] | None) -> Iterable[LocatedRecord]:
-    if positions is None:
-        # A message that is replayed now and fails again comes back as a new dead letter, which this run must not
-        # replay.
-        return reader.present()
-    return [reader.at(position.partition, position.offset) for position in dict.fromkeys(positions)]
+def _select(
+    reader: KafkaTopicReader, positions: Sequence[Position] | None, ends: Mapping[int, int] | None, report: Report
+) -> Iterator[LocatedRecord]:
+    if positions is not None:
+        for position in dict.fromkeys(positions):
+            yield reader.at(position.partition, position.offset)
+        return
+    # A message that is replayed now and fails again comes back as a new dead letter, which this run must not replay.
+    bounds = reader.bounds().items()
+    last = {each: high if ends is None else min(high, ends.get(each, low)) for each, (low, high) in bounds}
+    left = {each: low for each, (low, _) in bounds if low < last[each]}
+    before, total = sum(left.values()), sum(last[each] for each in left) - sum(left.values())
+    for number, located in enumerate(reader.read(dict(left), last)):
+        if number % _REPORT_EVERY == 0:
+            report(sum(left.values()) - before, total)
+        left[located.position.partition] = located.position.offset + 1
+        yield located
+    report(total, total)
 
 
 def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_replays: int) -> LetterVerdict:
@@ -408,13 +444,18 @@ def _has_expired(record: Record) -> bool:
     return 0 < Message.from_record(record).expiration_ms <= time.time() * 1000
 
 
+def retry_ms(letter: DeadLetter | Summary, retries: Sequence[float]) -> int | None:
+    """Time of the next retry of an open letter by `routing.retry`, in milliseconds since 1970; None if none is left."""
+    return None if letter.replays >= len(retries) else letter.time_ms + round(retries[letter.replays] * 1000)
+
+
 def retry_due(letter: DeadLetter, retries: Sequence[float]) -> str:
-    """A sentence about the next retry of an open letter by `routing.retry`; empty if there are none left."""
-    if letter.replays >= len(retries):
+    """A sentence about the next retry of an open letter by `routing.retry`; empty if none is left."""
+    due = retry_ms(letter, retries)
+    if due is None:
         return ""
-    due = iso(letter.time_ms + round(retries[letter.replays] * 1000))
     attempt = f"retry {letter.replays + 1} of {len(retries)}"
-    return f"the bridge replays it by itself after {due} ({attempt}, routing.retry)"
+    return f"the bridge replays it by itself after {iso(due)} ({attempt}, routing.retry)"
 
 
 def _no_publication(letter: DeadLetter) -> str:

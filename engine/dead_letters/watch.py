@@ -29,6 +29,7 @@ from engine.telemetry.status import DeadLetterCounts, Latest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from engine.dead_letters.state import LetterState
     from engine.dead_letters.store import DeadLetterStore
     from engine.kafka.offsets import Place
     from engine.kafka.reader import Position
@@ -90,13 +91,10 @@ class DeadLetterWatch:
         """
         return self._census
 
-    def is_open(self, position: Position) -> bool | None:
-        """Returns whether a dead letter is neither replayed nor discarded; None if that is not known.
-
-        Safe from any thread.
-        """
+    def state(self, position: Position) -> LetterState | None:
+        """Returns the state of a dead letter; None if it is not known. Safe from any thread."""
         look = self._look
-        return None if look is None else look.is_open(position)
+        return None if look is None else look.state(position)
 
     def _run(self) -> None:
         while not self._stop.wait(_CATCH_UP_SECONDS if self._is_behind else _LOOK_SECONDS):
@@ -161,7 +159,7 @@ class DeadLetterWatch:
 
 
 class _Look:
-    """The Kafka clients and the counts of what they have read so far. For one thread, except `is_open`.
+    """The Kafka clients and the counts of what they have read so far. For one thread, except `state`.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -195,14 +193,14 @@ class _Look:
         self._is_complete = self._read_all(there)
         return self._census(self._trouble(topics))
 
-    def is_open(self, position: Position) -> bool | None:
-        """Returns whether a letter is open, see `DeadLetterWatch.is_open`."""
+    def state(self, position: Position) -> LetterState | None:
+        """Returns the state of a letter, see `DeadLetterWatch.state`."""
         with self._lock:
             backlog = self._backlogs.get(position.topic)
             # Before the audit was read to its end, all letters look open.
             if backlog is None or not self._is_complete:
                 return None
-            return backlog.is_open(position.partition, position.offset)
+            return backlog.state(position.partition, position.offset)
 
     def close(self) -> None:
         """Closes the consumer."""
@@ -296,7 +294,8 @@ class _Look:
         if entry is None or (backlog := self._backlogs.get(entry.position.topic)) is None:
             return
         if entry.topic_id in ("", self._ids.get(entry.position.topic)):
-            backlog.close(entry.position.partition, entry.position.offset, is_sure=not entry.is_doubtful)
+            at = entry.position
+            backlog.close(at.partition, at.offset, entry.state, is_sure=not entry.is_doubtful)
 
     def _note(self, letter: DeadLetter) -> None:
         route, time_ms, at = letter.route or NO_ROUTE, letter.time_ms, letter.position

@@ -56,6 +56,8 @@ class FindQuestion:
     """Token of an earlier answer to the same question, from which the search goes on."""
     topics: frozenset[str] = frozenset()
     """Names of further topics of the bridge to read, beside those of `kinds`."""
+    either_id: str | None = None
+    """JMSMessageID or JMSCorrelationID, with `ID:` in front or without."""
 
     @property
     def predicate(self) -> Predicate | None:

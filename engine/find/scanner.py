@@ -9,7 +9,9 @@ import json
 import os
 import struct
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from engine.embedded.java import find_java
@@ -48,6 +50,8 @@ _HALLMARK = "jms-bridge-spark.jar"
 _JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
 _NICE = 10
 """Amount by which the process gives way to others, such as the bridge on the same machine."""
+_SESSION = Path("/proc/self/autogroup")
+"""Nice value of the session of a process, see `sched(7)`."""
 _END_SECONDS = 5.0
 _PREFIX = "kafka."
 _FIXED = {
@@ -63,7 +67,11 @@ _DEFAULTS = {
     "receive.buffer.bytes": str(1 << 20),
 }
 _ID = "ID:"
-_ID_FIELDS = {"message_id": "JMSMessageID", "correlation_id": "JMSCorrelationID"}
+_ID_FIELDS = {
+    "message_id": ("JMSMessageID",),
+    "correlation_id": ("JMSCorrelationID",),
+    "either_id": ("JMSMessageID", "JMSCorrelationID"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,7 @@ class Scanner:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 umask=UMASK,
+                start_new_session=True,
                 preexec_fn=_prepare,
             )
         return self
@@ -217,20 +226,23 @@ def criteria(question: FindQuestion) -> dict[str, Any]:
 
     Raises PredicateError if `question.where` breaks the routing language.
     """
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[tuple[str, ...], set[str]] = {}
     for name, value in question.headers:
-        wanted.setdefault(name, set()).add(value)
-    for attribute, name in _ID_FIELDS.items():
+        wanted.setdefault((name,), set()).add(value)
+    for attribute, fields in _ID_FIELDS.items():
         given = getattr(question, attribute)
         if given is not None:
             bare = given.removeprefix(_ID)
-            wanted.setdefault(f"jms.{name}", set()).update({bare, _ID + bare})
+            wanted.setdefault(tuple(f"jms.{field}" for field in fields), set()).update({bare, _ID + bare})
     return {
         "since": question.since,
         "until": question.until,
         "key": question.key,
         "text": question.text,
-        "headers": [{"names": list(header_names(name)), "values": sorted(values)} for name, values in wanted.items()],
+        "headers": [
+            {"names": [form for name in names for form in header_names(name)], "values": sorted(values)}
+            for names, values in wanted.items()
+        ],
         "filter": None if question.predicate is None else _rules(question.predicate),
         "styles": {
             "short": {short: text for text, short in SHORT_NAMES.items()},
@@ -272,3 +284,6 @@ def _consumer_settings(config: Config) -> dict[str, str]:
 def _prepare() -> None:
     ignore_signals()
     os.nice(_NICE)
+    # Where Linux shares out the processor by sessions, the nice value counts within one session alone.
+    with suppress(OSError):
+        _SESSION.write_text(str(_NICE), encoding="ascii")

@@ -121,7 +121,8 @@ def _without_excluded(
     ranges: Mapping[Place, Ranges], question: FindQuestion, filters: IdFilters | None
 ) -> Mapping[Place, Ranges]:
     """The ranges without those parts that cannot have the ids of a question."""
-    ids = tuple(each for each in (question.message_id, question.correlation_id) if each is not None)
+    given = (question.message_id, question.correlation_id, question.either_id)
+    ids = tuple(each for each in given if each is not None)
     if filters is None or not ids:
         return ranges
     return {place: filters.left(place, of, ids) for place, of in ranges.items()}

@@ -243,12 +243,15 @@ class _Story:
         self._copied(place)
 
     def _copied(self, place: Position) -> None:
-        """The events of a replay of the journal record, and of its copy."""
+        """The events of the user who wrote the journal record, or of its replay and of its copy."""
         if place.topic != self._config.journal.topic:
             return
         bounds, topic_id = self._lookup.bounds(place.topic), self._lookup.offsets.identity(place.topic)
         entry = settled(self._store, place.topic, topic_id, bounds, (place,)).get(place)
         if entry is None or (copy := _Copy.parse(entry.copy)) is None:
+            return
+        if entry.action is Action.SENT:
+            self._add(milliseconds(entry.time), "entered", self._settled_by(entry), place)
             return
         self._add(milliseconds(entry.time), "routed again", self._settled_by(entry), copy.place)
         self._tell(copy.place)

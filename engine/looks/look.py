@@ -27,6 +27,8 @@ class LookWay(StrEnum):
     SEARCH = "search page"
     """The beginning of each body."""
     TRIAL = "try page"
+    FORM = "form"
+    """A form with the message, to be corrected or copied."""
     API = "API"
 
 

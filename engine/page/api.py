@@ -1,8 +1,8 @@
 """The API: what the pages show, as JSON, behind the same login. Every request is a GET and changes nothing.
 
-One table of endpoints makes the routes, and the OpenAPI document of them at `/api/openapi.json`. An error is a JSON
-object with `error`, a sentence, and has the status 400 (wrong parameters), 404 (no such topic, record or path) or 503
-(Kafka does not answer, or too many searches run).
+One table of endpoints makes the routes, and the OpenAPI document of them at `/api/openapi.json`, to which `/api` leads.
+An error is a JSON object with `error`, a sentence, and has the status 400 (wrong parameters), 404 (no such topic,
+record or path) or 503 (Kafka does not answer, or too many searches run).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from engine.dead_letters.store import DeadLetterStore
+from engine.errors import UsageError
 from engine.find.browse import BrowsedTopic
 from engine.kafka.reader import Position
 from engine.looks.look import LookWay
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["api"]
 
 _JSON = "application/json"
+_DOCUMENT = "/api/openapi.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,25 @@ def api(
         VERSION, {each.path: (each.summary, each.parameters, each.answer, each.media) for each in endpoints}
     )
     return {
-        **{each.path: _guarded(each.handle) for each in endpoints},
-        "/api/openapi.json": _guarded(_constant(json_text(document, indent=1))),
-        "/api": _guarded(_unknown),
+        **{each.path: _guarded(_checked(each)) for each in endpoints},
+        _DOCUMENT: _guarded(_constant(json_text(document, indent=1))),
+        "/api": _to_document,
         "/api/{rest:path}": _guarded(_unknown),
     }
+
+
+def _checked(endpoint: _Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of an endpoint, which refuses parameters that it does not have: a slip must not widen a search."""
+    names = [each.name for each in endpoint.parameters if not each.in_path]
+
+    async def checked(request: Request) -> Response:
+        if unknown := [name for name in request.query_params if name not in names]:
+            expected = f"expected {', '.join(names)}" if names else f"{endpoint.path} has none"
+            msg = f"there is no parameter {unknown[0][:100]!r}: {expected}"
+            raise UsageError(msg)
+        return await endpoint.handle(request)
+
+    return checked
 
 
 def _guarded(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
@@ -136,8 +152,12 @@ def _answer(value: object, status: int = 200) -> Response:
     return Response(json_text(value) + "\n", status, HEADERS, _JSON)
 
 
+async def _to_document(_: Request) -> Response:
+    return RedirectResponse(_DOCUMENT, headers=HEADERS)
+
+
 async def _unknown(request: Request) -> Response:
-    msg = f"there is nothing at {request.url.path[:200]}; /api/openapi.json lists the paths"
+    msg = f"there is nothing at {request.url.path[:200]}; {_DOCUMENT} lists the paths"
     raise asked.NotThereError(msg)
 
 
@@ -303,7 +323,7 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
     async def handle(request: Request) -> Response:
         store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
         sight = Sight(request, view)
-        found = await threads.ask(store.access.servers, lambda: look(store, question, view.is_open, sight))
+        found = await threads.ask(store.access.servers, lambda: look(store, question, view.state_of_letter, sight))
         letters = [
             {
                 "position": str(each.position),
@@ -313,9 +333,10 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
                 "detail": each.detail,
                 "size": each.bytes,
                 "replays": each.replays,
-                "open": view.is_open(each.position),
+                "state": state,
+                "retry": _time(retry),
             }
-            for each in question.page_of(found)
+            for each, state, retry in question.with_states(found, view.state_of_letter, store)
         ]
         answer = {
             "letters": letters,

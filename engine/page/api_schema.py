@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.dead_letters.state import LetterState
 from engine.find.question import TopicKind
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 
@@ -153,7 +154,8 @@ LETTERS = _object(
             detail=_TEXT,
             size=_WHOLE,
             replays=_WHOLE,
-            open={"type": ["boolean", "null"], "description": "null if that is not known"},
+            state={"enum": [*LetterState, None], "description": "null if it is not known"},
+            retry={**_TIME, "description": "time after which the bridge replays the letter by itself; null for never"},
         )
     ),
     looked_at=_WHOLE,
@@ -179,7 +181,8 @@ _SINCE = Parameter("since", "Time of the oldest record: ISO 8601, or how long ag
 _UNTIL = Parameter("until", "Time before which a record is, likewise")
 _WHERE = Parameter("where", "Predicate of the routing language that the message has to fulfil")
 FIND = (
-    Parameter("message_id", "JMSMessageID, with `ID:` in front or without"),
+    Parameter("id", "JMSMessageID or JMSCorrelationID, with `ID:` in front or without"),
+    Parameter("message_id", "JMSMessageID, likewise"),
     Parameter("correlation_id", "JMSCorrelationID, likewise"),
     Parameter("key", "Key of the record"),
     Parameter("header", "NAME=VALUE of a JMS field, a property, or a header of the record", _MANY),
@@ -209,7 +212,7 @@ POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in
 OF_LETTERS = (
     Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
     Parameter("route", "Name of the route; `-` for none"),
-    Parameter("state", "State of the letter", {"type": "string", "enum": ["open", "settled"]}),
+    Parameter("state", "State of the letter", {"type": "string", "enum": list(LetterState)}),
     _SINCE,
     _UNTIL,
     _WHERE,

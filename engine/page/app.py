@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 from starlette.routing import Route
 
+from engine.dead_letters.bulk import BulkRun
 from engine.page.api import api
+from engine.page.bulk import bulk_page
 from engine.page.charts import charts
+from engine.page.corrections import correct
 from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
 from engine.page.looks import looks_page
@@ -18,6 +21,7 @@ from engine.page.overview import overview, routes, settings
 from engine.page.parts import change_part
 from engine.page.render import HEADERS
 from engine.page.searches import Searches
+from engine.page.sending import send
 from engine.page.threads import Threads
 from engine.page.topologies import state, topologies
 from engine.page.tryout import tryout
@@ -32,14 +36,23 @@ if TYPE_CHECKING:
 
 __all__ = ["pages"]
 
-_METHODS = {"/try": ["GET", "POST"], "/dead-letters/settle": ["POST"], "/parts": ["POST"]}
+_LETTER = "/dead-letters/letter/{partition}/{offset}"
+_BOTH = ["GET", "POST"]
+_METHODS = {
+    "/try": _BOTH,
+    "/send": _BOTH,
+    f"{_LETTER}/correct": ["POST"],
+    "/dead-letters/settle": ["POST"],
+    "/dead-letters/all": _BOTH,
+    "/parts": ["POST"],
+}
 _STATIC = Path(__file__).with_name("static")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 def pages(view: View) -> Sequence[BaseRoute]:
     """The routes that `engine.telemetry.http` serves beside its own."""
-    threads, stories, searches = Threads(), Threads(), Searches()
+    threads, stories, searches, bulk = Threads(), Threads(), Searches(), BulkRun()
     found = {
         "/": overview(view),
         "/parts": change_part(view),
@@ -48,9 +61,12 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/topologies": topologies(view),
         "/topologies/state": state(view, threads),
         "/try": tryout(view),
-        "/dead-letters": letters(view, threads),
-        "/dead-letters/letter/{partition}/{offset}": letter(view, threads),
-        "/dead-letters/settle": settle(view, threads),
+        "/send": send(view, threads),
+        "/dead-letters": letters(view, threads, bulk),
+        _LETTER: letter(view, threads),
+        f"{_LETTER}/correct": correct(view, threads, bulk),
+        "/dead-letters/settle": settle(view, threads, bulk),
+        "/dead-letters/all": bulk_page(view, bulk),
         "/dead-letters/audit": audit(view, threads),
         "/looks": looks_page(view, threads),
         "/messages": messages(view, threads),

@@ -34,7 +34,19 @@ __all__ = [
     "status_of",
 ]
 
-FIND_FIELDS = ("message_id", "correlation_id", "key", "header", "where", "text", "since", "until", "kind", "topic")
+FIND_FIELDS = (
+    "id",
+    "message_id",
+    "correlation_id",
+    "key",
+    "header",
+    "where",
+    "text",
+    "since",
+    "until",
+    "kind",
+    "topic",
+)
 """Names of the parameters that ask for a search."""
 _MOST_WHERE = 4096
 """Limit of a predicate's characters: long enough in practice, and parsed in a tenth of a second."""
@@ -111,6 +123,7 @@ def find_question(query: QueryParams, most: int) -> FindQuestion:
         most=number("most", query.get("most", ""), most, _MOST_FOUND),
         resume=given("resume"),
         topics=frozenset(topic for topic in query.getlist("topic") if topic),
+        either_id=given("id"),
     )
 
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 
+from engine.dead_letters.audit import Actor
 from engine.errors import UsageError
 from engine.telemetry.http_login import LOGIN
 from routes.keys.addresses import host_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.requests import Request
 
-__all__ = ["ForeignRequestError", "Form", "check", "check_site", "read", "signature"]
+__all__ = ["ForeignRequestError", "Form", "actor", "check", "check_site", "read", "signature"]
 
 SEAL = "seal"
 """Name of the field with the signature."""
@@ -50,13 +51,13 @@ class Form:
         return self.fields.get(name, [])
 
 
-async def read(request: Request) -> Form:
-    """Reads the form in the body of a request; UsageError if the body is too large, or no form."""
+async def read(request: Request, most: int = _MOST_BYTES) -> Form:
+    """Reads the form in the body of a request; UsageError if it has more than `most` bytes, or another form."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _MOST_BYTES:
-            msg = f"this form holds more than {_MOST_BYTES // 1024} KiB"
+        if len(body) > most:
+            msg = f"this form holds more than {most // 1024} KiB"
             raise UsageError(msg)
     return await run_in_threadpool(_parsed, bytes(body))
 
@@ -83,6 +84,12 @@ def check(form: Form, seal: bytes, request: Request) -> None:
     if not hmac.compare_digest(form.text(SEAL).encode(), signature(seal, request).encode()):
         msg = "this page is from before the bridge was started, or of another login; load it again"
         raise ForeignRequestError(msg)
+
+
+def actor(request: Request, command: str) -> Actor:
+    """The user of the request's login, for the audit; `command` says what the user does on the page."""
+    host = request.client.host if request.client else ""
+    return Actor(request.scope.get(LOGIN) or "nobody logged in", host, f"status page: {command}")
 
 
 def check_site(request: Request) -> None:

@@ -7,16 +7,17 @@ confirmed, the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import structlog
 
-from engine.dead_letters.audit import Actor, last, settled
+from engine.dead_letters.audit import last, settled
 from engine.dead_letters.letter import DeadLetter, Filters
-from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, retry_due
+from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay, retry_due, retry_ms
 from engine.dead_letters.search import Found, search
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
@@ -29,7 +30,6 @@ from engine.page.messages import journal_of
 from engine.page.render import rendered
 from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
-from engine.telemetry.http_login import LOGIN
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.times import milliseconds
 from routes.errors import BridgeError
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from engine.dead_letters.audit import AuditEntry
+    from engine.dead_letters.audit import Actor, AuditEntry
+    from engine.dead_letters.bulk import BulkRun
     from engine.dead_letters.replay import Replayed
     from engine.dead_letters.search import Summary
     from engine.kafka.reader import LocatedRecord
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
     from engine.page.threads import Threads
     from engine.page.view import View
 
-__all__ = ["LettersAsked", "audit", "letter", "letters", "look", "settle"]
+    StateOf = Callable[[Position], LetterState | None]
+
+__all__ = ["LettersAsked", "audit", "letter", "letter_position", "letters", "look", "settle"]
 
 _ON_A_PAGE = 50
 _MOST_PAGES = 20
@@ -57,14 +60,15 @@ _ANSWER_SECONDS = 2.0
 _FILTERS = ("reason", "route", "since", "until", "where", "state")
 _ACTIONS = {"replay": replay, "discard": discard}
 _MOST = 200
-"""Largest number of dead letters in one request: as many as one transaction takes, if they are small."""
+"""Largest number of dead letters in one request: as many as one transaction takes, if they are small. More are settled
+in the background, see `engine.page.bulk`."""
 _ASK_SECONDS = 2.5
 _DO_SECONDS = 10.0
 """Less than a connection may take; see `engine.telemetry.http`."""
 _WOULD = (ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_QUARANTINE, ReplayOutcome.WOULD_DISCARD)
 
 
-def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+def letters(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], Awaitable[Response]]:
     """Makes the handler of the list; its filters are in the URL, so that it can be kept and shared."""
 
     async def page(request: Request) -> Response:
@@ -74,7 +78,7 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         fault, status = "", 200
         try:
             sight = Sight(request, view)
-            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.is_open, sight))
+            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.state_of_letter, sight))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -85,10 +89,13 @@ def letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             fault=fault,
             asked=asked,
             found=result,
-            letters=[(each, view.is_open(each.position)) for each in (asked.page_of(result) if result else ())],
+            letters=asked.with_states(result, view.state_of_letter, store) if result else (),
+            states=list(LetterState),
             reasons=DEAD_LETTER_REASONS,
             routes=[*(route.name for route in config.routes), NO_ROUTE],
             census=view.census(),
+            bulk=bulk.report,
+            matching=asked.open_of(result, view.state_of_letter) if result else None,
             newer=asked.address(asked.number - 1) if asked.number > 1 else "",
             older=asked.address(asked.number + 1) if result and asked.has_more(result) else "",
         )
@@ -107,7 +114,7 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
         sight = Sight(request, view)
         try:
             topic = store.source(quarantine=quarantine)
-            position = Position.parse("{partition}:{offset}".format(**request.path_params), topic)
+            position = letter_position(request, topic)
 
             def read() -> tuple[DeadLetter, AuditEntry | None, SeenRecord]:
                 with KafkaTopicReader(store.access, topic, _ANSWER_SECONDS) as reader:
@@ -144,6 +151,11 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     return page
 
 
+def letter_position(request: Request, topic: str) -> Position:
+    """The position in the path of a request; UsageError if it is not one."""
+    return Position.parse("{partition}:{offset}".format(**request.path_params), topic)
+
+
 def _copy(entry: AuditEntry | None) -> Position | None:
     """The position of the copy that a replay has written; None if there is none."""
     try:
@@ -154,23 +166,27 @@ def _copy(entry: AuditEntry | None) -> Position | None:
 
 
 def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the audit page: replays and discards of dead letters, the newest first."""
+    """Makes the handler of the audit page: what users have done, the newest first, with the entry of `letter`."""
 
     async def page(request: Request) -> Response:
-        store = DeadLetterStore.of(view.config())
+        store, wanted = DeadLetterStore.of(view.config()), request.query_params.get("letter", "")
         entries: list[AuditEntry] = []
         fault, status = "", 200
         try:
-            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES)[::-1])
+            position = Position.parse(wanted, store.topic) if wanted else None
+            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES, position)[::-1])
         except BridgeError as error:
             fault, status = str(error), status_of(error)
+        firsts = {each.position: each for each in reversed(entries)}
+        # Only the last of several entries of one letter is named by an address.
+        rows = [(each, _copy(each), firsts[each.position] is each) for each in entries]
         return await rendered(
             request,
             view,
             "audit.html",
             status=status,
             fault=fault,
-            entries=entries,
+            rows=rows,
             milliseconds=milliseconds,
             shows_command=not Sight(request, view).is_masked,
         )
@@ -178,23 +194,20 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     return page
 
 
-def look(
-    store: DeadLetterStore, asked: LettersAsked, is_open: Callable[[Position], bool | None], sight: Sight
-) -> Found:
+def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf, sight: Sight) -> Found:
     """Searches Kafka for the letters of a page and those before it; raises what `search` and `Sight.check` do.
 
-    Letters whose state `is_open` does not know pass no filter of states.
+    Letters whose state `state_of` does not know pass no filter of states.
     """
     topic = store.source(quarantine=asked.quarantine)
     # The quarantine topic is created with its first message.
     if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
-    filters = replace(asked.filters(), bounds=store.bounds, documents=store.documents)
+    filters = asked.filters(store)
     sight.check(filters.where)
-    wanted = {"": None, "open": True, "settled": False}[asked.state]
 
     def is_wanted(position: Position) -> bool:
-        return wanted is None or is_open(position) is wanted
+        return not asked.state or state_of(position) == asked.state
 
     def shown(located: LocatedRecord) -> LocatedRecord:
         return sight.masked(located).located
@@ -212,7 +225,7 @@ class LettersAsked:
     until: str = ""
     where: str = ""
     state: str = ""
-    """`open`, `settled`, or empty for any."""
+    """A `LetterState`, or empty for any."""
     quarantine: bool = False
     number: int = 1
     """Number of the page, from 1."""
@@ -227,10 +240,10 @@ class LettersAsked:
             number=min(max(int(number), 1), _MOST_PAGES) if number.isdecimal() and len(number) < 4 else 1,
         )
 
-    def filters(self) -> Filters:
-        """The query as filters for a search; UsageError names the one that is invalid."""
-        if self.state not in ("", "open", "settled"):
-            msg = f"state: {self.state!r} is not a state of a dead letter; expected open or settled"
+    def filters(self, store: DeadLetterStore) -> Filters:
+        """The query as filters for a search in a store; UsageError names the one that is invalid."""
+        if self.state and self.state not in LetterState.__members__.values():
+            msg = f"state: {self.state!r} is not a state of a dead letter; expected one of {', '.join(LetterState)}"
             raise UsageError(msg)
         return Filters(
             frozenset({self.reason} if self.reason else ()),
@@ -238,7 +251,17 @@ class LettersAsked:
             moment("from", self.since),
             moment("until", self.until),
             where=predicate(self.where),
+            bounds=store.bounds,
+            documents=store.documents,
         )
+
+    @property
+    def selection(self) -> dict[str, str]:
+        """The fields that are set, but for the state."""
+        fields = {name: getattr(self, name) for name in _FILTERS if name != "state"} | {
+            "quarantine": "1" if self.quarantine else ""
+        }
+        return {name: text for name, text in fields.items() if text}
 
     @property
     def given(self) -> bool:
@@ -249,21 +272,40 @@ class LettersAsked:
         """The letters of this page of the list."""
         return found.letters[(self.number - 1) * _ON_A_PAGE : self.number * _ON_A_PAGE]
 
+    def with_states(
+        self, found: Found, state_of: StateOf, store: DeadLetterStore
+    ) -> list[tuple[Summary, LetterState | None, int | None]]:
+        """The letters of this page, each with its state and the time of its next retry, in milliseconds since 1970."""
+        listed = [(each, state_of(each.position)) for each in self.page_of(found)]
+        # The bridge retries none that is in quarantine.
+        retries = () if self.quarantine else store.retries
+        return [(each, state, retry_ms(each, retries) if state is LetterState.OPEN else None) for each, state in listed]
+
+    @property
+    def takes_open(self) -> bool:
+        """True if open letters are among those that the query takes."""
+        return self.state in ("", LetterState.OPEN)
+
+    def open_of(self, found: Found, state_of: StateOf) -> int | None:
+        """Number of open letters among all that match; None if the search has not read all."""
+        if not found.is_complete:
+            return None
+        return sum(state_of(each.position) is LetterState.OPEN for each in found.letters)
+
     def has_more(self, found: Found) -> bool:
         """True if there is a page behind this one."""
         return self.number < _MOST_PAGES and len(found.letters) > self.number * _ON_A_PAGE
 
     def address(self, number: int) -> str:
         """The URL of another page of the same list."""
-        fields = {name: getattr(self, name) for name in _FILTERS if getattr(self, name)}
-        fields |= {"quarantine": "1"} if self.quarantine else {}
-        return "/dead-letters?" + urlencode(fields | {"page": number})
+        state = {"state": self.state} if self.state else {}
+        return "/dead-letters?" + urlencode({**self.selection, **state, "page": number})
 
 
 _log = structlog.get_logger(__name__)
 
 
-def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+def settle(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], Awaitable[Response]]:
     """Makes the handler of the page, which asks for confirmation or carries out the confirmed action."""
 
     async def page(request: Request) -> Response:
@@ -276,7 +318,9 @@ def settle(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             choice = _Choice.of(form, store)
             confirmed = form.text("confirmed") == "yes"
             content |= {"choice": choice, "confirmed": confirmed}
-            actor = _actor(request, choice)
+            actor = forms.actor(request, choice.action + (" from quarantine" if choice.quarantine else ""))
+            if confirmed:
+                bulk.check_free()
             outcomes = await threads.ask(
                 store.access.servers,
                 lambda: choice.settle(store, actor, dry_run=not confirmed),
@@ -327,9 +371,3 @@ class _Choice:
         if not dry_run:
             _log.info(f"dead letters: {self.action}", by=actor.user, host=actor.host, count=len(done))
         return done
-
-
-def _actor(request: Request, choice: _Choice) -> Actor:
-    host = request.client.host if request.client else ""
-    quarantine = " from quarantine" if choice.quarantine else ""
-    return Actor(request.scope.get(LOGIN) or "nobody logged in", host, f"status page: {choice.action}{quarantine}")

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import CollectorRegistry
 
+    from engine.dead_letters.state import LetterState
     from engine.kafka.reader import Position
     from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
@@ -231,8 +232,8 @@ class View:
     """The bridge's place in its election; None if it takes part in none."""
     census: Callable[[], DeadLetterCounts | None] = lambda: None
     """Returns the latest count of dead letters; None if there is none."""
-    is_open: Callable[[Position], bool | None] = lambda _: None
-    """Returns whether a dead letter is neither replayed nor discarded; None if that is not known."""
+    state_of_letter: Callable[[Position], LetterState | None] = lambda _: None
+    """Returns the state of a dead letter; None if it is not known."""
     peers: Callable[[], tuple[PeerReport, ...]] | None = None
     """Returns the latest state of the bridge's other hosts; None if it has none."""
     ask: Callable[[str, StateQuestion, float], StateAnswer | None] = lambda *_: None

@@ -143,10 +143,10 @@ class ViewerMask:
             raise _refused("text", "asks for bodies")
         if question.key is not None and self._hides_key:
             raise _refused("key", "asks for keys")
-        named = {"message_id": "JMSMessageID", "correlation_id": "JMSCorrelationID"}
-        for field, name in named.items():
-            if getattr(question, field) is not None and name in self._names:
-                raise _refused(field, f"asks for '{name}'")
+        fields = {"JMSMessageID": question.message_id, "JMSCorrelationID": question.correlation_id}
+        for name, asked in fields.items():
+            if name in self._names and (asked is not None or question.either_id is not None):
+                raise _refused("an id", f"asks for '{name}'")
         for name, _ in question.headers:
             if self._headers.intersection(header_names(name)):
                 raise _refused("header", f"asks for '{name}'")

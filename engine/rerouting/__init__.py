@@ -1,4 +1,5 @@
-"""Journal records that are routed again, by the routes of today: `jms-bridge journal replay`.
+"""Records that users write into the journal: repeated ones (`jms-bridge journal replay`), and messages of the page.
 
-`selection` says which records, `replay` writes the copies, each once.
+`selection` says which records are routed again, by the routes of today; `replay` writes the copies, each once; and
+`sending` writes messages of the status page.
 """

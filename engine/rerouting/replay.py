@@ -32,7 +32,7 @@ from engine.telemetry.metrics import UNMATCHED
 from routes.predicate.nodes import ADDRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from engine.kafka.reader import LocatedRecord, Position
     from engine.message import Record
@@ -173,7 +173,8 @@ class JournalReplay:
         self._unrouted.unknown = 0
         selection = self._options.selection
         where, bounds = selection.where, self._config.routing.bounds
-        done: Mapping[Position, AuditEntry] = settled(self._store, reader.topic, self._journal_id, reader.bounds())
+        noted = settled(self._store, reader.topic, self._journal_id, reader.bounds())
+        done = {position: entry for position, entry in noted.items() if entry.action is not Action.SENT}
 
         def takes(message: Message) -> bool:
             return where is None or replace(message, documents=self._documents, bounds=bounds).fulfils(where)

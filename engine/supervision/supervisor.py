@@ -254,7 +254,7 @@ def _supervise(first: Revision, only: str | None) -> int:
             lambda: reload.state,
             election,
             census,
-            watch.is_open if watch else lambda _: None,
+            watch.state if watch else lambda _: None,
             peers.reports if peers else None,
             partial(_ask, group),
             reload,

@@ -93,7 +93,7 @@ class Served:
             lambda: self.config,
             lambda: snapshot,
             census=watch.census,
-            is_open=watch.is_open,
+            state_of_letter=watch.state,
             peers=lambda: PEERS,
         )
         viewer = ViewerConfig(username="eve", password="look")

@@ -6,8 +6,8 @@ const seconds = Number(document.querySelector("[data-live]")?.dataset.live);
 
 // Fetches the whole page and replaces only its live part, so that focus and scroll position stay.
 async function refresh() {
-  if (document.hidden) return;
   const old = document.querySelector("[data-live]");
+  if (document.hidden || old.dataset.live === "0") return;
   try {
     // Not a relative address: the page's own may have a login in it, which `fetch` refuses.
     const answer = await fetch(location.origin + location.pathname + location.search, { headers: { Accept: "text/html" } });
@@ -15,6 +15,7 @@ async function refresh() {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const live = page.querySelector("[data-live]");
     if (live) replace(old, live);
+    if (live?.dataset.live === "0") old.dataset.live = "0";
     const foot = page.querySelector(".foot");
     if (foot) document.querySelector(".foot").replaceChildren(...foot.childNodes);
     document.body.classList.remove("lost");

@@ -62,7 +62,7 @@ from engine.topologies.library.row import HeaderView, JvmFunctions, Row
 from engine.topologies.library.schema_serdes import SchemaSerde
 from engine.topologies.library.serdes import ColumnSerde, Key, KeyKind, Serde, SerdeKind, key_form
 from engine.topologies.library.topology import Topology, TopologyError
-from engine.topologies.library.windows import SessionWindows, SlidingWindows, TimeWindows
+from engine.topologies.library.windows import CalendarWindows, SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -268,6 +268,9 @@ class _Planner:
         match node.windows:
             case TimeWindows(size_ms, advance_ms, grace_ms):
                 java.hopping(node.name, *node.parents, columns, size_ms, advance_ms, grace_ms, final)
+            case CalendarWindows(count, unit, zone, offset_ms, grace_ms):
+                units = (f"{unit.upper()}S", count, zone, offset_ms)
+                java.calendar(node.name, *node.parents, columns, *units, grace_ms, final)
             case SlidingWindows(size_ms, grace_ms):
                 java.sliding(node.name, *node.parents, columns, size_ms, grace_ms, final)
             case SessionWindows(gap_ms, grace_ms):

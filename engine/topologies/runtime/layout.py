@@ -34,7 +34,7 @@ from engine.topologies.library.nodes import (
 )
 from engine.topologies.library.serdes import KeyKind
 from engine.topologies.library.topology import TopologyError
-from engine.topologies.library.windows import SessionWindows, SlidingWindows, TimeWindows
+from engine.topologies.library.windows import CalendarWindows, SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -174,8 +174,8 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
         case Aggregate(windows=TimeWindows() as windows):
             # The window of a record with the time at which it closes has to be complete.
             return windows.advance_ms, windows.size_ms % windows.advance_ms, windows.grace_ms - 1
-        case Aggregate(windows=SessionWindows(grace_ms=grace) | SlidingWindows(grace_ms=grace)):
-            return 0, 0, max(grace, _LEAST_SLACK_MS)
+        case Aggregate(windows=CalendarWindows() | SessionWindows() | SlidingWindows() as windows):
+            return 0, 0, max(windows.grace_ms, _LEAST_SLACK_MS)
         case JoinStreams():
             return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
         case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():

@@ -270,7 +270,7 @@ def test_a_search_finds_in_every_topic_and_says_what_it_read(browser: Browser, s
     topics.bridge.bury(message(4711))
     browser.looks()
     browser.open(f"{served.url}/find")
-    browser.driver.find_element(By.ID, "message_id").send_keys("ID:4711")
+    browser.driver.find_element(By.ID, "id").send_keys("ID:4711")
     browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
     browser.wait(lambda: "Everything was read." in browser.text(), 60)
     assert "303 of 303 records; 3 found" in browser.text()

@@ -16,19 +16,32 @@ from selenium.webdriver.common.keys import Keys
 from engine.dead_letters.audit import Action, last
 from engine.dead_letters.store import DeadLetterStore
 from engine.embedded import EmbeddedKafka
-from engine.page import letters
+from engine.message import Message
+from engine.page import corrections, letters
 from engine.page.day import MINUTES
 from engine.page.view import FAILED_OF, IN, LATENCY, ROUTED_BY, WAITING
 from engine.telemetry.metrics import FAILED, JOURNALED
 from engine.telemetry.status import State, Status
 from routes.config.snapshot import Snapshot
+from routes.properties import JmsType, Property
 from tests.conftest import TopicFactory
 from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
 PAGES = (
-    *("/", "/charts", "/routes", "/try", "/messages", "/find", "/dead-letters", "/dead-letters/audit", "/looks"),
+    *(
+        "/",
+        "/charts",
+        "/routes",
+        "/try",
+        "/send",
+        "/messages",
+        "/find",
+        "/looks",
+        "/dead-letters",
+        "/dead-letters/audit",
+    ),
     *("/settings", "/settings?all=1"),
 )
 LONG = """\
@@ -37,7 +50,18 @@ routes.settlement-instructions-frankfurt.in.exclude=msg.header.JMSType LIKE 'urn
 routes.settlement-instructions-frankfurt.out.topic=company.payments.settlement.instructions.frankfurt.high-value
 """
 """A route with names as long as companies have them."""
+SIZES = ((1400, 900), (800, 900), (390, 800))
 HOSTILE = "<img src=x onerror=document.title='run'>"
+
+
+def pictures(browser: Browser, name: str) -> None:
+    """Pictures of a page on three sizes of screen, on each of which it fits and can be read."""
+    for size in SIZES:
+        browser.looks(size)
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), size
+        assert browser.run(CONTRASTS) == [], size
+        browser.shoot(f"{name}-{size[0]}")
+    browser.looks()
 
 
 @pytest.fixture
@@ -51,8 +75,9 @@ def bridge(kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path) -> Bridge:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has pages wait for a Kafka that answers late, as on a machine with other work."""
-    for limit in ("_ANSWER_SECONDS", "_ASK_SECONDS"):
-        monkeypatch.setattr(letters, limit, 4 * getattr(letters, limit))
+    for module in (letters, corrections):
+        for limit in ("_ANSWER_SECONDS", "_ASK_SECONDS"):
+            monkeypatch.setattr(module, limit, 4 * getattr(module, limit))
 
 
 @pytest.fixture
@@ -100,7 +125,7 @@ def test_dead_letters_are_chosen_confirmed_and_replayed_by_keyboard_alone(
     browser.wait(lambda: (census := served.census()) is not None and census.depth == 2)
     browser.open(f"{served.url}/dead-letters")
     states = browser.driver.find_elements(By.CSS_SELECTOR, "td[data-label=State]")
-    assert sorted(state.text for state in states) == ["!open", "!open", "✓settled"]
+    assert sorted(state.text for state in states) == ["!open", "!open", "✓replayed"]
     browser.open(f"{served.url}/dead-letters/audit")
     assert "status page: replay" in browser.text()
 
@@ -122,6 +147,63 @@ def test_all_on_a_full_page_are_discarded_and_nothing_is_replayed(
     }
     browser.open(f"{served.url}/dead-letters/letter/0/0")
     assert "discarded by anna on 127.0.0.1" in browser.text()
+
+
+def test_all_that_match_are_replayed_in_the_background_and_newer_ones_are_not(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(*(message(n, JMSType="odd" if n % 2 else "even") for n in range(600)))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters?where=JMSType%3D%27odd%27")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[form=all-that-match][value=replay]").click()
+    browser.wait(lambda: "Replay 300 dead letters?" in browser.text())
+    pictures(browser, "all-counted")
+    bridge.bury(message(601, JMSType="odd"))
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "300 of 300 settled" in browser.text())
+    browser.driver.refresh()
+    assert "300 of 300 settled" in browser.text()
+    pictures(browser, "all-done")
+    assert sorted(int((record.value or b"").split()[1]) for record in bridge.journal()) == list(range(1, 600, 2))
+    (command,) = {entry.actor.command for entry in last(DeadLetterStore.of(bridge.config), 999)}
+    assert command.startswith("status page: replay --where ")
+    with ExitStack() as stack:
+        restarted = Served(stack, bridge.config.path)
+        browser.open(f"{restarted.url}/dead-letters/all")
+        assert "all others are open" in browser.text()
+        browser.wait(lambda: (census := restarted.census()) is not None and census.depth == 301)
+
+
+def test_a_letter_is_corrected_and_replayed_and_the_audit_has_the_correction(
+    browser: Browser, served: Served, bridge: Bridge
+) -> None:
+    bridge.bury(replace(message(1, JMSType="old"), value=b'{\r\n  "amount": "x"\r\n}'))
+    browser.looks()
+    browser.open(f"{served.url}/dead-letters/letter/0/0")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[name=edit]").click()
+    browser.wait(lambda: "Set JMS fields and properties" in browser.text())
+    pictures(browser, "correct")
+    browser.driver.find_element(By.ID, "set").send_keys("JMSCorrelationID=42\nregion=emea")
+    browser.driver.find_element(By.ID, "unset").send_keys("JMSType")
+    browser.run("const e = document.getElementById('body'); e.value = e.value.replace('\"x\"', '5')")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Replay the corrected message?" in browser.text())
+    assert bridge.journal() == []
+    pictures(browser, "correct-confirm")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Replayed" in browser.text())
+    pictures(browser, "correct-done")
+    (record,) = bridge.journal()
+    found = Message.from_record(record)
+    assert record.value == b'{\r\n  "amount": 5\r\n}'
+    assert (found.headers["JMSCorrelationID"], found.properties["region"].text) == ("42", "emea")
+    assert "JMSType" not in found.headers
+    (entry,) = last(DeadLetterStore.of(bridge.config), 9)
+    assert entry.actor.command == (
+        "status page: replay --set JMSCorrelationID=42 --set region=emea --unset JMSType --body-file -"
+    )
+    assert bridge.command("dlt", "show", "0:0") == 0
+    assert browser.driver.find_element(By.LINK_TEXT, "Timeline").get_attribute("href").endswith("/0/0/timeline")
 
 
 def test_filters_find_the_newest_of_many_in_several_partitions(
@@ -241,6 +323,52 @@ def test_a_message_is_tried_on_a_phone(browser: Browser, down: Served) -> None:
     browser.wait(lambda: "published to kafka:orders by route 'orders', key 42" in browser.text())
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
     browser.shoot("tried-phone")
+
+
+def test_a_tried_message_is_sent_once_and_a_copy_of_it(browser: Browser, served: Served, bridge: Bridge) -> None:
+    browser.looks()
+    browser.open(f"{served.url}/try")
+    for field, text in (
+        ("address", "queue:orders"),
+        ("properties", "CorrelationId=42\namount:int=5"),
+        ("body", "one\ntwo"),
+    ):
+        browser.driver.find_element(By.ID, field).send_keys(text)
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "published to kafka:orders by route 'orders', key 42" in browser.text())
+    pictures(browser, "tried")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[formaction='/send']").click()
+    browser.wait(lambda: "Send this message?" in browser.text())
+    assert "published to kafka:orders by route 'orders', key 42" in browser.text()
+    assert bridge.journal() == []
+    pictures(browser, "send-confirm")
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Sent as" in browser.text())
+    browser.driver.refresh()
+    pictures(browser, "sent")
+    (record,) = bridge.journal()
+    found = Message.from_record(record)
+    assert (record.key, record.value) == (b"42", b"one\ntwo")
+    assert (found.headers["JMSDestination"], found.properties["amount"]) == (
+        "queue:orders",
+        Property("5", JmsType.INT),
+    )
+    (entry,) = last(DeadLetterStore.of(bridge.config), 9)
+    assert (entry.action, entry.actor.user, entry.actor.command) == (Action.SENT, "anna", "status page: send")
+    assert entry.copy == str(entry.position) == f"{bridge.config.journal.topic}:0:0"
+    browser.driver.find_element(By.LINK_TEXT, "timeline").click()
+    browser.wait(lambda: "by anna on 127.0.0.1, with: status page: send" in browser.text())
+    browser.open(f"{served.url}/messages/{bridge.config.journal.topic}/0/0")
+    browser.driver.find_element(By.CSS_SELECTOR, "button[name=position]").click()
+    browser.wait(lambda: "Show the record" in browser.text())
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Send this message?" in browser.text())
+    browser.driver.find_element(By.CSS_SELECTOR, "button.main").click()
+    browser.wait(lambda: "Sent as" in browser.text())
+    first, second = map(Message.from_record, bridge.journal())
+    assert (second.body, second.properties) == (first.body, first.properties)
+    assert second.headers["JMSCorrelationID"] == "42"
+    assert second.headers["JMSMessageID"] != first.headers["JMSMessageID"]
 
 
 def test_with_the_broker_down_every_page_is_there_within_three_seconds(browser: Browser, down: Served) -> None:

@@ -149,6 +149,7 @@ def test_the_list_shows_the_newest_last_with_position_time_route_reason_key_and_
         "key": "ID:2",
         "bytes": 6,
         "state": "open",
+        "retry": None,
     }
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 
+import psutil
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -18,6 +21,7 @@ from engine.cli import main
 from engine.embedded import EmbeddedKafka
 from engine.find import id_filters, stretches
 from engine.find.question import FindQuestion, TopicKind
+from engine.find.scanner import Scanner
 from engine.find.search import FindProgress, FoundRecord, find
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord
 from engine.message import Message
@@ -174,6 +178,7 @@ def test_an_id_leads_to_one_record_with_all_it_has(filled: Filled) -> None:
         at = found.located.position
         assert reader.at(at.partition, at.offset) == found.located
     assert found.text("JMSMessageID") == f"ID:{journal}-4511"
+    assert searched(filled.config, FindQuestion(either_id=f"{journal}-4511"))[0] == [found]
     assert last.done
 
 
@@ -198,6 +203,17 @@ def test_a_search_goes_on_with_exactly_the_rest(filled: Filled, most: int) -> No
     assert last.done
     assert last.read == last.total
     assert parts == positions(whole)
+
+
+def test_the_process_of_a_search_gives_way_to_processes_of_other_sessions(filled: Filled) -> None:
+    others = psutil.Process().children()
+    with Scanner(filled.config, FindQuestion()):
+        (process,) = (each for each in psutil.Process().children() if each not in others)
+        until(lambda: process.nice() == 10)
+        assert os.getsid(process.pid) == process.pid
+        session = Path(f"/proc/{process.pid}/autogroup")
+        if session.exists():
+            assert session.read_text().split()[-2:] == ["nice", "10"]
 
 
 def test_a_search_that_is_stopped_goes_on_as_well(filled: Filled) -> None:
@@ -331,6 +347,8 @@ def test_an_id_is_found_without_blocks_that_cannot_have_it(
     assert less.excluded > less.read
     assert less.excluded + less.read == less.total == whole.total
     assert f"{less.excluded:,} cannot have the id" in less.summary(asked)
+    either, fewer = searched(config, replace(asked, correlation_id=None, either_id="order-17"))
+    assert (positions(either), fewer.excluded) == (positions(before), less.excluded)
     # A topic of the same name with other records.
     admin = AdminClient({"bootstrap.servers": filled.kafka.bootstrap, "log_level": 0})
     admin.delete_topics([journal])[journal].result(30)

@@ -115,7 +115,7 @@ def test_options_make_the_question(call: Call) -> None:
 
     call(
         answer,
-        *("--message-id", "1", "--correlation-id", "2", "--key", "3", "-H", "a=b", "-H", "a=c=d", "--text", "4"),
+        *("0", "--message-id", "1", "--correlation-id", "2", "--key", "3", "-H", "a=b", "-H", "a=c=d", "--text", "4"),
         *("--in", "destinations, dead-letters", "--in", "orders", "-n", "5", "--resume", "token"),
     )
     assert asked == [
@@ -129,5 +129,6 @@ def test_options_make_the_question(call: Call) -> None:
             most=5,
             resume="token",
             topics=frozenset({"orders"}),
+            either_id="0",
         )
     ]

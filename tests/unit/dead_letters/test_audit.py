@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.dead_letters import audit
 from engine.dead_letters.audit import Action, Actor, AuditEntry, parse
+from engine.dead_letters.state import LetterState
+from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Record
 from engine.seals import SealKeys
+from routes.config import loads
 
 AT = Position("dead", 2, 17)
 
@@ -119,3 +123,19 @@ def test_no_record_of_others_is_sure(value: bytes) -> None:
     entry = parse(LocatedRecord(Position("dead.replayed", 0, 0), 0, Record(b"dead:2:17", value, ())), (KEYS,))
     assert entry is not None
     assert entry.is_doubtful
+
+
+def test_an_older_entry_of_a_letter_comes_before_the_newest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [AuditEntry(Position("dead", 0, offset % 4), Action.DISCARDED, str(offset)) for offset in range(8)]
+    monkeypatch.setattr(audit, "entries", lambda _: iter(written))
+    store = DeadLetterStore.of(loads("bridge.id=b1\nroutes.x.in.include=TRUE\nroutes.x.out.topic=orders\n"))
+    assert [entry.time for entry in audit.last(store, 2)] == ["6", "7"]
+    assert [entry.time for entry in audit.last(store, 2, Position("dead", 0, 1))] == ["5", "6", "7"]
+    assert [entry.time for entry in audit.last(store, 2, Position("dead", 0, 3))] == ["6", "7"]
+    assert [entry.time for entry in audit.last(store, 2, Position("dead", 1, 3))] == ["6", "7"]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_entry_makes_a_state(action: Action) -> None:
+    of_journal = action in (Action.ROUTED_AGAIN, Action.SENT)
+    assert AuditEntry(AT, action).state == (LetterState.REPLAYED if of_journal else action)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.dead_letters.backlog import OTHER, Backlog
+from engine.dead_letters.state import LetterState
 from engine.telemetry.status import DeadLetterCounts
 
 REASONS = ("key-not-found", "unmatched")
@@ -132,14 +133,20 @@ def test_a_census_adds_up_and_ages() -> None:
     assert (DeadLetterCounts("dead").depth, DeadLetterCounts("dead").oldest_age(5.0)) == (None, 0.0)
 
 
-def test_it_says_of_each_place_whether_it_is_open() -> None:
+def test_it_says_of_each_place_in_which_state_its_letter_is() -> None:
     backlog = Backlog(("unmatched",))
     backlog.begin(0, 5)
-    for offset in (5, 7):
+    backlog.close(0, 9, LetterState.QUARANTINED)
+    for offset in (5, 7, 8, 9):
         backlog.add(0, offset, "unmatched", 0)
-    backlog.close(0, 7)
-    assert [backlog.is_open(0, offset) for offset in (4, 5, 6, 7, 8)] == [None, True, False, False, None]
-    assert backlog.is_open(1, 5) is None
+    backlog.close(0, 7, LetterState.DISCARDED)
+    backlog.close(0, 8, LetterState.DISCARDED)
+    backlog.close(0, 8, LetterState.REPLAYED)
+    backlog.close(0, 8, LetterState.QUARANTINED, is_sure=False)
+    states = [None, LetterState.OPEN, None, LetterState.DISCARDED, LetterState.REPLAYED, LetterState.QUARANTINED, None]
+    assert [backlog.state(0, offset) for offset in range(4, 11)] == states
+    assert backlog.state(1, 5) is None
+    assert backlog.open["unmatched"] == 1
 
 
 def test_a_letter_with_a_seal_is_closed_only_by_what_is_sure_in_whatever_order() -> None:
@@ -152,7 +159,8 @@ def test_a_letter_with_a_seal_is_closed_only_by_what_is_sure_in_whatever_order()
         letters.add(0, offset, "unmatched", 5_000, has_seal=offset < 3)
     letters.close(0, 0, is_sure=False)
     letters.close(0, 3, is_sure=False)
-    assert [letters.is_open(0, offset) for offset in range(4)] == [True, True, False, False]
+    is_open = [letters.state(0, offset) is LetterState.OPEN for offset in range(4)]
+    assert is_open == [True, True, False, False]
     assert letters.open["unmatched"] == 2
     letters.close(0, 0)
     assert letters.open["unmatched"] == 1

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from engine.cli.dlt_output import letter_json, letter_table
 from engine.dead_letters.letter import DeadLetter, original
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.reader import LocatedRecord, Position
 from engine.message import Message
@@ -50,7 +51,7 @@ def test_what_is_shown_of_long_texts_is_cut_and_says_so() -> None:
     texts = (dead.reason, dead.route, dead.time, dead.journal_position, dead.truncated, dead.detail)
     assert texts == (cut,) * 6
     console = Console(file=StringIO(), width=200)
-    console.print(letter_table([(dead, "open")]))
+    console.print(letter_table([(dead, LetterState.OPEN, 5_000)]))
     assert len(console.file.getvalue()) < 20_000  # type: ignore[attr-defined]
     assert letter_json(dead)["reason"] == cut
     assert len(dead.origin) < 3 * LONGEST_REASON

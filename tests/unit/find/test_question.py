@@ -52,6 +52,12 @@ def test_an_id_is_found_with_its_beginning_and_without(given: str) -> None:
     assert {"jms.JMSMessageID", "jms.MessageId", "jms.string.JMSMessageID"} <= set(test["names"])
 
 
+def test_one_test_asks_for_an_id_in_either_field() -> None:
+    (test,) = criteria(FindQuestion(either_id="ID:42"))["headers"]
+    assert test["values"] == ["42", "ID:42"]
+    assert {"jms.JMSMessageID", "jms.JMSCorrelationID"} <= set(test["names"])
+
+
 def test_values_of_one_name_are_alternatives_and_names_are_not() -> None:
     tests = criteria(FindQuestion(headers=(("Type", "a"), ("region", "x"), ("Type", "b"))))["headers"]
     assert [test["values"] for test in tests] == [["a", "b"], ["x"]]

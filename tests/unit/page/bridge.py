@@ -23,6 +23,7 @@ from routes.config.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from engine.dead_letters.state import LetterState
     from engine.kafka.reader import Position
     from engine.looks.log import LookTopic
     from engine.looks.look import Look
@@ -101,7 +102,7 @@ class Page:
         self.elsewhere: list[Traffic] = []
         self.samples = Samples(self.registry, lambda: self.now, lambda: tuple(self.elsewhere))
         self.census: DeadLetterCounts | None = None
-        self.is_open: Callable[[Position], bool | None] = lambda _: None
+        self.state_of_letter: Callable[[Position], LetterState | None] = lambda _: None
         self.reload: Mapping[str, object] = {}
         self.peers: list[PeerReport] = []
         """Shown with `peers=True`."""
@@ -122,7 +123,7 @@ class Page:
             lambda: self.reload,
             standing,
             lambda: self.census,
-            lambda position: self.is_open(position),
+            lambda position: self.state_of_letter(position),
             peers=(lambda: tuple(self.peers)) if peers else None,
             ask=ask,
             control=control,

@@ -136,7 +136,8 @@ def test_the_answers_have_what_is_asked_for(page: Page) -> None:
     ("path", "status", "text"),
     [
         ("/api/nothing", 404, "there is nothing at /api/nothing"),
-        ("/api", 404, "/api/openapi.json lists the paths"),
+        ("/api/find?id=1&since_=2h", 400, "there is no parameter 'since_': expected id, message_id, "),
+        ("/api/status?x=1", 400, "there is no parameter 'x': /api/status has none"),
         ("/api/topics/secret/records", 404, "'secret' is not a topic of this bridge"),
         ("/api/messages/orders:0:99", 404, "no such record"),
         ("/api/messages/secret:0:1", 404, "'secret' is not a topic of this bridge"),

@@ -83,14 +83,14 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 def test_the_parameters_are_the_question(page: Page, finder: Finder) -> None:
     query = (
-        "message_id=ID:1&correlation_id=c&key=k&header=region%3Demea&header=a%3Db%3Dc%0Ad%3D&where=x+%3D+1&text=+t"
+        "id=i&message_id=ID:1&correlation_id=c&key=k&header=region%3Demea&header=a%3Db%3Dc%0Ad%3D&where=x+%3D+1&text=+t"
         "&since=1970-01-01T00:00:01Z&until=1970-01-01T00:00:02Z&kind=sink&kind=journal&most=7&resume=r&topic=orders"
     )
     assert page.client.get(f"/api/find?{query}").status_code == 200
     assert finder.questions == [
         FindQuestion(
             "ID:1", "c", "k", (("region", "emea"), ("a", "b=c"), ("d", "")), "x = 1", " t", 1000, 2000,
-            frozenset({TopicKind.SINK, TopicKind.JOURNAL}), 7, "r", frozenset({"orders"}),
+            frozenset({TopicKind.SINK, TopicKind.JOURNAL}), 7, "r", frozenset({"orders"}), "i",
         )
     ]  # fmt: skip
 

@@ -14,6 +14,7 @@ from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter
 from engine.dead_letters.replay import Options, Replayed, ReplayOutcome
 from engine.dead_letters.search import Found, Summary
+from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UnreachableError
 from engine.kafka.reader import Position
@@ -121,16 +122,35 @@ def test_a_quarantine_that_is_not_there_yet_is_empty(page: Page, kafka: Kafka) -
 
 
 def test_letters_are_chosen_by_their_state(page: Page, kafka: Kafka) -> None:
-    states = {Position("dead", 0, 1): True, Position("dead", 0, 2): False}
-    page.is_open = states.get
-    for state, wanted in (("open", [True, False, False]), ("settled", [False, True, False]), ("", [True, True, True])):
+    states = {Position("dead", 0, offset): state for offset, state in enumerate(LetterState)}
+    page.state_of_letter = states.get
+    for state in LetterState:
         answer = page.client.get(f"/dead-letters?state={state}", headers=LOGIN)
         assert answer.status_code == 200
         is_wanted = kafka.asked[-1]
-        assert [is_wanted(Position("dead", 0, offset)) for offset in (1, 2, 3)] == wanted
-    answer = page.client.get("/dead-letters?state=gone", headers=LOGIN)
+        assert [each for place, each in states.items() if is_wanted(place)] == [state]
+        assert not is_wanted(Position("dead", 0, 9))
+    page.client.get("/dead-letters?state=", headers=LOGIN)
+    assert kafka.asked[-1](Position("dead", 0, 9))
+    answer = page.client.get("/dead-letters?state=settled", headers=LOGIN)
     assert answer.status_code == 400
-    assert "is not a state of a dead letter; expected open or settled" in answer.text
+    assert "is not a state of a dead letter; expected one of open, replayed, discarded, quarantined" in answer.text
+
+
+def test_the_list_shows_states_and_the_next_retry(tmp_path: Path, kafka: Kafka) -> None:
+    page = Page(tmp_path, f"{CONFIGURATION}routing.retry=5s, 1m\n", login=True)
+    states = dict(zip((Position("dead", 0, offset) for offset in range(4)), LetterState, strict=True))
+    page.state_of_letter = states.get
+    kafka.found = Found(tuple(summary(n, replays=1, time_ms=1_000) for n in range(5)), 5, is_complete=True)
+    text = page.client.get("/dead-letters", headers=LOGIN).text
+    shown = re.findall(r'data-label="State"><span class="(?:status )?\w+">(?:<span.*?</span>)?(.+?)</span>', text)
+    assert shown == [*LetterState, "\u2013"]
+    assert text.count("retried at 1970-01-01T00:01:01.000Z") == 1
+    found = page.client.get("/api/letters", headers=LOGIN).json()["letters"]
+    assert [each["state"] for each in found] == [*LetterState, None]
+    assert [each["retry"] for each in found] == ["1970-01-01T00:01:01.000Z", None, None, None, None]
+    text = page.client.get("/dead-letters?quarantine=1", headers=LOGIN).text
+    assert "retried at" not in text
 
 
 def test_filters_and_page_are_in_the_address(page: Page, kafka: Kafka) -> None:
@@ -190,6 +210,7 @@ def test_a_settled_letter_says_by_whom(page: Page, kafka: Kafka) -> None:
     )
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
     assert "<strong>discarded</strong> by bob on 10.0.0.1, 2026-11-22T05:00:00Z" in text
+    assert '<a href="/dead-letters/audit?letter=dead%3A0%3A17#dead:0:17">Audit</a>' in text
     kafka.entry = replace(kafka.entry, action=Action.REPLAYED, copy="jms-bridge.journal:1:42")
     text = page.client.get("/dead-letters/letter/0/7", headers=LOGIN).text
     assert 'as <a href="/messages/jms-bridge.journal/1/42"><code>jms-bridge.journal:1:42</code></a>' in text
@@ -306,4 +327,6 @@ def test_the_audit_names_who_did_what(page: Page, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(letters, "last", lambda *_: [entry])
     text = page.client.get("/dead-letters/audit", headers=LOGIN).text
     assert "&lt;img src=x onerror=alert(1)&gt;\\x1b[2J" in text
-    assert "journal:0:9" in text
+    assert '<a href="/messages/journal/0/9"><code>journal:0:9</code></a>' in text
+    assert '<tr id="dead:0:7">' in text
+    assert page.client.get("/dead-letters/audit?letter=x", headers=LOGIN).status_code == 400

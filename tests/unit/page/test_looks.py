@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from engine.dead_letters.letter import DeadLetter
+from engine.dead_letters.replay import Replayed, ReplayOutcome
 from engine.errors import HardFailureError
 from engine.find.question import TopicKind
 from engine.find.search import FindProgress, FoundRecord
 from engine.kafka.reader import LocatedRecord, Position
 from engine.looks.look import Look, LookWay
-from engine.page import letters, looks, searches
+from engine.page import corrections, letters, looks, searches
 from tests.unit.page.bridge import LOGIN, VIEWER, Page
 from tests.unit.page.kafka_records import HOSTILE, KafkaRecords, TopicRecords, located
+from tests.unit.page.test_parts import SAME
 
 WAYS = {
     "/messages/orders": (LookWay.LIST, (1, 0)),
@@ -49,7 +52,10 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     for topic in ("orders", "dead"):
         kafka.put(topic, located(topic, 0, b"first body"), located(topic, 1, b"second body"))
     kafka.put("orders", LocatedRecord(Position("orders", 0, 2), 1, type(located("orders", 2).record)(b"k", None, ())))
-    monkeypatch.setattr(letters, "KafkaTopicReader", lambda _, topic, *__: TopicRecords(kafka, topic))
+    for module in (letters, corrections):
+        monkeypatch.setattr(module, "KafkaTopicReader", lambda _, topic, *__: TopicRecords(kafka, topic))
+    outcome = Replayed(DeadLetter(located("dead", 1)), ReplayOutcome.WOULD_REPLAY)
+    monkeypatch.setattr(corrections, "replay", lambda *_, **__: iter([outcome]))
     monkeypatch.setattr(letters, "identity", lambda *_: "id")
     monkeypatch.setattr(letters, "settled", lambda *_: {})
     found = (
@@ -73,6 +79,23 @@ def test_a_look_is_noted_with_user_host_and_records(page: Page, path: str) -> No
     assert look.records == tuple(Position(topic, 0, offset) for offset in offsets)
     page.client.get(path, headers=LOGIN)
     assert [(each.user, each.role) for each in page.looks.looks[1:]] == [("anna", "operator")]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/send", {"position": "orders:0:1"}),
+        ("/dead-letters/letter/0/1/correct", {"edit": "1"}),
+        ("/dead-letters/letter/0/1/correct", {"body": "other", "key": ""}),
+    ],
+)
+def test_a_form_with_a_message_is_a_look(page: Page, path: str, fields: dict[str, str]) -> None:
+    form = fields | {"seal": page.seal("/send", LOGIN)}
+    assert "second body" in page.client.post(path, data=form, headers=LOGIN | SAME).text
+    assert [(look.way, [each.offset for each in look.records]) for look in page.looks.looks] == [(LookWay.FORM, [1])]
+    page.looks.error = HardFailureError("refused")
+    answer = page.client.post(path, data=form, headers=LOGIN | SAME)
+    assert (answer.status_code, "second body" in answer.text, "refused" in answer.text) == (503, False, True)
 
 
 def test_pages_without_a_body_note_nothing(page: Page) -> None:

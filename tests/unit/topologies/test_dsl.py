@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -116,3 +119,31 @@ def test_wrong_use_is_a_fault_that_names_the_node(build: Callable[[StreamsBuilde
 def test_windows_that_are_none_are_refused(wrong: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"is not a duration|too short|would leave records out"):
         TimeWindows.of(wrong[0], advance=wrong[1] if len(wrong) > 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "fault"),
+    [
+        ("1 h", {"zone": "UTC"}, "'1 h' is not a length in a calendar; write 1 day, "),
+        ("0 days", {"zone": "UTC"}, "'0 days' is not a length in a calendar"),
+        (timedelta(days=1), {"zone": "UTC"}, "is not a length in a calendar"),
+        ("1 day", {"zone": "Europe/Berlim"}, "'Europe/Berlim' is not a time zone; write a name such as"),
+        ("1 day", {"zone": "../etc/passwd"}, "is not a time zone"),
+        ("1 day", {"zone": ""}, "'' is not a time zone"),
+        (
+            "1 day",
+            {"zone": "UTC", "offset": "24 h"},
+            "an offset of '24 h' is too long for windows that begin with a day",
+        ),
+        ("1 day", {"zone": "UTC", "advance": "1 h"}, "windows of a calendar follow each other: leave out advance"),
+        ("1 day", {"offset": "1 h"}, "an offset belongs to windows of a calendar: name its zone"),
+    ],
+)
+def test_windows_that_no_calendar_has_are_refused(size: Any, settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        TimeWindows.of(size, **settings)
+
+
+def test_windows_of_a_calendar_say_what_they_are() -> None:
+    windows = TimeWindows.of("2 Weeks", zone="Europe/Berlin", offset="6 h", grace="1 minute")
+    assert str(windows) == "windows of 2 weeks in Europe/Berlin from 21600000 ms after midnight, grace 60000 ms"

@@ -191,19 +191,12 @@ final class Aggregates {
     }
   }
 
-  /** Aggregates of windows of a fixed size, several of which can take a record. */
+  /** Aggregates of windows whose end follows from their beginning, several of which can take a record. */
   private abstract static class FixedWindows extends WindowedAggregate {
     private static final long serialVersionUID = 1L;
-    protected final long size;
 
-    FixedWindows(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal) {
+    FixedWindows(String name, Aggregator aggregator, long grace, boolean onlyFinal) {
       super(name, aggregator, grace, onlyFinal);
-      this.size = size;
-    }
-
-    @Override
-    final long end(long start, long latest) {
-      return start + size;
     }
 
     /** A window as a record changes it; {@code former} and {@code now} are null where only final results count. */
@@ -281,31 +274,32 @@ final class Aggregates {
     abstract long closes(long start);
   }
 
-  /**
-   * Aggregates of tumbling or hopping windows, which begin at multiples of {@code advance} from 0 on, as in Kafka Streams;
-   * ends are excluded.
-   */
+  /** Aggregates of tumbling or hopping windows. */
   static final class Hopping extends FixedWindows {
     private static final long serialVersionUID = 1L;
-    private final long advance;
+    private final WindowGrid grid;
 
-    Hopping(String name, Aggregator aggregator, long size, long advance, long grace, boolean onlyFinal) {
-      super(name, aggregator, size, grace, onlyFinal);
-      this.advance = advance;
+    Hopping(String name, Aggregator aggregator, WindowGrid grid, long grace, boolean onlyFinal) {
+      super(name, aggregator, grace, onlyFinal);
+      this.grid = grid;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return grid.end(start);
     }
 
     @Override
     long closes(long start) {
-      return start + size + grace - 1;
+      return grid.end(start) + grace - 1;
     }
 
     @Override
     void add(StreamRecord record) {
       long time = timeWith(record);
-      long first = Math.max(0, (Math.floorDiv(record.time() - size, advance) + 1) * advance);
       Plan plan = new Plan(record);
       boolean isLate = true;
-      for (long start = first; start <= record.time(); start += advance) {
+      for (long start = grid.first(record.time()); start <= record.time(); start = grid.next(start)) {
         if (closes(start) >= time) {
           isLate = false;
           byte[] kept = task.store().get(window(record, start));
@@ -400,11 +394,18 @@ final class Aggregates {
   static final class Sliding extends FixedWindows {
     private static final long serialVersionUID = 1L;
     private static final char RECORDS = 'r';
+    private final long size;
     private final RowCheck records;
 
     Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, StructType record) {
-      super(name, aggregator, size, grace, onlyFinal);
+      super(name, aggregator, grace, onlyFinal);
+      this.size = size;
       records = new RowCheck(record);
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return start + size;
     }
 
     @Override

@@ -185,8 +185,18 @@ public final class Planner {
 
   public void hopping(
       String node, String parent, List<Column> aggregates, long size, long advance, long grace, boolean onlyFinal) {
-    Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Hopping(node, aggregator, size, advance, grace, onlyFinal), parent);
+    hopping(node, parent, aggregates, new WindowGrid.Multiples(size, advance), grace, onlyFinal);
+  }
+
+  /** Windows of days, weeks, months or years, see {@link CalendarGrid}. */
+  public void calendar(String node, String parent, List<Column> aggregates, String unit, int count, String zone,
+      long offset, long grace, boolean onlyFinal) {
+    hopping(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), grace, onlyFinal);
+  }
+
+  private void hopping(
+      String node, String parent, List<Column> aggregates, WindowGrid grid, long grace, boolean onlyFinal) {
+    add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, grace, onlyFinal), parent);
   }
 
   public void session(String node, String parent, List<Column> aggregates, long gap, long grace, boolean onlyFinal) {
