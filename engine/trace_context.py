@@ -33,6 +33,7 @@ __all__ = [
     "of_headers",
     "of_properties",
     "published",
+    "trace_id",
     "traced",
     "with_context",
 ]
@@ -73,6 +74,11 @@ def of_headers(headers: Sequence[tuple[str, bytes | None]]) -> Context:
     if parent is None:
         return NO_CONTEXT
     return _context(parent.decode("utf-8", "replace"), None if state is None else state.decode("utf-8", "replace"))
+
+
+def trace_id(headers: Sequence[tuple[str, bytes | None]]) -> str:
+    """Trace to which a record belongs, as 32 hexadecimal digits; empty if it has no valid `traceparent`."""
+    return of_headers(headers).get(TRACEPARENT, "-").split("-")[1]
 
 
 def as_headers(context: Context) -> tuple[tuple[str, bytes], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routes.keys.addresses import ENDPOINT
+from routes.keys.addresses import ENDPOINT, TRACE_ID, TRACE_LINK
 from routes.keys.table import key
 from routes.keys.values import FLAG, RATIO
 from routes.section_registry import Section
@@ -46,6 +46,18 @@ class TracingConfig:
         example="0.01",
     )
     """Share of the traces that begin here to record, from 0 to 1."""
+    link: str | None = key(
+        "tracing.link",
+        TRACE_LINK,
+        "URL of a trace in the tool that shows traces, with `{trace-id}` for its id. The status page, its API and "
+        "`jms-bridge message` then [link](tracing.md#links-to-a-trace) each message to its trace.",
+        example="https://jaeger.example/trace/{trace-id}",
+    )
+    """URL of a trace, with a placeholder for its id; None: there are no links."""
+
+    def link_to(self, trace_id: str) -> str:
+        """Returns the URL of a trace by its id of 32 hexadecimal digits; empty without an id, or without `link`."""
+        return self.link.replace(TRACE_ID, trace_id) if self.link and trace_id else ""
 
 
 def traces_that_hold_together(settings: Settings) -> None:

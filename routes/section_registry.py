@@ -68,6 +68,7 @@ SECTIONS: dict[str, Section | str] = {
         "[operations](operations.md#changing-the-configuration). `jms-bridge reload` and SIGHUP start it, too.",
     ),
     "tracing": "engine.tracing_section",
+    "find": "engine.find.section",
     "embedded": Section(about="The brokers that come with the bridge, for a first look and for tests."),
 }
 """The registry, in the order of the documentation: each first segment of keys, with the description of the section or

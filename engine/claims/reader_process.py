@@ -7,8 +7,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from engine.embedded.java import find_java
-from engine.private import UMASK, nameless_file
-from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals, properties_text
+from engine.private import UMASK
+from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals, properties_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ class BodyReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         java = ["-Xmx1g", "-XX:TieredStopAtLevel=1", *class_options(self._jars, self._class_path)]
-        with nameless_file(properties_text(self._settings)) as settings:
+        with properties_file(self._settings) as settings:
             program = [_MAIN, descriptor_path(settings), self._place]
             with argument_file([*java, *program]) as arguments:
                 return subprocess.Popen(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from engine.rerouting.replay import JournalReplay, Rerouted, ReroutingTable
     from engine.rerouting.selection import JournalSelection
-    from routes.model import Config
 
 __all__ = ["app"]
 
@@ -160,12 +159,12 @@ def replay(
     journal = JournalReplay(settings, ReroutingOptions(wanted, again, most, rate, Actor.here(called)))
     table = _surveyed(journal)
     if dry_run:
-        _foretell(table, journal.unknown, settings, json_output)
+        _foretell(table, journal.unknown, settings.journal.topic, json_output)
         return
     total = min(table.count(ReplayOutcome.WOULD_REPLAY), most or sys.maxsize)
     if total and not (yes or wanted.positions):
-        _confirm(total, table, settings)
-    _run(journal, table, total, settings, json_output)
+        _confirm(total, table, settings.journal.topic)
+    _run(journal, table, total, settings.journal.topic, json_output)
 
 
 def _surveyed(journal: JournalReplay) -> ReroutingTable:
@@ -191,7 +190,7 @@ def _reading() -> Iterator[Callable[[int, int], None]]:
         yield lambda read, total: status.update(f"{read:,} of {total:,} records read")
 
 
-def _foretell(table: ReroutingTable, unknown: int, config: Config, json_output: bool) -> None:
+def _foretell(table: ReroutingTable, unknown: int, topic: str, json_output: bool) -> None:
     if json_output:
         for row in table.rows:
             typer.echo(
@@ -212,11 +211,11 @@ def _foretell(table: ReroutingTable, unknown: int, config: Config, json_output: 
     counts: Counter[str] = Counter()
     for row in table.rows:
         counts[row.outcome] += row.count
-    note(_told(counts, config))
+    note(_told(counts, topic))
     _tell_unknown(unknown)
 
 
-def _table(found: ReroutingTable) -> Table:
+def _table(rerouted: ReroutingTable) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -225,23 +224,23 @@ def _table(found: ReroutingTable) -> Table:
     table.add_column("count", justify="right")
     for name in ("oldest", "outcome"):
         table.add_column(name)
-    for row in found.rows:
+    for row in rerouted.rows:
         outcome = f"{row.outcome}: {row.detail}" if row.detail else str(row.outcome)
         cells = (printable(row.address) or "-", printable(", ".join(row.routes)) or "-", f"{row.count:,}")
         table.add_row(*cells, re.sub(r"\.\d+Z$", "Z", iso(row.oldest_ms)), outcome)
     return table
 
 
-def _confirm(total: int, table: ReroutingTable, config: Config) -> None:
+def _confirm(total: int, table: ReroutingTable, topic: str) -> None:
     """Asks whether to go on; typer.Abort if not."""
     if not sys.stdin.isatty():
         msg = f"{total:,} message{'s' * (total != 1)} would be replayed: add --yes to do it, or --dry-run to see which"
         raise UsageError(msg)
     console().print(_table(table))
-    typer.confirm(f"write {total:,} message{'s' * (total != 1)} to {config.journal.topic} again?", abort=True, err=True)
+    typer.confirm(f"write {total:,} message{'s' * (total != 1)} to {topic} again?", abort=True, err=True)
 
 
-def _run(journal: JournalReplay, table: ReroutingTable, total: int, config: Config, json_output: bool) -> None:
+def _run(journal: JournalReplay, table: ReroutingTable, total: int, topic: str, json_output: bool) -> None:
     from engine.cli.dlt_output import progress
     from engine.dead_letters.replay import ReplayOutcome
 
@@ -255,7 +254,7 @@ def _run(journal: JournalReplay, table: ReroutingTable, total: int, config: Conf
     left = table.count(ReplayOutcome.WOULD_REPLAY) - counts[ReplayOutcome.REPLAYED]
     interrupted = stop.is_set() and left > 0
     rest = f"; {left:,} left, the same command goes on with them" if left > 0 else ""
-    note(f"{'interrupted: ' * interrupted}{_told(counts, config)}{rest}")
+    note(f"{'interrupted: ' * interrupted}{_told(counts, topic)}{rest}")
     _tell_unknown(journal.unknown)
     if interrupted:
         raise typer.Exit(_INTERRUPTED)
@@ -278,9 +277,9 @@ def _text(each: Rerouted) -> str:
     return printable(f"{each.position}  {each.outcome}{f'{joint} {each.detail}' if each.detail else ''}")
 
 
-def _told(counts: Mapping[str, int], config: Config) -> str:
+def _told(counts: Mapping[str, int], topic: str) -> str:
     told = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.items())
-    return told or f"no such messages in '{config.journal.topic}'"
+    return told or f"no such messages in '{topic}'"
 
 
 def _tell_unknown(unknown: int) -> None:

@@ -76,6 +76,7 @@ def timeline_text(timeline: Timeline) -> list[str]:
             subsequent_indent=_INDENT,
             break_on_hyphens=False,
         )
+        lines += [f"{_INDENT}{event.link}"] if event.link else []
     return lines
 
 
@@ -92,6 +93,7 @@ def timeline_json(timeline: Timeline) -> dict[str, Any]:
                 "what": event.what,
                 "detail": event.detail,
                 "record": None if event.record is None else str(event.record),
+                "link": event.link or None,
             }
             for event, after_ms in _with_durations(timeline)
         ],

@@ -36,6 +36,7 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from engine.claims.bodies import KeptBodies
     from engine.cli.destination import BrokerDestination
     from engine.connectors.base import Delivery, Source
     from engine.kafka.reader import KafkaTopicReader, LocatedRecord
@@ -147,16 +148,16 @@ def _sink_of(target: BrokerDestination, who: str, form: WireFormat | None, strea
     return target.sink(who, format=form, stream=stream)
 
 
-def _outgoing(target: BrokerDestination, own: SinkConfig, message: Message) -> tuple[Message, str]:
+def _outgoing(target: BrokerDestination, sink: SinkConfig, message: Message) -> tuple[Message, str]:
     """The message to be sent, and its reply address; UsageError if it cannot be sent to this destination."""
     fields = dict(message.headers)
     reply_to = fields.pop("JMSReplyTo", "")
     if refused := sorted(target.system.not_sent & fields.keys()):
         msg = f"{refused[0]} is set by the broker or by the receiver of the message; it cannot be sent to {target.text}"
         raise UsageError(msg)
-    if getattr(own, "format", None) is WireFormat.RAW and (fields or message.properties):
-        given = ", ".join([*fields, *message.properties])
-        msg = f"a message of format raw is its body alone: leave out {given}, or take another --format"
+    if getattr(sink, "format", None) is WireFormat.RAW and (fields or message.properties):
+        names = ", ".join([*fields, *message.properties])
+        msg = f"a message of format raw is its body alone: leave out {names}, or take another --format"
         raise UsageError(msg)
     return replace(message, headers=fields), target.reply_address(reply_to) if reply_to else ""
 
@@ -238,7 +239,10 @@ def receive(
     settings = load(config)
     if topic is not None:
         _no_stream(destination, stream)
-        items = _with_bodies(settings, _from_kafka(settings.kafka_access, topic, start, count, follow, timeout))
+        from engine.claims.bodies import KeptBodies
+
+        records = _from_kafka(settings.kafka_access, topic, start, count, follow, timeout)
+        items = _with_bodies(KeptBodies.of(settings), records)
     else:
         items = _from_broker(
             settings,
@@ -273,16 +277,16 @@ def _from_broker(
 
     if not target.has("stream"):
         _no_stream(target.text, stream)
-    own = target.source(who("receive"), stream=stream)
-    endpoint = SystemEndpoint.of(config, own)
+    source = target.source(who("receive"), stream=stream)
+    endpoint = SystemEndpoint.of(config, source)
     if stream is None:
         yield from take(target, endpoint, count, seconds)
         return
     from engine.connectors.nats.passing_consumer import passing_consumer
     from engine.connectors.nats.settings import NatsSourceConfig
 
-    assert isinstance(own, NatsSourceConfig)
-    with passing_consumer(SystemEndpoint.of(config, own)):
+    assert isinstance(source, NatsSourceConfig)
+    with passing_consumer(SystemEndpoint.of(config, source)):
         yield from take(target, endpoint, count, seconds)
 
 
@@ -301,24 +305,28 @@ def _from_kafka(
         bounds = reader.bounds()
         starts = {partition: low if start is _From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
-            found: Iterator[LocatedRecord] = islice(
+            records: Iterator[LocatedRecord] = islice(
                 reader.read(starts, follow=True, idle_seconds=None if follow else seconds), count
             )
         else:
-            found = _to_the_end(reader, starts, {each: high for each, (_, high) in bounds.items()}, seconds)
-        yield from found
+            records = _to_the_end(reader, starts, {each: high for each, (_, high) in bounds.items()}, seconds)
+        yield from records
 
 
-def _with_bodies(config: Config, records: Iterable[LocatedRecord]) -> Iterator[Item]:
-    """Yields records with the bodies that they have a claim on; raises BodyLostError that names the record."""
-    from engine.claims.bodies import BodyLostError, KeptBodies
+def _with_bodies(kept: KeptBodies, records: Iterable[LocatedRecord]) -> Iterator[Item]:
+    """Yields records with the bodies that they have a claim on, and closes these at the end.
 
-    with closing(KeptBodies.of(config)) as bodies:
-        for each in records:
+    Raises:
+        BodyLostError: a body is gone; the text names the record.
+    """
+    from engine.claims.bodies import BodyLostError
+
+    with closing(kept) as bodies:
+        for located in records:
             try:
-                yield Item.of(replace(each, record=bodies.restored(each.record)))
+                yield Item.of(replace(located, record=bodies.restored(located.record)))
             except BodyLostError as error:
-                msg = f"{each.position}: {error}"
+                msg = f"{located.position}: {error}"
                 raise BodyLostError(msg) from error
 
 
@@ -402,17 +410,17 @@ def _asked(
 
     name = who("request")
     # A stream would take the reply address for its own confirmation.
-    own = _sink_of(target, name, form, stream=False)
-    message, _ = _outgoing(target, own, message)
+    sink = _sink_of(target, name, form, stream=False)
+    message, _ = _outgoing(target, sink, message)
     correlation_id = message.headers.get("JMSCorrelationID") or uuid.uuid4().hex
     if not target.system.token_in_address:
         message = replace(message, headers={**message.headers, "JMSCorrelationID": correlation_id})
     address = target.system.passing_reply_address.format(uuid.uuid4().hex)
     # A reply has the format of its request, and a typed frame does not say its release.
-    release = getattr(own, "format", None)
+    release = getattr(sink, "format", None)
     replies = target.source(name, address, format=release if release is WireFormat.TYPED_1_0 else None)
     with listening(target, SystemEndpoint.of(config, replies)) as source:
-        give(target, SystemEndpoint.of(config, own), message, address)
+        give(target, SystemEndpoint.of(config, sink), message, address)
         delivery = _reply(source, None if target.system.token_in_address else correlation_id, seconds)
         if delivery is None:
             msg = (

@@ -12,7 +12,7 @@ import typer
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load
 from engine.cli.output import console, note
 from engine.errors import UnreachableError
-from engine.printable import json_text, printable
+from engine.printable import json_text, listed, printable
 from engine.telemetry.amounts import duration, number, rate, size
 from engine.telemetry.http_section import HttpConfig
 
@@ -34,10 +34,12 @@ _ADDRESS, _ELLIPSIS = 30, 3
 """Most characters of an address, and the room for the sign that there are more."""
 _DETAILED = 120
 """Columns of a terminal from which on the table has the report of each part."""
+_MOST_PARTS = 20
+"""Most parts in a table of some."""
 _COLOURS = {
     "ready": "green",
-    **dict.fromkeys(("starting", "degraded", "stopping", "standing by", "paused"), "yellow"),
-    **dict.fromkeys(("down", "unreachable"), "red"),
+    **dict.fromkeys(("starting", "stopping", "standing by", "paused"), "yellow"),
+    **dict.fromkeys(("degraded", "down", "unreachable"), "red"),
 }
 _CALM = ("ready", "standing by")
 """States in which the report of a part may be cut."""
@@ -48,6 +50,9 @@ def status(
     config: ConfigFile = DEFAULT_CONFIG,
     once: Annotated[
         bool, typer.Option("--once", help="Print the table once; the exit code says whether the bridge is ready.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every part, and not only the first 20, those that do not work first.")
     ] = False,
     json_output: Json = False,
     interval: Annotated[
@@ -71,12 +76,12 @@ def status(
             typer.echo(json_text(asdict(report)))
         else:
             screen = console()
-            screen.print(_shown(report, screen.width))
+            screen.print(_shown(report, screen.width, every=every))
         raise typer.Exit(0 if report.is_well else NOT_READY)
-    _watch(settings.bridge_id, http, interval)
+    _watch(settings.bridge_id, http, interval, every=every)
 
 
-def _watch(bridge_id: str, http: HttpConfig, interval: float) -> None:
+def _watch(bridge_id: str, http: HttpConfig, interval: float, *, every: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
@@ -88,26 +93,32 @@ def _watch(bridge_id: str, http: HttpConfig, interval: float) -> None:
         while True:
             try:
                 report, before = look(bridge_id, http, before)
-                shown: RenderableType = _shown(report, live.console.width)
+                shown: RenderableType = _shown(report, live.console.width, every=every)
             except UnreachableError as error:
                 shown = Text(printable(f"{error}\nasking again every {interval:g} s; Ctrl-C ends this"), style="red")
             live.update(shown, refresh=True)
             time.sleep(interval)
 
 
-def _shown(report: Report, width: int) -> RenderableType:
-    """The report for a terminal of that many columns."""
+def _shown(report: Report, width: int, *, every: bool) -> RenderableType:
+    """The report for a terminal of that many columns; with `every` part, or the first ones."""
     from rich.console import Group
     from rich.text import Text
 
     lines = [_flow(report), _waiting(report), *_unmatched(report, width), printable(_configuration(report)), ""]
-    parts: list[RenderableType] = [_table(report, detailed=width >= _DETAILED)]
+    found = sorted(_parts(report), key=lambda each: each[0].state in _CALM)
+    shown = found if every else found[:_MOST_PARTS]
+    parts: list[RenderableType] = [_table(shown, hosts=bool(report.peers), detailed=width >= _DETAILED)]
     if width < _DETAILED:
         parts += [
             Text(printable(f"{_place(part, peer)}: {part.detail}"), style=_COLOURS.get(part.state, ""))
-            for part, peer in _parts(report)
+            for part, peer in shown
             if part.detail and part.state not in _CALM
         ]
+    if more := found[len(shown) :]:
+        bad = sum(part.state not in _CALM for part, _ in more)
+        said = f"{bad} of them not ready" if bad else "all of them ready"
+        parts.append(Text(f"and {len(more)} more, {said}; --all shows them"))
     parts += [
         Text(printable(f"{peer.address}: has not answered for {duration(peer.silent_seconds)}: {peer.trouble}"), "red")
         for peer in report.peers
@@ -126,24 +137,26 @@ def _place(part: ComponentReport, peer: PeerReport | None) -> str:
     return f"{part.component} at {peer.address}" if peer else part.component
 
 
-def _table(report: Report, *, detailed: bool) -> RenderableType:
-    """The parts; `detailed` with the report of each, which needs a wide terminal."""
+def _table(
+    parts: Sequence[tuple[ComponentReport, PeerReport | None]], *, hosts: bool, detailed: bool
+) -> RenderableType:
+    """The parts, with their hosts; `detailed` with the report of each, which needs a wide terminal."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("part", overflow="fold")
-    if report.peers:
+    if hosts:
         table.add_column("host", overflow="fold")
     table.add_column("state", no_wrap=True)
     for heading in ("messages", "waiting", "restarts", "cores", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
     if detailed:
         table.add_column("says")
-    for part, peer in _parts(report):
+    for part, peer in parts:
         row: list[RenderableType] = [
             printable(part.component),
-            *([peer.address if peer else "this host"] if report.peers else []),
+            *([peer.address if peer else "this host"] if hosts else []),
             Text(part.state, style=_COLOURS.get(part.state, "")),
             rate(part.rate) if part.rate is not None else "",
             number(part.lag) if part.lag is not None else "",
@@ -167,12 +180,12 @@ def _headline(report: Report) -> RenderableType:
         *(each.address for each in report.peers if not each.ready),
     ]
     if waiting:
-        return line.append(printable(f"not ready, waiting for {', '.join(waiting)}"), style="red")
+        return line.append(printable(f"not ready, waiting for {listed(waiting)}"), style="red")
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
     line.append("ready", style="green")
     if paused := [part.component for part, _ in _parts(report) if part.state == "paused"]:
-        line.append(printable(f", paused: {', '.join(paused)}"), style="yellow")
+        line.append(printable(f", paused: {listed(paused)}"), style="yellow")
     return line
 
 
@@ -224,32 +237,26 @@ def lag(
     Kafka, where the router notes its position every `router.interval`: some of the records that then seem to wait may
     have been published already.
     """
-    settings = load(config)
-    found = _from_kafka(settings) if from_kafka else _found(settings)
+    reports = _lag_reports(load(config), ask_kafka=from_kafka)
     if json_output:
-        for each in found:
-            typer.echo(json_text(asdict(each)))
+        for report in reports:
+            typer.echo(json_text(asdict(report)))
     else:
-        _print(found)
+        _print(reports)
 
 
-def _found(config: Config) -> Sequence[LagReport]:
-    from engine.lag import from_bridge
+def _lag_reports(config: Config, *, ask_kafka: bool) -> Sequence[LagReport]:
+    from engine.lag import from_bridge, from_kafka
 
-    try:
-        return from_bridge(config.section(HttpConfig), config.journal.topic, config.sinks)
-    except UnreachableError as error:
-        note(f"{error} Asking Kafka instead.")
-        return _from_kafka(config)
-
-
-def _from_kafka(config: Config) -> Sequence[LagReport]:
-    from engine.lag import from_kafka
-
+    if not ask_kafka:
+        try:
+            return from_bridge(config.section(HttpConfig), config.journal.topic, config.sinks)
+        except UnreachableError as error:
+            note(f"{error} Asking Kafka instead.")
     return from_kafka(config)
 
 
-def _print(found: Sequence[LagReport]) -> None:
+def _print(reports: Sequence[LagReport]) -> None:
     from rich.table import Table
 
     from engine.telemetry.amounts import duration, number
@@ -259,8 +266,8 @@ def _print(found: Sequence[LagReport]) -> None:
         table.add_column(heading, no_wrap=True)
     for heading in ("records", "oldest"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for each in found:
+    for each in reports:
         oldest = "" if each.oldest_seconds is None else duration(each.oldest_seconds)
         table.add_row(printable(each.component), printable(each.place), number(each.records), oldest)
-    table.add_row("", "all", number(sum(each.records for each in found)), "", style="bold")
+    table.add_row("", "all", number(sum(each.records for each in reports)), "", style="bold")
     console().print(table)

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -31,7 +31,7 @@ from engine.topologies.section import TopologyGuarantee, TopologyMode
 from routes.sections import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.topologies.runtime.run import TopologyFigures
     from routes.model import Config, Route, SinkConfig
@@ -88,14 +88,12 @@ def show(
 
     settings = load(config)
     built = router.topology(settings)
+    sinks = _sinks(settings)
     if json_output:
-        for node in [*records(built.nodes), *_sinks_json(settings)]:
+        for node in [*records(built.nodes), *map(_sink_json, sinks)]:
             typer.echo(json_text(node))
         return
-    if as_mermaid:
-        shown = _sinks_mermaid(settings.sinks, settings.routes, built.mermaid())
-    else:
-        shown = built.describe() + _sinks_text(settings)
+    shown = _sinks_mermaid(sinks, built.mermaid()) if as_mermaid else built.describe() + _sinks_text(sinks)
     typer.echo(shown, nl=False)
 
 
@@ -334,46 +332,58 @@ class _Progress:
         self._records, self._shown_at = figures.records, now
 
 
-def _sinks_text(config: Config) -> str:
+class _Sink(NamedTuple):
+    """A sink as the topology shows it."""
+
+    name: str
+    topic: str
+    url: str
+    routes: Mapping[str, str]
+    """Destination in the sink's system by the name of each route to it."""
+
+
+def _sinks(config: Config) -> list[_Sink]:
+    return [_Sink(sink.name, sink.topic, config.url(sink), _destinations(config.routes, sink)) for sink in config.sinks]
+
+
+def _destinations(routes: Sequence[Route], sink: SinkConfig) -> dict[str, str]:
+    destinations = {}
+    for route in routes:
+        targets = [str(target) for target in route.targets if target.sink == sink.name]
+        if targets:
+            destinations[route.name] = f"{sink.name}: requesters" if route.added else ", ".join(targets)
+    return destinations
+
+
+def _sinks_text(sinks: Sequence[_Sink]) -> str:
     """Each sink with its topic and the destinations of its routes, below a topology in the form of Kafka Streams."""
     lines = ["Sinks:"]
-    for sink in config.sinks:
-        lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {config.url(sink)})")
-        lines += [f"    {name} --> {destination}" for name, destination in _ways(config.routes, sink)]
-    return "\n".join(lines) + "\n" if config.sinks else ""
+    for sink in sinks:
+        lines.append(f"   Sink: {sink.name} (topic: {sink.topic}, broker: {sink.url})")
+        lines += [f"    {name} --> {destination}" for name, destination in sink.routes.items()]
+    return "\n".join(lines) + "\n" if sinks else ""
 
 
-def _sinks_mermaid(sinks: Sequence[SinkConfig], routes: Sequence[Route], flowchart: str) -> str:
+def _sinks_mermaid(sinks: Sequence[_Sink], flowchart: str) -> str:
     """The flowchart with the destinations of sinks behind their topics."""
     lines = [flowchart.rstrip("\n")]
-    ids = {found[2]: found[1] for found in re.finditer(r'^  (t[0-9]+)\[\("(.*)"\)\]$', flowchart, re.MULTILINE)}
+    ids = {match[2]: match[1] for match in re.finditer(r'^  (t[0-9]+)\[\("(.*)"\)\]$', flowchart, re.MULTILINE)}
     for sink in sinks:
-        for name, destination in _ways(routes, sink):
+        for name, destination in sink.routes.items():
             place = f"s{len(lines)}"
             lines += [f'  {ids[sink.topic]} -- "{_quoted(name)}" --> {place}[/"{_quoted(destination)}"/]']
     return "\n".join(lines) + "\n"
 
 
-def _sinks_json(config: Config) -> list[dict[str, Any]]:
-    """A JSON object for each sink, in the form of `engine.topologies.library.describe.records`."""
-    return [
-        {
-            "kind": "sink connector",
-            "name": sink.name,
-            "topics": [sink.topic],
-            "broker": config.url(sink),
-            "routes": dict(_ways(config.routes, sink)),
-        }
-        for sink in config.sinks
-    ]
-
-
-def _ways(routes: Sequence[Route], sink: SinkConfig) -> Iterator[tuple[str, str]]:
-    """Name and destination of each route to a sink."""
-    for route in routes:
-        targets = [str(target) for target in route.targets if target.sink == sink.name]
-        if targets:
-            yield route.name, f"{sink.name}: requesters" if route.added else ", ".join(targets)
+def _sink_json(sink: _Sink) -> dict[str, Any]:
+    """The JSON object of a sink, in the form of `engine.topologies.library.describe.records`."""
+    return {
+        "kind": "sink connector",
+        "name": sink.name,
+        "topics": [sink.topic],
+        "broker": sink.url,
+        "routes": sink.routes,
+    }
 
 
 def _quoted(text: str) -> str:

@@ -13,14 +13,14 @@ from engine.schemas.section import SchemaConfig
 from engine.telemetry.http_section import HttpConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cryptography.x509 import Certificate
 
     from routes.model import Config
 
-__all__ = ["check_certificate", "check_certificates", "expiry_times"]
+__all__ = ["certificates_of", "check_certificate", "check_certificates", "expiry_times"]
 
 _PEM = b"-----BEGIN CERTIFICATE-----"
 _SOON = timedelta(days=30)
@@ -28,24 +28,28 @@ _OWN = ("ssl.certificate.location", "ssl.keystore.location")
 _TRUSTED = ("ssl.ca.location", "ssl.truststore.location")
 
 
-def check_certificates(config: Config) -> Iterator[Finding]:
-    """Checks the certificates of the bridge, and of the authorities that it trusts, as far as they are PEM files."""
+def check_certificates(files: Iterable[tuple[Path, bool]]) -> Iterator[Finding]:
+    """Checks the certificates in the files of `certificates_of`, as far as they are PEM files."""
     now = datetime.now(UTC)
-    for path, is_own in _files(config):
+    for path, is_own in files:
         yield from check_certificate(path, now, is_own=is_own)
 
 
-def expiry_times(config: Config) -> dict[str, float]:
-    """The time at which each certificate of a configuration expires, by its file, in seconds since 1970.
+def expiry_times(files: Iterable[tuple[Path, bool]]) -> dict[str, float]:
+    """The time at which each certificate in the files of `certificates_of` expires, in seconds since 1970.
 
     Files that cannot be read or are not PEM are left out.
     """
-    found = ((path, _deciding(path, is_own=is_own)) for path, is_own in _files(config))
-    return {str(path): each.not_valid_after_utc.timestamp() for path, each in found if each is not None}
+    deciding = ((path, _deciding(path, is_own=is_own)) for path, is_own in files)
+    return {
+        str(path): certificate.not_valid_after_utc.timestamp()
+        for path, certificate in deciding
+        if certificate is not None
+    }
 
 
-def _files(config: Config) -> Iterator[tuple[Path, bool]]:
-    """Each file with certificates once, and whether it has the bridge's own."""
+def certificates_of(config: Config) -> Iterable[tuple[Path, bool]]:
+    """Each file with certificates of the bridge, with True, and of the authorities that it trusts, with False."""
     base = config.path.absolute().parent
     tables = (config.kafka.common, config.kafka.producer, config.kafka.consumer)
     kafka = [base / table[key] for table in tables for key in _OWN if key in table]
@@ -55,8 +59,10 @@ def _files(config: Config) -> Iterator[tuple[Path, bool]]:
     trusted = [base / table[key] for table in tables for key in _TRUSTED if key in table]
     trusted += [path for broker in config.brokers for path in broker.authorities]
     trusted += [registry.ca] if registry.ca else []
-    yield from ((path, True) for path in dict.fromkeys(filter(None, own)))
-    yield from ((path, False) for path in dict.fromkeys(trusted))
+    return [
+        *((path, True) for path in dict.fromkeys(filter(None, own))),
+        *((path, False) for path in dict.fromkeys(trusted)),
+    ]
 
 
 def check_certificate(path: Path, now: datetime, *, is_own: bool) -> Iterator[Finding]:

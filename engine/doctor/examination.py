@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.doctor.bridge import ask_bridge, check_http, check_peer
 from engine.doctor.brokers import broker_check
-from engine.doctor.certificates import check_certificates
+from engine.doctor.certificates import certificates_of, check_certificates
 from engine.doctor.checks import Check, Finding, failed, ok, run, warning
 from engine.doctor.file_systems import check_file_systems, uris_of
 from engine.doctor.folders import (
@@ -28,8 +28,8 @@ from engine.doctor.versions import check_jars, check_java, check_nats_server, ch
 from engine.errors import UnreachableError
 from engine.jars import jars
 from engine.schemas.section import SchemaConfig
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
+from engine.spark.settings import is_cluster
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.logging import Redactor, secrets_of
 from engine.topologies.section import TopologiesConfig
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from engine.doctor.bridge import Answer
     from engine.doctor.checks import Waiting
     from routes.errors import Fault
+    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["examine", "examine_connections"]
@@ -76,7 +77,7 @@ def examine(path: Path, timeout_seconds: float, waiting: Waiting = lambda _: Non
     looked = run(checks, deadline + _LAST_WORDS_SECONDS, waiting)
     if snapshot is not None and config is not None and config.section(TopologiesConfig):
         waiting(["definitions of topologies"])
-        looked += _definitions(config, snapshot)
+        looked += _definitions(config.section(TopologiesConfig), snapshot)
     return [_cleaned(finding, clean) for finding in (*findings, *looked)]
 
 
@@ -133,15 +134,16 @@ def _programs(config: Config | None) -> Iterator[Check]:
 def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, running: bool) -> Iterator[Check]:
     yield Check("http.address", partial(check_http, config, snapshot.hash, answer))
     yield Check("ports", partial(check_embedded_ports, config, running=running))
-    yield Check("folders", partial(check_folders, config))
+    folders = folders_of(config)
+    yield Check("folders", partial(check_folders, folders))
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
     yield Check("secrets", lambda: [*check_secrets(snapshot), *check_bridge_secret(config)])
-    yield Check("certificates", partial(check_certificates, config))
+    yield Check("certificates", partial(check_certificates, certificates_of(config)))
     roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}
-    yield Check("disk", partial(check_disks, {**folders_of(config), **logs, **roots}))
+    yield Check("disk", partial(check_disks, {**folders, **logs, **roots}))
     yield Check("clock", check_clock)
 
 
@@ -158,28 +160,29 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     master = config.section(SparkConfig).get("spark.master")
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
-    if config.section(TopologiesConfig) and (running or not config.embedded_kafka):
-        look = partial(_topologies, config, seconds)
+    if (topologies := config.section(TopologiesConfig)) and (running or not config.embedded_kafka):
+        look = partial(_topologies, topologies, config.kafka_access, config.embedded.data, seconds)
         brokers.append(Check("topologies", look, REMEDY, UnreachableError))
-    if uris_of(config):
-        brokers.append(Check("file systems", partial(check_file_systems, config, seconds)))
+    if uris := uris_of(config):
+        look = partial(check_file_systems, uris, config.section(SparkConfig), seconds)
+        brokers.append(Check("file systems", look))
     if config.embedded_kafka and not running:
         return [Check("kafka", lambda: [ok("kafka", "the embedded Kafka will be started by the bridge")]), *brokers]
     return [Check("kafka", partial(check_kafka, config, seconds), REMEDY, UnreachableError), *brokers]
 
 
-def _definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
+def _definitions(topologies: TopologiesConfig, snapshot: Snapshot) -> Iterator[Finding]:
     # Imported for topologies alone, as below.
     from engine.doctor.topologies import check_definitions
 
-    yield from check_definitions(config, snapshot)
+    yield from check_definitions(topologies, snapshot)
 
 
-def _topologies(config: Config, seconds: float) -> Iterator[Finding]:
+def _topologies(topologies: TopologiesConfig, access: KafkaAccess, data: Path, seconds: float) -> Iterator[Finding]:
     # Imported for topologies alone, since they take Spark's Python library with them.
     from engine.doctor.topologies import check_topologies
 
-    yield from check_topologies(config, seconds)
+    yield from check_topologies(topologies, access, data, seconds)
 
 
 def _cleaned(finding: Finding, clean: Redactor) -> Finding:

@@ -38,12 +38,12 @@ def uris_of(config: Config) -> Mapping[str, str]:
     return {setting: place for setting, place in places.items() if isinstance(place, str)}
 
 
-def check_file_systems(config: Config, timeout_seconds: float) -> Iterator[Finding]:
-    """Checks the folders that are named by URIs. Whether the bridge may write there, Spark finds out at the start."""
-    for setting, uri in uris_of(config).items():
+def check_file_systems(uris: Mapping[str, str], spark: SparkConfig, timeout_seconds: float) -> Iterator[Finding]:
+    """Checks the folders of `uris_of`. Whether the bridge may write there, Spark finds out at the start."""
+    for setting, uri in uris.items():
         parts = urlsplit(uri)
         name = FILE_SYSTEMS.get(parts.scheme, "")
-        if name and not _has_class(config.section(SparkConfig), name):
+        if name and not _has_class(spark, name):
             remedy = f"name the jars of the file system in {_CLASS_PATH}"
             yield failed(setting, f"{uri}: no jar of the class path has {name}", remedy, SetupError)
         elif parts.scheme in _PORTS and parts.port and not _listens(parts.hostname or "", parts.port, timeout_seconds):

@@ -48,9 +48,9 @@ def folders_of(config: Config) -> Mapping[str, Path]:
     return {setting: place for setting, place in places.items() if isinstance(place, Path)}
 
 
-def check_folders(config: Config) -> Iterator[Finding]:
-    """Checks the folders for data, logs, checkpoint and bodies, and whether other users can read their files."""
-    for setting, folder in folders_of(config).items():
+def check_folders(folders: Mapping[str, Path]) -> Iterator[Finding]:
+    """Checks the folders of `folders_of`, and whether other users can read their files."""
+    for setting, folder in folders.items():
         yield check_folder(setting, folder)
         yield from check_privacy(setting, folder)
 

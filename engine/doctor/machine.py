@@ -136,10 +136,23 @@ def check_embedded_ports(config: Config, *, running: bool) -> Iterator[Finding]:
     They are its own if the bridge that works in the same data folder holds them. Another one of the same id, or another
     program, is in the way.
     """
-    for part, setting, port in _embedded(config):
-        owner = part_owner(config.embedded.data, part)
-        is_own = running and owner is not None and is_held_by(port, owner)
-        yield check_port(setting, LOOPBACK, port, running=is_own)
+    embedded = config.embedded
+    ports = {
+        "kafka": {"embedded.kafka.port": embedded.kafka_port} if config.embedded_kafka else {},
+        "artemis": {
+            "embedded.artemis.port": embedded.artemis_port,
+            "embedded.stomp.port": embedded.stomp_port,
+            "embedded.amqp.port": embedded.amqp_port,
+        }
+        if config.embedded_artemis
+        else {},
+        "nats": {"embedded.nats.port": embedded.nats_port} if config.embedded_nats else {},
+    }
+    for part, listeners in ports.items():
+        owner = part_owner(embedded.data, part)
+        for setting, port in listeners.items():
+            is_own = running and owner is not None and is_held_by(port, owner)
+            yield check_port(setting, LOOPBACK, port, running=is_own)
 
 
 def check_port(setting: str, host: str, port: int, *, running: bool) -> Finding:
@@ -156,16 +169,3 @@ def listening(broker: BrokerConfig) -> tuple[str, int]:
     """Returns host and port of a source or sink that listens."""
     parts = urlsplit(broker.listen or "")
     return parts.hostname or LOOPBACK, parts.port or schemes_of([broker.type])[parts.scheme].port
-
-
-def _embedded(config: Config) -> Iterator[tuple[str, str, int]]:
-    """The part, the key and the port of each listener of the embedded servers."""
-    embedded = config.embedded
-    if config.embedded_kafka:
-        yield "kafka", "embedded.kafka.port", embedded.kafka_port
-    if config.embedded_artemis:
-        yield "artemis", "embedded.artemis.port", embedded.artemis_port
-        yield "artemis", "embedded.stomp.port", embedded.stomp_port
-        yield "artemis", "embedded.amqp.port", embedded.amqp_port
-    if config.embedded_nats:
-        yield "nats", "embedded.nats.port", embedded.nats_port

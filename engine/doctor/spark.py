@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.doctor.checks import Finding, failed, ok, warning
 from engine.errors import SetupError, UnreachableError
-from engine.spark.master import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 from engine.spark.section import SparkConfig
+from engine.spark.settings import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
 from routes.model import RouterMode
 
 if TYPE_CHECKING:
@@ -31,21 +31,23 @@ _NAME = "spark master"
 def check_spark(config: Config, master: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks the cluster that `spark.master` names, as far as its page shows it; other masters are left alone."""
     hosts = master_hosts(master)
-    reached = [host for host, port in hosts if _answers(host, port, timeout_seconds / len(hosts))]
+    seconds = timeout_seconds / max(len(hosts), 1)
+    reached = [host for host, port in hosts if _answers(host, port, seconds)]
     if hosts and not reached:
         remedy = "start it, or correct spark.master"
         yield failed(_NAME, f"nothing listens at {master}", remedy, UnreachableError)
         return
     for host in reached:
         yield ok(_NAME, f"{host} listens")
-        yield from _page(config, host, timeout_seconds / len(hosts))
+        yield from _page(config.section(SparkConfig), config.router.mode, config.journal.partitions, host, seconds)
 
 
-def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
-    port = int(config.section(SparkConfig).get(_UI_PORT, _DEFAULT_UI_PORT))
+def _page(spark: SparkConfig, mode: RouterMode, partitions: int, host: str, seconds: float) -> Iterator[Finding]:
+    """Checks the cluster by the page of its master; `mode` and `partitions` are those of the router."""
+    port = int(spark.get(_UI_PORT, _DEFAULT_UI_PORT))
     try:
         state: dict[str, Any] = json.loads(_get(host, port, "/json/", seconds))
-        found = _VERSION.search(_get(host, port, "/", seconds))
+        spark_version = _VERSION.search(_get(host, port, "/", seconds))
     except (OSError, HTTPException, ValueError):
         remedy = f"{_UI_PORT} names another address of its page"
         yield warning("spark workers", f"not looked at: the master has no page at {host}:{port}", remedy)
@@ -53,17 +55,17 @@ def _page(config: Config, host: str, seconds: float) -> Iterator[Finding]:
     if state.get("status") != "ALIVE":
         yield ok("spark workers", f"{host} is a standby: {state.get('status')}")
         return
-    if found and found[1] != version("pyspark"):
-        what = f"the cluster has Spark {found[1]}, and the bridge {version('pyspark')}"
+    if spark_version and spark_version[1] != version("pyspark"):
+        what = f"the cluster has Spark {spark_version[1]}, and the bridge {version('pyspark')}"
         yield failed("spark version", what, "install the same version on all workers", SetupError)
     workers = [worker for worker in state.get("workers", ()) if worker["state"] == "ALIVE"]
     cores, free = (sum(worker[name] for worker in workers) for name in ("cores", "coresfree"))
     what = f"{len(workers)} alive, with {cores} cores, {free} of them free"
-    needed = config.journal.partitions if config.router.mode is RouterMode.REALTIME else 1
-    if (slots := sum(_slots(worker, config.section(SparkConfig)) for worker in workers)) < needed:
-        memory = config.section(SparkConfig).get(*EXECUTOR_MEMORY)
-        mode = f"{'real-time' if config.router.mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
-        more = f"{what}, which have {slots} task slots in executors of {memory}; {mode}"
+    needed = partitions if mode is RouterMode.REALTIME else 1
+    if (slots := sum(_slots(worker, spark) for worker in workers)) < needed:
+        memory = spark.get(*EXECUTOR_MEMORY)
+        need = f"{'real-time' if mode is RouterMode.REALTIME else 'batch'} mode needs {needed}"
+        more = f"{what}, which have {slots} task slots in executors of {memory}; {need}"
         remedy = "start more workers, give them more cores or memory, or lower spark.executor.memory"
         yield failed("spark workers", more, remedy, SetupError)
     else:

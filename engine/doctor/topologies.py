@@ -9,43 +9,51 @@ from engine.kafka.cluster import Cluster, is_missing, problems_of_access
 from engine.printable import listed
 from engine.topologies.runtime.check import check_planned, fault_of
 from engine.topologies.runtime.topics import topics_of
-from engine.topologies.section import TopologiesConfig
 from routes.errors import BridgeError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from engine.topologies.runtime.topics import TopologyTopics
+    from engine.topologies.section import TopologiesConfig
     from routes.config.snapshot import Snapshot
     from routes.kafka_access import KafkaAccess
-    from routes.model import Config
 
 __all__ = ["check_definitions", "check_topologies"]
 
 
-def check_definitions(config: Config, snapshot: Snapshot) -> Iterator[Finding]:
+def check_definitions(topologies: TopologiesConfig, snapshot: Snapshot) -> Iterator[Finding]:
     """Checks that each topology can be built and planned, in a process of its own that starts Spark."""
-    for each in check_planned(config.section(TopologiesConfig), snapshot):
+    for each in check_planned(topologies, snapshot):
         name = f"topologies.{each.name}.build"
         if not each.fault and not each.unplanned:
             yield ok(name, "the topology can be built and planned")
             continue
-        fault = fault_of(each, config.path)
+        fault = fault_of(each, snapshot.path)
         if each.fault:
             yield failed(name, each.fault, fault.hint, ConfigurationError)
         else:
             yield warning(name, fault.message, fault.hint)
 
 
-def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding]:
+def check_topologies(
+    topologies: TopologiesConfig, access: KafkaAccess, data: Path, timeout_seconds: float
+) -> Iterator[Finding]:
     """Checks that the topics exist which each topology reads and always writes to, if it can be built.
 
     What a topology lacks ends no bridge: the topology alone waits for it. So all findings are warnings.
+
+    Args:
+        topologies: the topologies.
+        access: the Kafka with the topics.
+        data: the folder of the bridge's own files.
+        timeout_seconds: time for Kafka's answers about one topology.
     """
-    for each in config.section(TopologiesConfig):
+    for each in topologies:
         name = f"topology {each.name}"
         try:
-            topics = topics_of(config.embedded.data, each)
+            topics = topics_of(data, each)
         except BridgeError:
             # `check_definitions` says why.
             continue
@@ -53,7 +61,7 @@ def check_topologies(config: Config, timeout_seconds: float) -> Iterator[Finding
             what = "its topics are not known before it has run once: its function makes Columns, which need Spark"
             yield warning(name, what, f"write them as text, or try it: jms-bridge topology run {each.build}")
         else:
-            yield from _lacking(config.kafka_access, name, topics, timeout_seconds)
+            yield from _lacking(access, name, topics, timeout_seconds)
 
 
 def _lacking(access: KafkaAccess, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:

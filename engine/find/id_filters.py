@@ -1,7 +1,8 @@
 """Filters of the ids in blocks of partitions: a search for an id need not read a block whose filter lacks it.
 
-`jmsbridge.find.IdFilters` writes a filter for each block that a search reads as a whole. Filters are an aid:
-without one, or with a damaged one, a block is read. A topic that was made anew has another id, and so another folder.
+`jmsbridge.find.IdFilters` writes a filter for each block that a search, or `filter_upkeep`, reads as a whole. Filters
+are an aid: without one, or with a damaged one, a block is read. A topic that was made anew has another id, and so
+another folder.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.find.header_names import header_names
-from engine.find.stretches import PIECE
+from engine.find.stretches import PIECE, Piece
 from engine.private import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from engine.find.stretches import Ranges
-    from engine.kafka.offsets import Place, Topics
+    from engine.kafka.offsets import KafkaOffsets, Place, Topics
 
 __all__ = ["IdFilters"]
 
@@ -32,8 +33,8 @@ _BEGINNING = b"ID:"
 _WORD = (1 << 64) - 1
 _MOST_BYTES = 512 << 20
 """Most bytes of all filters of a bridge; those of the lowest offsets go first."""
-
-
+_RESERVE = 16 << 20
+"""Bytes below that limit from which on filters of lower offsets give way."""
 _LONG_SECONDS = 3600.0
 
 
@@ -44,6 +45,16 @@ class IdFilters:
         """Opens nothing yet; `topics` are Kafka's ids of topics by name. Those without an id have no filters."""
         self._place = place.absolute()
         self._ids = {topic: topic_id for topic, topic_id in topics.items() if topic_id}
+
+    @staticmethod
+    def opened(data: Path, kafka: KafkaOffsets, topics: Iterable[str]) -> IdFilters | None:
+        """Prepares the filters of topics of a bridge with a data folder; None if their folder cannot be used.
+
+        Raises what `KafkaOffsets` does.
+        """
+        facts = kafka.topics(topics)
+        filters = IdFilters(data / "find", {topic: found.id for topic, found in facts.items()})
+        return filters if filters.prepare(kafka.starts(facts)) else None
 
     def prepare(self, starts: Topics) -> bool:
         """Makes the folders; removes filters of other topics, of blocks that retention has removed, and surplus ones.
@@ -75,6 +86,28 @@ class IdFilters:
         topics = {topic: {"folder": str(self._folder(topic)), "id": each} for topic, each in self._ids.items()}
         names = [*header_names("JMSMessageID"), *header_names("JMSCorrelationID")]
         return {"block": PIECE, "names": names, "topics": topics}
+
+    def missing(self, starts: Topics, ends: Topics) -> list[Piece]:
+        """Returns the whole blocks without a filter for which there is room, those with the highest offsets first.
+
+        `starts` and `ends` are the first offsets of the partitions, and those behind the last ones.
+        """
+        found = {topic: list(_files(self._folder(topic))) for topic in self._ids}
+        size = sum(each.path.stat().st_size for files in found.values() for each in files)
+        # Where room is short, the filters of lower offsets go for those of higher ones.
+        lowest = min(each.start for files in found.values() for each in files) if size > _MOST_BYTES - _RESERVE else -1
+        due = []
+        for topic, files in found.items():
+            known = {(each.partition, each.start) for each in files}
+            for partition, end in ends.get(topic, {}).items():
+                first = -(-starts.get(topic, {}).get(partition, end) // PIECE) * PIECE
+                blocks = range(first, end - PIECE + 1, PIECE)
+                due += [
+                    Piece(topic, partition, block, block + PIECE)
+                    for block in blocks
+                    if block > lowest and (partition, block) not in known
+                ]
+        return sorted(due, key=lambda piece: piece.start, reverse=True)
 
     def left(self, place: Place, ranges: Ranges, ids: tuple[str, ...]) -> Ranges:
         """Returns the parts of ranges that may have a record with all the ids, of each range the last one first."""

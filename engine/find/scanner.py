@@ -11,6 +11,7 @@ import struct
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -21,7 +22,7 @@ from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
 from engine.kafka.errors import unavailable
 from engine.kafka.reader import LocatedRecord, Position
-from engine.kafka.settings import spark_options
+from engine.kafka.settings import java_settings
 from engine.private import UMASK, nameless_file
 from engine.record import Record
 from engine.schemas.documents import documents_of
@@ -48,12 +49,12 @@ __all__ = ["ScannedStretch", "Scanner", "criteria"]
 _MAIN = "jmsbridge.find.FindProcess"
 _HALLMARK = "jms-bridge-spark.jar"
 _JAVA_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
-_NICE = 10
-"""Amount by which the process gives way to others, such as the bridge on the same machine."""
+_CALM_OPTIONS = ("-Xmx256m", "-XX:ActiveProcessorCount=1")
+_NICE, _CALM_NICE = 10, 19
+"""Amounts by which the process gives way to others, such as the bridge on the same machine."""
 _SESSION = Path("/proc/self/autogroup")
 """Nice value of the session of a process, see `sched(7)`."""
 _END_SECONDS = 5.0
-_PREFIX = "kafka."
 _FIXED = {
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
@@ -86,17 +87,22 @@ class ScannedStretch:
 class Scanner:
     """Child process that reads topics for one question; a context manager, which starts it at once."""
 
-    def __init__(self, config: Config, question: FindQuestion, filters: IdFilters | None = None) -> None:
+    def __init__(
+        self, config: Config, question: FindQuestion, filters: IdFilters | None = None, *, calm: bool = False
+    ) -> None:
         """Starts nothing yet; the process writes `filters` that are missing.
+
+        With `calm` it uses one core, little memory, and the lowest priority.
 
         Raises:
             PredicateError: `question.where` breaks the routing language.
             HardFailureError: the file of a source's schema cannot be used.
         """
         self._servers = config.kafka_access.servers
+        self._calm = calm
         self._spark = config.section(SparkConfig)
         self._given = {
-            "kafka": _consumer_settings(config),
+            "kafka": {**_DEFAULTS, **java_settings(config.kafka_access, "consumer"), **_FIXED},
             "bounds": [config.routing.bounds.size, config.routing.bounds.depth, config.routing.bounds.elements],
             "criteria": criteria(question),
             "filters": None if filters is None else filters.written(),
@@ -116,7 +122,8 @@ class Scanner:
             msg = f"no {_HALLMARK} in {extras}: run `make setup`"
             raise SetupError(msg)
         more = [path for path in [self._spark.get("spark.driver.extraClassPath")] if path]
-        java = [*_JAVA_OPTIONS, *class_options(extras, more), *class_data_options("find", "spark")]
+        options = _CALM_OPTIONS if self._calm else _JAVA_OPTIONS
+        java = [*options, *class_options(extras, more), *class_data_options("find", "spark")]
         self._log = nameless_file(b"")
         given = nameless_file(json.dumps(self._given).encode())
         with given, argument_file([*java, _MAIN, descriptor_path(given)]) as arguments:
@@ -128,7 +135,7 @@ class Scanner:
                 stderr=self._log,
                 umask=UMASK,
                 start_new_session=True,
-                preexec_fn=_prepare,
+                preexec_fn=partial(_prepare, _CALM_NICE if self._calm else _NICE),
             )
         return self
 
@@ -274,16 +281,9 @@ def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
     }
 
 
-def _consumer_settings(config: Config) -> dict[str, str]:
-    given = {
-        name.removeprefix(_PREFIX): value for name, value in spark_options(config.kafka_access, "consumer").items()
-    }
-    return {**_DEFAULTS, **given, **_FIXED}
-
-
-def _prepare() -> None:
+def _prepare(nice: int) -> None:
     ignore_signals()
-    os.nice(_NICE)
+    os.nice(nice)
     # Where Linux shares out the processor by sessions, the nice value counts within one session alone.
     with suppress(OSError):
-        _SESSION.write_text(str(_NICE), encoding="ascii")
+        _SESSION.write_text(str(nice), encoding="ascii")

@@ -16,7 +16,7 @@ from engine.kafka.topics import BridgeTopics
 from engine.times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from threading import Event
 
     from engine.find.question import FindQuestion, TopicKind
@@ -93,7 +93,7 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     topics = searched_topics(known, question)
     notes: tuple[str, ...] = ()
     kafka = KafkaOffsets(config.kafka_access)
-    filters = _filters(config, kafka, known)
+    filters = IdFilters.opened(config.embedded.data, kafka, known)
     if question.resume is None:
         offsets = SearchedOffsets.of(kafka, topics, question)
         left = _without_excluded(offsets.ranges, question, filters)
@@ -108,13 +108,6 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     if state.left:
         with Scanner(config, question, filters) as scanner:
             yield from search.run(scanner, stop)
-
-
-def _filters(config: Config, kafka: KafkaOffsets, topics: Collection[str]) -> IdFilters | None:
-    """The filters of the ids in the topics of the bridge; None if their folder cannot be used."""
-    facts = kafka.topics(topics)
-    filters = IdFilters(config.embedded.data / "find", {topic: found.id for topic, found in facts.items()})
-    return filters if filters.prepare(kafka.starts(facts)) else None
 
 
 def _without_excluded(

@@ -29,6 +29,8 @@ from engine.router.position_store import PositionStore
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from engine.times import iso, milliseconds
+from engine.trace_context import trace_id
+from engine.tracing_section import TracingConfig
 from routes.errors import BridgeError
 from routes.targets import REPLY_TO
 
@@ -66,6 +68,8 @@ class TimelineEvent:
     """A sentence about it; also what is not known, and why."""
     record: Position | None = None
     """The record that shows the event; None if there is none."""
+    link: str = ""
+    """URL of the message's trace, as `tracing.link` makes it; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +195,8 @@ class _Story:
             text = "it has the position of the message, as a record has that another program has copied"
             self._add(self.asked.time_ms, "this record", text, at)
 
-    def _add(self, at: int | None, what: str, detail: str, record: Position | None = None) -> None:
-        self.events.append(TimelineEvent(None if at is None or at < 0 else at, what, detail, record))
+    def _add(self, at: int | None, what: str, detail: str, record: Position | None = None, link: str = "") -> None:
+        self.events.append(TimelineEvent(None if at is None or at < 0 else at, what, detail, record, link))
 
     def _is_letter(self, at: Position) -> bool:
         return at.topic in (self._store.topic, self._store.quarantine)
@@ -267,7 +271,8 @@ class _Story:
         message = Message.from_record(located.record)
         if not {REPLAYS, COPY_OF} & dict(located.record.headers).keys():
             self._sent(message)
-        self._add(located.time_ms, "journaled", sentences.journaled(located.record, message), place)
+        link = self._config.section(TracingConfig).link_to(trace_id(located.record.headers))
+        self._add(located.time_ms, "journaled", sentences.journaled(located.record, message), place, link)
         self._request(located, message)
         return located
 

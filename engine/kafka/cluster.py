@@ -86,19 +86,19 @@ def refused(bootstrap_servers: str, problems: Sequence[Problem]) -> HardFailureE
     return HardFailureError(f"{where}: {len(problems)} topics cannot be used{lines}")
 
 
-def is_missing(found: TopicDescription | KafkaError) -> bool:
+def is_missing(description: TopicDescription | KafkaError) -> bool:
     """True if the broker answered that the topic does not exist."""
-    return isinstance(found, KafkaError) and found.code() in MISSING
+    return isinstance(description, KafkaError) and description.code() in MISSING
 
 
 def problems_of_access(
-    topic: str, users: str, found: TopicDescription | KafkaError, needed: Sequence[str]
+    topic: str, users: str, description: TopicDescription | KafkaError, needed: Sequence[str]
 ) -> list[Problem]:
     """Problem of a topic that Kafka does not describe, or that the bridge lacks `needed` rights on; else empty."""
-    if isinstance(found, KafkaError):
-        return [problem_of_error(topic, users, found)]
+    if isinstance(description, KafkaError):
+        return [problem_of_error(topic, users, description)]
     # A cluster without an authorizer allows all operations; some of them send no list.
-    allowed = {operation.name for operation in found.authorized_operations or ()}
+    allowed = {operation.name for operation in description.authorized_operations or ()}
     lacking = [right for right in needed if allowed and right not in allowed]
     if not lacking:
         return []
@@ -141,17 +141,17 @@ class Cluster:
             raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(access.file))]) from error
         self._connect()
 
-    def describe(self, topics: Iterable[str], wait_seconds: float = 0.0) -> dict[str, TopicDescription | KafkaError]:
+    def describe(self, topics: Iterable[str], *, patiently: bool = False) -> dict[str, TopicDescription | KafkaError]:
         """Description of each topic with the operations that this client may do to it, or the broker's error.
 
-        A missing topic is looked for again for `wait_seconds`, since brokers take a moment to learn of a new one.
+        If asked `patiently`, looks for a missing topic again for a while, since brokers take one to learn of a new one.
         """
-        names, until = list(topics), time.monotonic() + wait_seconds
-        found = self._describe(names)
-        while any(map(is_missing, found.values())) and time.monotonic() < until:
+        names, until = list(topics), time.monotonic() + (propagation_seconds(self._access) if patiently else 0.0)
+        descriptions = self._describe(names)
+        while any(map(is_missing, descriptions.values())) and time.monotonic() < until:
             time.sleep(_PAUSE_SECONDS)
-            found = self._describe(names)
-        return found
+            descriptions = self._describe(names)
+        return descriptions
 
     def names(self) -> list[str]:
         """Names of all topics that this client may see; KafkaUnavailableError if no broker answers."""
@@ -173,8 +173,8 @@ class Cluster:
 
     def brokers(self) -> tuple[int, str]:
         """Number of brokers, and the id of their cluster; KafkaUnavailableError if no broker answers."""
-        found = self._metadata()
-        return len(found.brokers), found.cluster_id or ""
+        metadata = self._metadata()
+        return len(metadata.brokers), metadata.cluster_id or ""
 
     def offsets_kept_ms(self) -> int | None:
         """Milliseconds for which Kafka keeps the offsets of groups without members; None if it refuses to tell.
@@ -193,8 +193,8 @@ class Cluster:
 
     def ensure(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
         """Creates those topics that are missing; returns the descriptions of all. Raises as `create` does."""
-        found = self.describe(topic.topic for topic in topics)
-        return found | self.create([topic for topic in topics if is_missing(found[topic.topic])], users)
+        descriptions = self.describe(topic.topic for topic in topics)
+        return descriptions | self.create([topic for topic in topics if is_missing(descriptions[topic.topic])], users)
 
     def create(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> dict[str, TopicDescription | KafkaError]:
         """Creates topics, and returns their descriptions; a topic that exists already is not an error.
@@ -209,7 +209,7 @@ class Cluster:
             return {}
         if problems := self._create(topics, users, only_validate=False):
             raise refused(self._access.servers, problems)
-        return self.describe([topic.topic for topic in topics], propagation_seconds(self._access))
+        return self.describe([topic.topic for topic in topics], patiently=True)
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
         """Reasons for which Kafka would refuse to create the topics; creates none."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec
 
-from engine.kafka.clients import admin, consumer
+from engine.kafka.clients import admin
 from engine.kafka.errors import MISSING, PASSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
 
@@ -93,7 +99,6 @@ class KafkaOffsets:
     """
 
     def __init__(self, access: KafkaAccess) -> None:
-        self._access = access
         self._servers = access.servers
         self._admin = admin(access)
 
@@ -110,8 +115,8 @@ class KafkaOffsets:
 
     def identity(self, topic: str) -> str:
         """Kafka's id of the topic, which changes if it is deleted and created again; empty from brokers without ids."""
-        found = self.topics([topic]).get(topic)
-        return "" if found is None else found.id
+        facts = self.topics([topic]).get(topic)
+        return "" if facts is None else facts.id
 
     def starts(self, topics: Iterable[str]) -> Topics:
         """First offset still present in each partition; missing topics are left out."""
@@ -131,7 +136,7 @@ class KafkaOffsets:
         Missing topics are left out, also those that are deleted between the two questions to Kafka.
         """
         topics = list(topics)
-        found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
+        offsets_since = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))
         ends = self.ends(topics)
         return {
             topic: {
@@ -139,7 +144,7 @@ class KafkaOffsets:
                 for partition, offset in offsets.items()
                 if partition in ends[topic]
             }
-            for topic, offsets in found.items()
+            for topic, offsets in offsets_since.items()
             if topic in ends
         }
 
@@ -175,30 +180,35 @@ class KafkaOffsets:
         A new Kafka makes the topic of committed offsets when it is first asked, which is waited for.
         """
         places = [TopicPartition(topic, partition) for partition in partitions]
+        if not places:
+            return {}
+        question = [ConsumerGroupTopicPartitions(group, places)]
         deadline = time.monotonic() + _COORDINATOR_SECONDS
-        with closing(consumer(self._access, group)) as asking:
-            while True:
-                try:
-                    found = committed_positions(asking, places, ANSWER_SECONDS)
-                except KafkaException as error:
-                    if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
-                        raise self._translated(error.args[0], [topic]) from error
-                    time.sleep(_PAUSE_SECONDS)
-                else:
-                    return {place.partition: place.offset for place in found if place.offset >= 0}
+        while True:
+            try:
+                answers = self._admin.list_consumer_group_offsets(
+                    question, require_stable=True, request_timeout=ANSWER_SECONDS
+                )
+                committed = _without_errors(answers[group].result().topic_partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
+                    raise self._translated(error.args[0], [topic]) from error
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return {place.partition: place.offset for place in committed if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
-        names, found = sorted(set(topics)), {}
+        names, descriptions = sorted(set(topics)), {}
         try:
             answers = describe(self._admin, names, ANSWER_SECONDS)
         except KafkaException as error:
             raise self._translated(error.args[0], names) from error
         for name, answer in answers.items():
             if not isinstance(answer, KafkaError):
-                found[name] = answer
+                descriptions[name] = answer
             elif answer.code() not in MISSING:
                 raise self._translated(answer, [name])
-        return found
+        return descriptions
 
     def _offsets(
         self, topics: Iterable[str], spec: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
@@ -235,8 +245,8 @@ class KafkaOffsets:
         return refused or unanswered(self._servers, error, what)
 
 
-def _time(found: ListOffsetsResultInfo | None) -> int | None:
-    return None if found is None or found.timestamp < 0 else found.timestamp
+def _time(answer: ListOffsetsResultInfo | None) -> int | None:
+    return None if answer is None or answer.timestamp < 0 else answer.timestamp
 
 
 def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:
@@ -249,16 +259,16 @@ def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict
     if not names:
         return {}
     asked = TopicCollection(names)
-    found: dict[str, TopicDescription | KafkaError] = {}
+    descriptions: dict[str, TopicDescription | KafkaError] = {}
     futures = client.describe_topics(asked, include_authorized_operations=True, request_timeout=seconds)
     for topic, future in futures.items():
         try:
-            found[topic] = future.result()
+            descriptions[topic] = future.result()
         except KafkaException as error:
             if error.args[0].code() in PASSING:
                 raise
-            found[topic] = error.args[0]
-    return found
+            descriptions[topic] = error.args[0]
+    return descriptions
 
 
 def ask_offsets(
@@ -272,8 +282,8 @@ def ask_offsets(
     asked = {TopicPartition(*place): spec for place in places}
     if not asked:
         return {}
-    found = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-    return {(place.topic, place.partition): future for place, future in found.items()}
+    answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    return {(place.topic, place.partition): future for place, future in answers.items()}
 
 
 def committed_positions(consumer: Consumer, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:
@@ -283,8 +293,12 @@ def committed_positions(consumer: Consumer, places: list[TopicPartition], second
         KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
             raises those of the whole request; those of a partition it returns with an offset that looks like none.
     """
-    found = consumer.committed(places, timeout=seconds)
-    for place in found:
+    return _without_errors(consumer.committed(places, timeout=seconds))
+
+
+def _without_errors(places: list[TopicPartition]) -> list[TopicPartition]:
+    """The places of an answer; KafkaException if there is an error of one."""
+    for place in places:
         if place.error is not None:
             raise KafkaException(place.error)
-    return found
+    return places

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from engine.kafka.jaas import read_jaas
+from engine.kafka.security import read_jaas, store_type
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
 from routes.section_registry import Section, check_reserved
@@ -29,7 +29,6 @@ __all__ = [
     "SECTION",
     "TWO_SPELLINGS",
     "WHOLE",
-    "store_type",
 ]
 
 COMMON: Mapping[str, str | None] = {
@@ -257,14 +256,6 @@ _USED_BY = {
 """By the end of a setting's name: the part that the name of a security protocol using it contains, and the text for a
 hint."""
 _KNOWN = sorted({"bootstrap.servers", *COMMON, *PRODUCER, *CONSUMER, *TWO_SPELLINGS})
-_SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
-
-
-def store_type(location: str, declared: str | None) -> str | None:
-    """Returns the type of a key or trust store: as declared, else by its file name; None if neither tells."""
-    if declared:
-        return declared.upper()
-    return next((kind for suffix, kind in _SUFFIXES.items() if location.lower().endswith(suffix)), None)
 
 
 def reserved_settings(settings: Settings) -> None:

@@ -8,17 +8,15 @@ they are then translated to Java's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from engine.kafka.jaas import read_jaas, write_jaas
-from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, store_type
-from routes.keys.secrets import Secret
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
+from engine.kafka.security import java_certificates, java_login, librdkafka_certificates, librdkafka_login
 
 if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
 
-__all__ = ["Role", "librdkafka", "spark_options"]
+__all__ = ["Role", "java_settings", "librdkafka"]
 
 Role = Literal["producer", "consumer", "admin"]
 
@@ -33,7 +31,7 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
     given = _given(access, role)
     names = {**COMMON, **(PRODUCER if role == "producer" else CONSUMER if role == "consumer" else {})}
     settings = {theirs: given[name] for name, theirs in names.items() if theirs and name in given}
-    settings |= _librdkafka_login(given) | _librdkafka_certificates(given)
+    settings |= librdkafka_login(given) | librdkafka_certificates(given)
     if "buffer.memory" in given and role == "producer":
         settings["queue.buffering.max.kbytes"] = str(max(int(given["buffer.memory"]) // 1024, 1))
     for name in ("socket.send.buffer.bytes", "socket.receive.buffer.bytes"):
@@ -54,14 +52,11 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
     return settings
 
 
-def spark_options(access: KafkaAccess, role: Role) -> dict[str, str]:
-    """Options of Spark's Kafka source (consumer) or sink (producer), each name with the prefix `kafka.`.
-
-    `engine.router.kafka_io` adds the settings that matter only for speed.
-    """
+def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
+    """Settings of a client in Java, without those that matter only for speed."""
     given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
-    settings |= _java_login(given) | _java_certificates(given)
+    settings |= java_login(given) | java_certificates(given)
     settings["bootstrap.servers"] = access.servers
     settings.setdefault("client.id", access.client_id)
     if role == "producer":
@@ -70,77 +65,24 @@ def spark_options(access: KafkaAccess, role: Role) -> dict[str, str]:
         settings["buffer.memory"] = str(max(int(given.get("buffer.memory", _BUFFER_BYTES)), largest))
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
-    return {f"kafka.{name}": value for name, value in settings.items()}
+    return settings
 
 
 def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
     """The settings for a role under Java's names, with absolute paths and without those that only other roles know."""
-    own: Mapping[str, str] = {}
+    of_role: Mapping[str, str] = {}
     if role == "producer":
-        own = access.producer
+        of_role = access.producer
     elif role == "consumer":
-        own = access.consumer
+        of_role = access.consumer
     foreign = {
         "producer": CONSUMER.keys() - PRODUCER.keys(),
         "consumer": PRODUCER.keys() - CONSUMER.keys(),
         "admin": PRODUCER.keys() | CONSUMER.keys(),
     }[role]
-    settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(own)
+    settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(of_role)
     base = access.file.absolute().parent
     for name, value in settings.items():
         if name.startswith("ssl.") and name.endswith(".location"):
             settings[name] = str(base / value)
-    return settings
-
-
-def _librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
-    if "sasl.jaas.config" in given:
-        login = read_jaas(given["sasl.jaas.config"])
-        return {"sasl.username": login.username, "sasl.password": Secret(login.password)}
-    return {name: given[name] for name in ("sasl.username", "sasl.password") if name in given}
-
-
-def _java_login(given: Mapping[str, str]) -> dict[str, str]:
-    if "sasl.jaas.config" in given or "sasl.username" not in given:
-        return {}
-    mechanism = given.get("sasl.mechanism", "PLAIN")
-    return {"sasl.jaas.config": Secret(write_jaas(mechanism, given["sasl.username"], given["sasl.password"]))}
-
-
-def _librdkafka_certificates(given: Mapping[str, str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    if trusted := given.get("ssl.ca.location") or given.get("ssl.truststore.location"):
-        settings["ssl.ca.location"] = trusted
-    if store := given.get("ssl.keystore.location"):
-        if store_type(store, given.get("ssl.keystore.type")) == "PEM":
-            settings |= {"ssl.certificate.location": store, "ssl.key.location": store}
-        else:
-            settings |= {"ssl.keystore.location": store, "ssl.keystore.password": given["ssl.keystore.password"]}
-    settings |= {name: given[name] for name in ("ssl.certificate.location", "ssl.key.location") if name in given}
-    if "ssl.endpoint.identification.algorithm" in given:
-        settings["ssl.endpoint.identification.algorithm"] = given["ssl.endpoint.identification.algorithm"] or "none"
-    return settings
-
-
-def _java_certificates(given: Mapping[str, str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for store in ("truststore", "keystore"):
-        location = given.get(f"ssl.{store}.location")
-        if location and (kind := store_type(location, given.get(f"ssl.{store}.type"))):
-            settings[f"ssl.{store}.type"] = kind
-    if "ssl.truststore.certificates" in given:
-        settings["ssl.truststore.type"] = "PEM"
-    if "ssl.keystore.key" in given:
-        settings["ssl.keystore.type"] = "PEM"
-    if "ssl.ca.location" in given:
-        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": given["ssl.ca.location"]}
-    if "ssl.certificate.location" in given:
-        # The Java client takes one file with certificate and key, or their texts.
-        settings |= {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": Path(given["ssl.certificate.location"]).read_text(encoding="ascii"),
-            "ssl.keystore.key": Secret(Path(given["ssl.key.location"]).read_text(encoding="ascii")),
-        }
-    if given.get("ssl.endpoint.identification.algorithm") == "none":
-        settings["ssl.endpoint.identification.algorithm"] = ""
     return settings

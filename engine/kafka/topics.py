@@ -21,7 +21,6 @@ from engine.kafka.cluster import (
     is_missing,
     problem_of_error,
     problems_of_access,
-    propagation_seconds,
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
@@ -105,12 +104,12 @@ class BridgeTopics:
         cluster = Cluster(self._access, timeout_seconds)
         journal, topic = self._journal, self._journal.topic
         new = [self._new_journal(), *self._new_letter_topic().values()]
-        found = cluster.ensure(new, {topic: _JOURNAL_USERS, **self._letter_users})[topic]
-        actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
-        problems = self._journal_problems(found, actual)
-        if isinstance(found, KafkaError) or problems:
+        description = cluster.ensure(new, {topic: _JOURNAL_USERS, **self._letter_users})[topic]
+        actual = {} if isinstance(description, KafkaError) else cluster.settings([topic]).get(topic, {})
+        problems = self._journal_problems(description, actual)
+        if isinstance(description, KafkaError) or problems:
             raise refused(self._access.servers, problems)
-        partitions = len(found.partitions)
+        partitions = len(description.partitions)
         _log_difference(topic, "journal.partitions", str(journal.partitions), str(partitions))
         _log_difference(topic, "journal.retention", str(journal.retention_ms), actual.get("retention.ms"))
         return partitions
@@ -131,9 +130,9 @@ class BridgeTopics:
             HardFailureError: the topic cannot be created, read or written, or would lose the bridge's notes.
         """
         cluster, topic = Cluster(self._access, timeout_seconds), self._journal.state_topic
-        found = cluster.ensure([self._new_state_topic()], {topic: _STATE_USERS})[topic]
-        actual = {} if isinstance(found, KafkaError) else cluster.settings([topic]).get(topic, {})
-        if problems := _state_problems(topic, found, actual):
+        description = cluster.ensure([self._new_state_topic()], {topic: _STATE_USERS})[topic]
+        actual = {} if isinstance(description, KafkaError) else cluster.settings([topic]).get(topic, {})
+        if problems := _state_problems(topic, description, actual):
             raise refused(self._access.servers, problems)
 
     def create_missing(self, timeout_seconds: float = 30.0) -> list[str]:
@@ -180,7 +179,7 @@ class BridgeTopics:
         """
         cluster = Cluster(self._access, timeout_seconds)
         # A new topic has no settings until brokers know it.
-        cluster.describe(self._written, propagation_seconds(self._access))
+        cluster.describe(self._written, patiently=True)
         settings = cluster.settings(self._written)
         return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
@@ -289,15 +288,15 @@ class BridgeTopics:
             needed.append("READ")
         return problems_of_access(topic, users, found, needed)
 
-    def _journal_problems(self, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+    def _journal_problems(self, description: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
         """Problems with an existing journal; `actual` holds those of its settings that the bridge may read."""
-        problems = problems_of_access(self._journal.topic, _JOURNAL_USERS, found, ("READ", "WRITE"))
+        problems = problems_of_access(self._journal.topic, _JOURNAL_USERS, description, ("READ", "WRITE"))
         return [*problems, *_unfit_journal(self._journal, actual)]
 
     def _write_problems(self, timeout_seconds: float) -> list[Problem]:
         """Problems of the topics that the router writes."""
         cluster = Cluster(self._access, timeout_seconds)
-        described = cluster.describe(self._written, propagation_seconds(self._access))
+        described = cluster.describe(self._written, patiently=True)
         return [
             problem
             for topic, found in described.items()
@@ -317,10 +316,10 @@ def identity(access: KafkaAccess, topic: str, timeout_seconds: float = 30.0) -> 
         HardFailureError: the topic does not exist, or Kafka does not let this user see it.
         UnreachableError: no broker answers in time.
     """
-    found = Cluster(access, timeout_seconds).describe([topic])[topic]
-    if isinstance(found, KafkaError):
-        raise refused(access.servers, [problem_of_error(topic, "dead letters", found)])
-    return "" if found.topic_id is None else str(found.topic_id)
+    description = Cluster(access, timeout_seconds).describe([topic])[topic]
+    if isinstance(description, KafkaError):
+        raise refused(access.servers, [problem_of_error(topic, "dead letters", description)])
+    return "" if description.topic_id is None else str(description.topic_id)
 
 
 def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int, timeout_seconds: float = 30.0) -> None:
@@ -388,16 +387,16 @@ def _log_difference(topic: str, key: str, configured: str, actual: str | None) -
         _log.warning("the existing journal is not as configured", topic=topic, key=key, want=configured, have=actual)
 
 
-def _state_problems(topic: str, found: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
+def _state_problems(topic: str, description: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
     """Problems with an existing state topic; `actual` holds those of its settings that the bridge may read."""
-    problems = problems_of_access(topic, _STATE_USERS, found, ("READ", "WRITE"))
-    return problems if isinstance(found, KafkaError) else [*problems, *_unfit_state(topic, found, actual)]
+    problems = problems_of_access(topic, _STATE_USERS, description, ("READ", "WRITE"))
+    return problems if isinstance(description, KafkaError) else [*problems, *_unfit_state(topic, description, actual)]
 
 
-def _unfit_state(topic: str, found: TopicDescription, actual: Mapping[str, str]) -> Iterator[Problem]:
+def _unfit_state(topic: str, description: TopicDescription, actual: Mapping[str, str]) -> Iterator[Problem]:
     """Problems with a topic in which two bridges could lead, or that would lose notes."""
     another = "or name another journal.state-topic"
-    if (count := len(found.partitions)) != 1:
+    if (count := len(description.partitions)) != 1:
         what = f"has {count} partitions, and the bridge that holds its only partition leads"
         yield Problem(topic, _STATE_USERS, what, f"delete it, {another}")
     if "delete" in actual.get("cleanup.policy", "compact"):

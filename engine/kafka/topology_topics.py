@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from engine.errors import HardFailureError
 from engine.kafka.clients import admin
-from engine.kafka.cluster import Cluster, is_missing, problems_of_access, propagation_seconds, refused
+from engine.kafka.cluster import Cluster, is_missing, problems_of_access, refused
 from engine.kafka.errors import MISSING, UnusableTopicError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = ["check_topology_outputs", "delete_topology_topics", "ensure_topology_topics", "partition_counts"]
+__all__ = ["delete_topology_topics", "ensure_topology_topics", "partition_counts"]
 
 _SECONDS = 30.0
 _HEADERS_BYTES = 1 << 20
@@ -33,7 +33,7 @@ def partition_counts(access: KafkaAccess, name: str, topics: Sequence[str]) -> d
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    descriptions = Cluster(access, _SECONDS).describe(topics, propagation_seconds(access))
+    descriptions = Cluster(access, _SECONDS).describe(topics, patiently=True)
     missing = [f"'{topic}'" for topic, description in descriptions.items() if is_missing(description)]
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
@@ -47,20 +47,6 @@ def partition_counts(access: KafkaAccess, name: str, topics: Sequence[str]) -> d
     return counts
 
 
-def check_topology_outputs(access: KafkaAccess, name: str, topics: Sequence[str]) -> None:
-    """Checks that the topics which the topology `name` always writes to exist, and that the bridge may write them.
-
-    Raises:
-        UnusableTopicError: a check failed; the text has a line for each topic.
-        UnreachableError: no broker answers in time.
-    """
-    found = Cluster(access, _SECONDS).describe(topics, propagation_seconds(access))
-    user = f"topology '{name}' writes it"
-    problems = [problem for topic in topics for problem in problems_of_access(topic, user, found[topic], ("WRITE",))]
-    if problems:
-        raise UnusableTopicError(str(refused(access.servers, problems)))
-
-
 def ensure_topology_topics(
     access: KafkaAccess,
     journal: JournalConfig,
@@ -68,12 +54,23 @@ def ensure_topology_topics(
     internal: Mapping[str, int],
     compacted: Mapping[str, int],
     dead_letters: str,
+    outputs: Sequence[str],
 ) -> None:
-    """Creates the internal, the compacted and the dead-letter topics of a topology, or checks those that are there.
+    """Creates the internal, the compacted and the dead-letter topics of a topology, and checks all that it writes to.
+
+    Args:
+        access: the Kafka with the topics.
+        journal: the settings of the journal, which these topics share.
+        name: the name of the topology.
+        internal: number of partitions of each internal topic.
+        compacted: number of partitions of each topic that has to be compacted.
+        dead_letters: the dead-letter topic.
+        outputs: topics that the topology always writes to, and that others create.
 
     Raises:
         HardFailureError: Kafka refuses, an internal topic has another number of partitions, or one that has to be
             compacted is not.
+        UnusableTopicError: an output is missing, or the bridge may not write to it; the text has a line for each.
         UnreachableError: no broker answers in time.
     """
     size = {"max.message.bytes": str(journal.max_message_bytes + _HEADERS_BYTES)}
@@ -88,19 +85,26 @@ def ensure_topology_topics(
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
     cluster = Cluster(access, _SECONDS)
     descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
-    for topic, actual in cluster.settings(compacted).items():
-        policy = actual.get("cleanup.policy", "compact")
+    for topic, settings_now in cluster.settings(compacted).items():
+        policy = settings_now.get("cleanup.policy", "compact")
         if "compact" not in policy:
             msg = f"topology '{name}' publishes a table to '{topic}', whose cleanup.policy is {policy}"
             raise HardFailureError(f"{msg}: set it to compact, or name another topic in changelog()")
     for topic, count in internal.items():
-        there = descriptions[topic]
-        if isinstance(there, KafkaError):
-            msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {there.str()}"
+        description = descriptions[topic]
+        if isinstance(description, KafkaError):
+            msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {description.str()}"
             raise HardFailureError(msg)
-        if len(there.partitions) != count:
-            msg = f"the internal topic '{topic}' has {len(there.partitions)} partitions and the topology needs {count}"
+        if (actual := len(description.partitions)) != count:
+            msg = f"the internal topic '{topic}' has {actual} partitions and the topology needs {count}"
             raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
+    described = cluster.describe(outputs, patiently=True)
+    user = f"topology '{name}' writes it"
+    problems = [
+        problem for topic in outputs for problem in problems_of_access(topic, user, described[topic], ("WRITE",))
+    ]
+    if problems:
+        raise UnusableTopicError(str(refused(access.servers, problems)))
 
 
 def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]) -> Iterator[str]:

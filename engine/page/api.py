@@ -380,6 +380,7 @@ def _event(event: TimelineEvent) -> dict[str, object]:
         "what": event.what,
         "detail": event.detail,
         "record": None if event.record is None else str(event.record),
+        "link": event.link or None,
     }
 
 

@@ -136,7 +136,9 @@ RECORDS = _object(
     in_time={**_FLAG, "description": "false if the time was over before enough records were found or all were read"},
     older=_OR_NULL,
 )
-_EVENT = _object(time=_TIME, what=_TEXT, detail=_TEXT, record=_OR_NULL)
+_EVENT = _object(
+    time=_TIME, what=_TEXT, detail=_TEXT, record=_OR_NULL, link={**_OR_NULL, "description": "URL of the trace"}
+)
 MESSAGE = _record(
     kind=_KIND,
     user=_TEXT,

@@ -32,6 +32,8 @@ from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.times import milliseconds
+from engine.trace_context import trace_id
+from engine.tracing_section import TracingConfig
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -107,7 +109,8 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     """Makes the handler of the page of one dead letter: headers, body, and whether it was replayed or discarded."""
 
     async def page(request: Request) -> Response:
-        store = DeadLetterStore.of(view.config())
+        config = view.config()
+        store = DeadLetterStore.of(config)
         quarantine = request.query_params.get("quarantine") == "1"
         content: dict[str, Any] = {}
         fault, status = "", 200
@@ -128,7 +131,10 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
 
             dead_letter, entry, seen = await threads.ask(store.access.servers, read)
             record = seen.located.record
+            trace = trace_id(record.headers)
             content = {
+                "trace": trace,
+                "trace_link": config.section(TracingConfig).link_to(trace),
                 "letter": DeadLetter(seen.located),
                 "entry": entry,
                 "shows_command": not sight.is_masked,

@@ -28,7 +28,8 @@ from engine.page.render import HEADERS, rendered
 from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
 from engine.schemas.documents import documents_of
-from engine.trace_context import TRACEPARENT, of_headers
+from engine.trace_context import trace_id
+from engine.tracing_section import TracingConfig
 from routes.errors import BridgeError
 from routes.predicate.bodies import UnreadableBodyError
 
@@ -293,7 +294,7 @@ def _content(config: Config, position: Position, form: str, sight: Sight) -> dic
     message = Message.from_record(located.record)
     is_journal = topic.kind is TopicKind.JOURNAL
     journal = None if is_journal else journal_of(located)
-    context = of_headers(record.headers)
+    trace = trace_id(record.headers)
     return {
         "topic": topic,
         "seen": seen,
@@ -305,7 +306,8 @@ def _content(config: Config, position: Position, form: str, sight: Sight) -> dic
         "source": record.header(SOURCE),
         "claim": record.header(CLAIM),
         "journal": journal,
-        "trace": context[TRACEPARENT].split("-")[1] if context else "",
+        "trace": trace,
+        "trace_link": config.section(TracingConfig).link_to(trace),
         "letter": _letter_link(config, position),
         "published": _published_link(config, position if is_journal else journal),
     }
@@ -367,11 +369,11 @@ def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable
 
 
 def _events(events: Iterable[TimelineEvent]) -> Iterator[tuple[Any, ...]]:
-    """Time, seconds after the last event with a time, phrase, details and record of each event."""
+    """Time, seconds after the last event with a time, phrase, details, record and link of each event."""
     last: int | None = None
     for each in events:
         after = None if each.at is None or last is None else (each.at - last) / 1000
-        yield each.at, after, each.what, each.detail, each.record
+        yield each.at, after, each.what, each.detail, each.record, each.link
         last = last if each.at is None else each.at
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import UsageError
 from engine.page.flow import flow, route_tone
 from engine.page.picture import anchor, draw
 from engine.page.render import render
+from engine.page.route_choice import RouteChoice
 from engine.page.sight import Sight
 from engine.page.view import Tone
 from engine.telemetry.metrics import (
@@ -123,6 +125,7 @@ def _numbers(view: View) -> dict[str, Any]:
 
 
 def _parts(view: View) -> list[dict[str, Any]]:
+    """The parts with the links to them; those that do not work stand first."""
     shown: dict[str, dict[str, Any]] = {}
     separable = view.control.separable() if view.control else ()
     for part in view.parts():
@@ -130,7 +133,7 @@ def _parts(view: View) -> list[dict[str, Any]]:
         name = part.name if part.name not in shown else f"{part.name} at {part.host}"
         change = "" if part.host or part.name not in separable else "resume" if part.state == _PAUSED else "pause"
         shown[name] = {"part": part, "anchor": anchor(name), "change": change}
-    return list(shown.values())
+    return sorted(shown.values(), key=lambda each: each["part"].tone is not Tone.BAD)
 
 
 def _spark(values: Sequence[float]) -> str:
@@ -146,17 +149,27 @@ def _spark(values: Sequence[float]) -> str:
 
 
 def routes(view: View) -> Callable[[Request], Response]:
-    """Makes the handler of the page."""
+    """Makes the handler of the page; `?filter=` and `?sort=` choose rows, see `RouteChoice`."""
 
     def page(request: Request) -> Response:
         config, sight = view.config(), Sight(request, view)
         unrouted = {reason: count for reason, count in view.samples.traffic.by(UNROUTED, "reason").items() if count}
         readers = _journal_readers(config)
+        choice, fault = RouteChoice(), ""
+        try:
+            choice = RouteChoice.of(request.query_params)
+        except UsageError as error:
+            fault = str(error)
+        every = _routes(view, sight)
         return render(
             request,
             view,
             "routes.html",
-            routes=_routes(view, sight),
+            status=400 if fault else 200,
+            fault=fault,
+            choice=choice,
+            routes=choice.rows(every),
+            total=len(every),
             # What a topology reads from the journal has a taker, although no route is it.
             left=unrouted.pop(UNMATCHED, 0) if readers else 0,
             readers=readers,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.page.view import Tone
+from engine.printable import listed
 from engine.telemetry import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["Edge", "FlowNode", "Line", "NodeBox", "Picture", "anchor", "draw", "shortened"]
 
@@ -93,6 +94,8 @@ class NodeBox:
     y: int
     width: int
     height: int
+    leads: str
+    """Titles of the first nodes to which it leads, if the columns behind have several; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +121,16 @@ class Picture:
     """Headings of the columns, with their x coordinates."""
     boxes: tuple[NodeBox, ...]
     lines: tuple[Line, ...]
-    more: tuple[tuple[str, int, int], ...]
-    """Notes on nodes left out of a column, with their coordinates."""
+    more: tuple[tuple[str, str, int, int], ...]
+    """Notes on nodes left out of a column, each with the URL of all, or an empty text, and the coordinates."""
 
 
 def draw(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Iterable[Edge]) -> Picture:
     """Computes the picture of nodes in columns, each with a heading, and of the flows between them."""
     width = max(_WIDTH, len(columns) * (_BOX + _LEAST_WAY) - _LEAST_WAY)
-    kept = [(head, _kept(nodes), len(nodes)) for head, nodes in columns]
+    edges = list(edges)
+    kept = list(_kept(columns, edges))
+    leads = _leads(columns, edges)
     rows = max(len(nodes) + (total > len(nodes)) for _, nodes, total in kept)
     inner = max(rows, 1) * (_HEIGHT + _GAP) - _GAP
     step = (width - _BOX) / max(len(columns) - 1, _COLUMNS - 1)
@@ -139,10 +144,10 @@ def draw(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Iterable[Edge
         for node, title in zip(nodes, titles, strict=True):
             room = _LINE_LETTERS - len(node.figure) - 1 if node.figure else _LINE_LETTERS
             state = shortened(node.state, max(room, _LEAST_LETTERS))
-            boxes[node.key] = NodeBox(node, title, state, x, y, _BOX, _HEIGHT)
+            boxes[node.key] = NodeBox(node, title, state, x, y, _BOX, _HEIGHT, leads.get(node.key, ""))
             y += _HEIGHT + _GAP
         if total > len(nodes):
-            more.append((f"and {total - len(nodes)} more", x + _BOX // 2, y + 24))
+            more.append((f"and {total - len(nodes)} more", nodes[0].href.partition("#")[0], x, y + 24))
     lines = [
         Line(_curve(boxes[edge.start], boxes[edge.end]), edge.tone, _thickness(edge.rate))
         for edge in edges
@@ -156,12 +161,31 @@ def draw(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Iterable[Edge
     return Picture(width, _TOP + inner + 6, is_broad, is_wide, *shown)
 
 
-def _kept(nodes: Sequence[FlowNode]) -> Sequence[FlowNode]:
-    if len(nodes) <= _MOST:
-        return nodes
+def _kept(
+    columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Sequence[Edge]
+) -> Iterator[tuple[str, Sequence[FlowNode], int]]:
+    """Each column with the nodes to draw and the number of all: what fails first, then where drawn nodes lead to."""
     order = (Tone.BAD, Tone.WARN, Tone.GOOD, Tone.IDLE)
-    first = sorted(nodes, key=lambda node: (order.index(node.tone), -(node.rate or 0.0)))[:_MOST]
-    return [node for node in nodes if node in first]
+    reached: set[str] = set()
+
+    def rank(node: FlowNode) -> tuple[int, bool, int, float]:
+        place = order.index(node.tone)
+        return min(place, 2), node.key not in reached, place, -(node.rate or 0.0)
+
+    for head, nodes in columns:
+        first = {node.key for node in sorted(nodes, key=rank)[:_MOST]}
+        reached |= {edge.end for edge in edges if edge.start in first}
+        yield head, [node for node in nodes if node.key in first], len(nodes)
+
+
+def _leads(columns: Sequence[tuple[str, Sequence[FlowNode]]], edges: Sequence[Edge]) -> dict[str, str]:
+    """By key of a node, the titles of those to which it leads; a node that is alone in its column is left out."""
+    titles = {node.key: node.title for _, nodes in columns if len(nodes) > 1 for node in nodes}
+    found: dict[str, list[str]] = {}
+    for edge in edges:
+        if edge.end in titles:
+            found.setdefault(edge.start, []).append(titles[edge.end])
+    return {start: listed(ends) for start, ends in found.items()}
 
 
 def _curve(start: NodeBox, end: NodeBox) -> str:

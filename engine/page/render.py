@@ -47,6 +47,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+_JOINT = re.compile(r"(?<=[.:/])(?=\w)")
 _MARKS = re.compile(r"[\u200e\u200f]")
 """Marks of a direction, which a browser follows besides the characters that a terminal does."""
 
@@ -119,6 +120,11 @@ def _printable(text: str) -> str:
     return _MARKS.sub(lambda match: ascii(match[0])[1:-1], printable(text))
 
 
+def _breakable(text: str) -> Markup:
+    """A printable text that a browser may break behind dots, colons and slashes, as in names of topics."""
+    return Markup("<wbr>").join(_JOINT.split(_printable(text)))
+
+
 def _value(value: bytes | None, limit: int = 4096) -> Markup:
     """Bytes as text if they are UTF-8, else in hexadecimal; a note follows if they are cut."""
     if value is None:
@@ -146,6 +152,7 @@ _templates.filters |= {
     "rate": amounts.rate,
     "duration": amounts.duration,
     "bytes": amounts.size,
+    "breakable": _breakable,
     "ago": _ago,
     "iso": _iso,
     "moment": _moment,

@@ -193,7 +193,7 @@ _TONES: Mapping[str, Tone] = {
     State.READY: Tone.GOOD,
     State.STARTING: Tone.WARN,
     State.STOPPING: Tone.WARN,
-    State.DEGRADED: Tone.WARN,
+    State.DEGRADED: Tone.BAD,
     State.DOWN: Tone.BAD,
     State.PAUSED: Tone.WARN,
     STANDING_BY: Tone.IDLE,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from engine.kafka.settings import spark_options
+from engine.kafka.settings import java_settings
 from engine.router.plan.language import JMS_PREFIX
 from engine.router.row_counters import INTERCEPTOR
 from engine.topologies.library.casts import HEADERS, cast
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from engine.kafka.offsets import Offsets, Topics
+    from engine.kafka.settings import Role
     from engine.router.plan.route import Routed
     from engine.spark.stored_files import Folder
     from routes.model import Config
@@ -180,16 +181,20 @@ class KafkaIO:
         jvm: Any = self.spark._jvm
         return jvm.jmsbridge.kafka
 
+    def _options(self, role: Role) -> dict[str, str]:
+        """The settings of a client as options of Spark's Kafka source or sink."""
+        return {f"kafka.{name}": value for name, value in java_settings(self.config.kafka_access, role).items()}
+
     def _source(self, *, committed: bool) -> Mapping[str, str]:
         level = "read_committed" if committed else "read_uncommitted"
         fixed = {"kafka.isolation.level": level, "includeHeaders": "true"}
-        return {**_CONSUMER, **spark_options(self.config.kafka_access, "consumer"), **fixed}
+        return {**_CONSUMER, **self._options("consumer"), **fixed}
 
     def _sink(self, limit: int | None, partitions: int) -> Mapping[str, str]:
         # A record that a producer gives up ends the process abruptly (`jmsbridge.figures.Sends`). So producers try for
         # longer than `router.outage-timeout`, after which the process ends in good order.
         router = self.config.router
-        options = {**_LINGER[router.mode], **spark_options(self.config.kafka_access, "producer")}
+        options = {**_LINGER[router.mode], **self._options("producer")}
         options.setdefault(_BATCH_SIZE, str(batch_bytes(int(options["kafka.buffer.memory"]), partitions)))
         options.setdefault(
             "kafka.delivery.timeout.ms", str(delivery_timeout_ms(self.config.router.outage_timeout_seconds, options))

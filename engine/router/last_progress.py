@@ -23,8 +23,8 @@ from engine.router.generation import DamagedError, Generations
 from engine.router.position_store import PositionStore, UnreadableNoteError
 from engine.router.secret import known_keys
 from engine.spark.launch import log_file
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
+from engine.spark.settings import is_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

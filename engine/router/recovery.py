@@ -37,8 +37,8 @@ from engine.router.plan.refusals import Refusals
 from engine.router.plan.route import route
 from engine.router.published import Proof, Published, find, records, slices
 from engine.spark.cluster import lease_seconds
-from engine.spark.master import is_cluster
 from engine.spark.session import running_tasks
+from engine.spark.settings import is_cluster
 from routes.errors import ConfigurationError
 from routes.model import Policy
 

@@ -48,7 +48,7 @@ from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.cluster import task_slots, wait_for_slots
 from engine.spark.hadoop_path import StorageUnavailableError, opened
-from engine.spark.master import is_cluster
+from engine.spark.settings import is_cluster
 from engine.telemetry.meters import RouterMetrics, SparkMetrics
 from engine.telemetry.status import State
 from routes.model import RouterMode

@@ -34,11 +34,8 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
     if config.urls is None:
         return None
     jvm: Any = spark._jvm
-    urls = jvm.java.util.ArrayList()
-    for url in config.urls:
-        urls.add(url)
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(urls, *registry_settings(config))
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(list(config.urls), *registry_settings(config))
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error

@@ -1,4 +1,4 @@
-"""Spark sessions whose tasks run in executors, on this machine or on others: their settings, and their task slots.
+"""Spark sessions whose tasks run in executors, on this machine or on others: their figures, and their task slots.
 
 The driver is the router's JVM, as in a local session. Each executor loads the project's jars from it, reports its
 figures to it twice a second, and may publish only while the driver answers (`jmsbridge.cluster` in `jvm/spark`).
@@ -10,67 +10,25 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ServerEndedError
-from engine.spark.master import is_cluster, master_hosts
+from engine.spark.settings import is_cluster
 from engine.telemetry.meters import ExecutorFigures
-from routes.keys.addresses import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
     from threading import Event
 
     from pyspark.sql import SparkSession
 
 __all__ = [
     "check_executors",
-    "cluster_settings",
     "executor_figures",
-    "is_on_loopback",
     "lease_seconds",
     "task_slots",
     "wait_for_slots",
 ]
 
-_SETTINGS = {
-    "spark.plugins": "jmsbridge.cluster.BridgePlugin",
-    # A task that has published and is lost must not run again: recovery finds out what it has published.
-    "spark.task.maxFailures": "1",
-    "spark.stage.maxConsecutiveAttempts": "1",
-    # All tasks of real-time mode run at once, for as long as an interval lasts.
-    "spark.locality.wait": "0s",
-}
-_SHARED = "spark.authenticate.secret"
 _MILLISECONDS = 1000.0
 _POLL_SECONDS, _REPORT_SECONDS = 0.5, 30.0
-_LOCAL_ADDRESS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-
-
-def cluster_settings(master: str, jars: Path, java_options: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Spark settings for a cluster.
-
-    Spark's processes identify each other by a configured secret, which a standalone cluster has to have as well;
-    Kubernetes and YARN hand out one by themselves.
-
-    Args:
-        master: the value of `spark.master`.
-        jars: folder of the jars that executors need beside Spark's own.
-        java_options: options of the JVMs of executors.
-        given: the configured settings, which come before these.
-    """
-    is_known = _SHARED in given or not master_hosts(master)
-    return {
-        **_SETTINGS,
-        "spark.jars": ",".join(str(jar) for jar in sorted(jars.absolute().glob("*.jar"))),
-        "spark.executor.extraJavaOptions": " ".join(java_options),
-        "spark.authenticate": str(is_known).lower(),
-        **(_LOCAL_ADDRESS if is_on_loopback(master) else {}),
-    }
-
-
-def is_on_loopback(master: str) -> bool:
-    """True if the master is in this process or has an address of the loopback interface."""
-    hosts = master_hosts(master)
-    return not is_cluster(master) or (bool(hosts) and all(is_loopback(host) for host, _ in hosts))
 
 
 def task_slots(spark: SparkSession) -> int:
@@ -87,12 +45,12 @@ def executor_figures(spark: SparkSession) -> list[ExecutorFigures]:
     if not is_cluster(context.master):
         return []
     jvm: Any = spark._jvm
-    found = []
+    figures = []
     for line in jvm.jmsbridge.cluster.Executors.living(context._jsc.sc()).splitlines():
         executor, *numbers = line.split()
         slots, used, committed, most, collecting_ms = map(int, numbers)
-        found.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
-    return found
+        figures.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
+    return figures
 
 
 def wait_for_slots(spark: SparkSession, needed: int, stop: Event, report: Callable[[str], None]) -> bool:

@@ -35,7 +35,7 @@ __all__ = [
     "class_options",
     "descriptor_path",
     "ignore_signals",
-    "properties_text",
+    "properties_file",
     "spark_jars",
 ]
 
@@ -127,9 +127,9 @@ def class_options(extra_jars: Path, more: Iterable[str] = (), master: str = "loc
     First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`. Copies that
     set-up has made of some of Spark's jars replace these.
     """
-    found = sorted(spark_jars().glob("*.jar"))
+    jars = sorted(spark_jars().glob("*.jar"))
     left_out = () if master.startswith(_MANAGED) else _UNREACHED
-    used = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in left_out)]
+    used = [jar for jar in jars if not any(fnmatch(jar.name, pattern) for pattern in left_out)]
     faster = {copy.name: copy for copy in copies().glob("*.jar")}
     defaults = (faster[name] for jar in used if (name := defaults_copy(jar.name)) in faster)
     spark = (faster.get(jar.name, jar) for jar in used)
@@ -180,15 +180,15 @@ class StartedJvm:
             *options,
             *shlex.split(settings.get("spark.driver.extraJavaOptions", "")),
         ]
-        found = find_java()
+        java_program = find_java()
         self._connection = folder / f"connection-{uuid.uuid4().hex}"
         # Settings and options may contain passwords, every user can see the command line of a process, and a process
         # that is killed leaves its files.
-        with nameless_file(properties_text(settings)) as spark_settings:
+        with properties_file(settings) as spark_settings:
             program = [_MAIN, descriptor_path(spark_settings), str(self._connection)]
             with argument_file([*java, *program]) as arguments:
                 self._process = subprocess.Popen(
-                    [found, f"@{descriptor_path(arguments)}"],
+                    [java_program, f"@{descriptor_path(arguments)}"],
                     pass_fds=(spark_settings.fileno(), arguments.fileno()),
                     stdin=subprocess.PIPE,
                     stdout=log,
@@ -232,16 +232,16 @@ def _connected(process: subprocess.Popen[bytes], content: bytes) -> Any:
     from pyspark.java_gateway import launch_gateway
 
     port, length = struct.unpack_from("!ii", content)
-    given = {
+    variables = {
         "PYSPARK_GATEWAY_PORT": str(port),
         "PYSPARK_GATEWAY_SECRET": content[8 : 8 + length].decode(),
     }
-    os.environ.update(given)
+    os.environ.update(variables)
     try:
         connect: Any = launch_gateway
         gateway = connect()
     finally:
-        for name in given:
+        for name in variables:
             del os.environ[name]
     gateway.proc = process
     return gateway
@@ -265,9 +265,9 @@ def descriptor_path(file: IO[bytes]) -> str:
     return f"/dev/fd/{file.fileno()}"
 
 
-def properties_text(settings: Mapping[str, str]) -> bytes:
-    """Content of a Java properties file with settings."""
-    return "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items()).encode()
+def properties_file(settings: Mapping[str, str]) -> IO[bytes]:
+    """Java properties file without a name that has settings, which may be secret."""
+    return nameless_file("".join(f"{name} {_escaped(value)}\n" for name, value in settings.items()).encode())
 
 
 def argument_file(arguments: Sequence[str]) -> IO[bytes]:

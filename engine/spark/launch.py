@@ -6,7 +6,6 @@ effect. The output of Spark and its JVM goes to the log file, never to the user'
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -18,13 +17,12 @@ from engine.errors import SetupError
 from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
 from engine.private import create_file, make_folder
-from engine.spark.cluster import cluster_settings, is_on_loopback
 from engine.spark.jvm import JvmEndedError, StartedJvm
-from engine.spark.master import EXECUTOR_MEMORY, SPARE_SLOTS, is_cluster, kibibytes
 from engine.spark.section import SparkConfig
+from engine.spark.settings import environment, java_options, local_master, session_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from routes.model import Config
 
@@ -41,70 +39,9 @@ _LOCAL_CHECKPOINT = {
 }
 """Settings for a checkpoint on a local disk, where they shorten the pause between two intervals of real-time mode."""
 
-_JAVA_OPTIONS = (
-    # Routing makes much garbage and keeps no objects. With enough room for it (see `_java_options`), this collector
-    # takes a sixth less CPU than G1.
-    "-XX:+UseParallelGC",
-    # Routing writes all over the young generation: larger pages, where the system has them, save look-ups of pages.
-    "-XX:+UseTransparentHugePages",
-    # The space that Spark's classes take. With less, the JVM collects the whole heap during the start to make room.
-    "-XX:MetaspaceSize=192m",
-    "-XX:+ExitOnOutOfMemoryError",
-    # Routes whose addresses depend on the message make long methods, which the JVM would otherwise not compile.
-    "-XX:-DontCompileHugeMethods",
-    *LATE_OPTIMISING,
-)
-
 _LOG_SETTINGS = "log4j2.properties"
-_SENSITIVE = "(?i)pass(word|wd|phrase)|secret|jaas|token|credential|private|(access|account|api)[._-]?key"
-"""Matches names of secret settings as `routes.keys.secrets` does; Spark's default leaves out half of them."""
-
 _REASON = re.compile(r" ERROR .*Reason: (.+)")
 """Line of Spark's log that tells why a cluster has ended the application."""
-_SLOTS = 64
-_DEFAULTS = {
-    "spark.app.name": "jms-bridge",
-    # The session is opened before Kafka tells how many partitions there are. A task slot is a thread, made when needed.
-    "spark.master": f"local[{_SLOTS}]",
-    # Spark's default is one for each slot.
-    "spark.rpc.netty.dispatcher.numThreads": "2",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
-    # Spark's ports refuse requests without a secret, which it makes at each start and keeps inside this JVM.
-    "spark.authenticate": "true",
-    "spark.ui.enabled": "false",
-    "spark.redaction.regex": _SENSITIVE,
-    "spark.ui.showConsoleProgress": "false",
-    # Limits for the finished jobs that Spark keeps for its page; a query that runs for weeks has many.
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.sql.streaming.numRecentProgressUpdates": "10",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.catalogImplementation": "in-memory",
-    # With a class loader of its own for each session, each query would compile anew the code that warm-up compiled.
-    "spark.sql.artifact.isolation.enabled": "false",
-    # Without the place in this project's Python, and in Spark's Java, where each Column was made: to find the former
-    # takes two thirds of all calls into the JVM while a plan is made. An error in a plan names the expression anyway.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    "spark.sql.dataFrameQueryContext.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stopTimeout": "30s",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
-    "spark.kafka.consumer.cache.capacity": "16",
-    # These settings shorten the pause between two intervals of real-time mode. A file of a local disk gets its
-    # permissions without a process.
-    "spark.hadoop.fs.file.impl": "jmsbridge.LocalFiles",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
-
-_LOCAL_ONLY = ("spark.driver.host", "spark.driver.bindAddress", "spark.authenticate")
-"""Settings of `_DEFAULTS` for a session without executors."""
-
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -127,8 +64,11 @@ def launch(config: Config, partitions: int = 0) -> Launch:
 
     The session has a task slot for each of the journal's `partitions`, and usually more.
     """
-    master = {"spark.master": f"local[{max(partitions + SPARE_SLOTS, _SLOTS)}]"}
-    settings = {**master, **checkpoint_settings(config.router.checkpoint), **config.section(SparkConfig)}
+    settings = {
+        "spark.master": local_master(partitions),
+        **checkpoint_settings(config.router.checkpoint),
+        **config.section(SparkConfig),
+    }
     return Launch(config.embedded.data / "spark", log_file(config.embedded.data), settings)
 
 
@@ -161,27 +101,23 @@ class Launch:
             msg = f"no {_OURS} in {extras}: run `make setup`"
             raise SetupError(msg)
         self.log = log
-        self._master = settings.get("spark.master", _DEFAULTS["spark.master"])
         self._folder = own_folder(folder.absolute() / "tmp")
         make_folder(log.parent)
-        places = {"spark.local.dir": str(self._folder), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
-        merged = {**_DEFAULTS, **places, **settings}
-        master = merged["spark.master"]
-        if is_cluster(master):
-            own = {name: value for name, value in _DEFAULTS.items() if name not in _LOCAL_ONLY}
-            executor_options = [*_java_options(settings.get(*EXECUTOR_MEMORY))]
-            merged = {**own, **places, **cluster_settings(master, extras, executor_options, settings), **settings}
         with create_file(self._folder / _LOG_SETTINGS) as file:
             file.write(_LOG4J.format(log=log.absolute()))
+        places = {"spark.local.dir": str(self._folder), "spark.sql.warehouse.dir": str(folder.absolute() / "warehouse")}
+        merged = session_settings(settings, places, extras, LATE_OPTIMISING)
+        self._master = merged["spark.master"]
         # These options come before spark.driver.extraJavaOptions, so that the operator's options override them.
         options = [
             f"-Djava.io.tmpdir={self._folder}",
             f"-Dlog4j2.configurationFile={self._folder / _LOG_SETTINGS}",
-            *_java_options(merged["spark.driver.memory"]),
+            *java_options(merged["spark.driver.memory"]),
+            *LATE_OPTIMISING,
         ]
-        environment = _environment(self._folder, is_local=is_on_loopback(master))
+        variables = environment(self._folder, self._master)
         with log.open("ab") as output:
-            self._jvm: StartedJvm | None = StartedJvm(merged, options, extras, environment, output, self._folder)
+            self._jvm: StartedJvm | None = StartedJvm(merged, options, extras, variables, output, self._folder)
 
     def connect(self) -> Any:
         """Waits for the JVM; returns PySpark's gateway to it, whose caller has to end it from then on.
@@ -200,7 +136,7 @@ class Launch:
     def refused(self) -> SetupError:
         """The error for a session that Spark has not opened, with the reason in its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
-        reasons = [found[1] for line in text.splitlines() if (found := _REASON.search(line))]
+        reasons = [reason[1] for line in text.splitlines() if (reason := _REASON.search(line))]
         why = reasons[-1] if reasons else _last_line(self.log)
         return SetupError(f"Spark opens no session at {self._master}: {why} (all of it: {self.log})")
 
@@ -220,9 +156,9 @@ def own_folder(tmp: Path) -> Path:
     make_folder(tmp)
     with (tmp / "lock").open("w") as everybody:
         lock(everybody.fileno())
-        for found in filter(Path.is_dir, tmp.iterdir()):
-            if (abandoned := _locked(found)) is not None:
-                shutil.rmtree(found, ignore_errors=True)
+        for folder in filter(Path.is_dir, tmp.iterdir()):
+            if (abandoned := _locked(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
                 abandoned.close()
         own = Path(tempfile.mkdtemp(dir=tmp))
         _HELD.append(_locked(own))
@@ -236,26 +172,6 @@ def _locked(folder: Path) -> IO[str] | None:
         return file
     file.close()
     return None
-
-
-def _java_options(memory: str) -> Iterator[str]:
-    """Options of a JVM for a heap of size `memory` in Spark's notation.
-
-    The young generation gets a third of the heap: less takes more CPU (a fifth more with 96 MB), more slows the start.
-    """
-    yield from _JAVA_OPTIONS
-    if size := kibibytes(memory):
-        yield f"-Xmn{size // 3}k"
-
-
-def _environment(folder: Path, *, is_local: bool) -> dict[str, str]:
-    """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others.
-
-    If `is_local`, Spark listens on loopback; otherwise a SPARK_LOCAL_IP of this process says where.
-    """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    address = "127.0.0.1" if is_local else os.environ.get("SPARK_LOCAL_IP")
-    return {**kept, "SPARK_CONF_DIR": str(folder), **({"SPARK_LOCAL_IP": address} if address else {})}
 
 
 def _last_line(log: Path) -> str:

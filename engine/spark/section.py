@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine.spark.file_systems import unfit_place
-from engine.spark.master import is_cluster, kibibytes, master_hosts, too_few_slots, unfit_master
+from engine.spark.settings import is_cluster, kibibytes, master_hosts, too_few_slots, unfit_master
 from routes.errors import Level
 from routes.keys.addresses import is_loopback
 from routes.keys.table import key

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from engine.errors import ServerEndedError
 from engine.spark.launch import Launch, launch, log_file
-from engine.spark.master import SPARE_SLOTS, unfit_master
 from engine.spark.section import SparkConfig
+from engine.spark.settings import SPARE_SLOTS, unfit_master
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
         SetupError: the JVM does not start, or the jars are missing.
     """
     partitions = partitions or config.journal.partitions
-    given = config.section(SparkConfig).get("spark.master")
-    if given is not None and (unfit := unfit_master(given, partitions)):
+    master = config.section(SparkConfig).get("spark.master")
+    if master is not None and (unfit := unfit_master(master, partitions)):
         raise ConfigurationError([Fault(*unfit, file=str(config.path), key="spark.master")])
     running = SparkSession.getActiveSession()
     if running is None and launched is not None:
         running = open_session(launched)
     if running is not None:
-        if given is not None or running.sparkContext.defaultParallelism >= partitions + SPARE_SLOTS:
+        if master is not None or running.sparkContext.defaultParallelism >= partitions + SPARE_SLOTS:
             return running
         close(running)
     return open_session(launch(config, partitions))

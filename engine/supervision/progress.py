@@ -48,7 +48,7 @@ class Progress:
     def __init__(self, config: Config, parts: Sequence[Part], url: str, console: Console | None = None) -> None:
         self._config = config
         self._url = url
-        self._console = console or _console()
+        self._console = console or self._own_console()
         self._width = max(len(part.name) for part in parts)
         self._began = time.monotonic()
         self._shown = {part.name: State.DOWN for part in parts}
@@ -123,21 +123,19 @@ class Progress:
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
+    @staticmethod
+    def _own_console() -> Console:
+        """The console of this process, unless another one is given."""
+        console = Console()
+        return console if console.is_terminal else Console(width=_WIDE, no_color=True)
+
 
 def _is_ready(status: Status) -> bool:
     return status.state.is_well
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDE, no_color=True)
-
-
 class LoggedProgress(Progress):
     """Log events in place of the terminal output; degraded and dead parts are warnings."""
-
-    def __init__(self, config: Config, parts: Sequence[Part], url: str) -> None:
-        super().__init__(config, parts, url, Console(quiet=True, force_terminal=False))
 
     def begin(self) -> None:
         """Logs which bridge starts, and its parts."""
@@ -157,3 +155,7 @@ class LoggedProgress(Progress):
 
     def _next(self) -> None:
         _log.info("bridge is ready", url=self._url, seconds=round(time.monotonic() - self._began, 1))
+
+    @staticmethod
+    def _own_console() -> Console:
+        return Console(quiet=True, force_terminal=False)

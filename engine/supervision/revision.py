@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RestartNeededError", "Revision", "RevisionChange", "change", "given", "revision_of"]
 
-_RELOADED = ("routes", "routing", "source", "sink", "topologies", "transformer", "reload")
+_RELOADED = ("routes", "routing", "source", "sink", "topologies", "transformer", "reload", "find")
 """Sections of keys that can change while the bridge runs."""
 
 

@@ -216,9 +216,10 @@ def _supervise(first: Revision, only: str | None) -> int:
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
         from engine.dead_letters.retry import Retries
-        from engine.doctor.certificates import expiry_times
+        from engine.doctor.certificates import certificates_of, expiry_times
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
+        from engine.find.filter_upkeep import FilterUpkeep
         from engine.page.app import pages
         from engine.page.view import Samples, View
         from engine.supervision.election import Election
@@ -235,7 +236,7 @@ def _supervise(first: Revision, only: str | None) -> int:
         stack.enter_context(
             MachineMetrics(
                 registry,
-                lambda: expiry_times(reload.current.config),
+                lambda: expiry_times(certificates_of(reload.current.config)),
                 lambda: free_bytes(folders_of(reload.current.config)),
             )
         )
@@ -272,7 +273,8 @@ def _supervise(first: Revision, only: str | None) -> int:
             stack.enter_context(peers)
         if watch and election:
             stack.enter_context(watch)
-            stack.enter_context(Retries(lambda: reload.current.config, lambda: election.leads))
+            for work in (Retries, FilterUpkeep):
+                stack.enter_context(work(lambda: reload.current.config, lambda: election.leads))
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):

@@ -25,8 +25,8 @@ from prometheus_client import CollectorRegistry
 
 from engine.errors import ClientEndedError, HardFailureError, ServerEndedError, UnreachableError, UsageError
 from engine.jars import jars
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
+from engine.spark.settings import is_cluster
 from engine.supervision.child import ASK, GO, GO_ON, REVISION, UNTIL
 from engine.supervision.parts import ARTEMIS, KAFKA, NATS, ROUTER, topology_of
 from engine.supervision.revision import given

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UsageError
-from engine.kafka.jaas import read_jaas
+from engine.kafka.security import read_jaas
 from engine.printable import LONGEST_LINE, json_text, printable, shortened
 from engine.telemetry.log_limit import Limiter
 from routes.keys.secrets import MASK, is_secret_key, mask

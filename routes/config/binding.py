@@ -47,35 +47,37 @@ def bind(
 
 
 def _last_of_each(entries: Iterable[Entry], faults: list[Fault]) -> dict[tuple[str, str], tuple[Match, Entry]]:
-    found: dict[tuple[str, str], tuple[Match, Entry]] = {}
+    last: dict[tuple[str, str], tuple[Match, Entry]] = {}
     unknown = 0
     for plain in entries:
         match = FIELDS.find(plain.key)
         if match is None:
             unknown += 1
-            faults.append(_unknown(plain, suggest=unknown <= _MOST_SUGGESTIONS))
+            message, hint = _unknown(plain, suggest=unknown <= _MOST_SUGGESTIONS)
+            faults.append(plain.key_fault(message, hint))
             continue
         entry = replace(plain, secret=plain.hidden or match.field.masked or has_reference(plain.value))
         key = (match.field.key.replace("*", match.rest) if match.rest else match.field.key, match.name)
-        if key in found:
-            before = found[key][1]
+        if key in last:
+            before = last[key][1]
             spelling = "" if before.key == entry.key else f" (as '{before.key}')"
             message = f"line {entry.line} sets '{entry.key}' again, after line {before.line}{spelling}"
             faults.append(entry.key_fault(message, "the later one counts; remove one of them", Level.WARNING))
-        found[key] = (match, entry)
-    return found
+        last[key] = (match, entry)
+    return last
 
 
-def _unknown(entry: Entry, *, suggest: bool) -> Fault:
+def _unknown(entry: Entry, *, suggest: bool) -> tuple[str, str]:
+    """Returns message and hint about a key that is unknown."""
     if not entry.key:
-        return entry.key_fault("there is no key before the separator", "write key=value")
+        return "there is no key before the separator", "write key=value"
     if blank := _with_blank(entry):
-        return entry.key_fault(f"the name in '{blank}' has a blank", f"write '{_BLANKS.sub('-', blank)}'")
+        return f"the name in '{blank}' has a blank", f"write '{_BLANKS.sub('-', blank)}'"
     near = FIELDS.nearest(entry.key) if suggest else ""
     hint = f"did you mean '{near}'?" if near else "`jms-bridge config docs` lists all keys"
     if undotted := FIELDS.without_dots(entry.key):
         hint = f"a name has no dots in it: '{undotted}'"
-    return entry.key_fault(f"unknown key '{entry.key}'", hint)
+    return f"unknown key '{entry.key}'", hint
 
 
 def _with_blank(entry: Entry) -> str:

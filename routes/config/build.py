@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from routes.keys.addresses import KAFKA
-from routes.keys.secrets import is_secret_key, variables
 from routes.model import (
     Config,
     Policy,
@@ -20,7 +19,7 @@ from routes.section_registry import registered_sections
 from routes.targets import REPLY_SINK, REPLY_TO, Reference, Template, reply_route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from routes.keys.addresses import Destination
@@ -32,33 +31,28 @@ __all__ = ["build"]
 def build(settings: Settings, path: Path, text: str = "") -> Config:
     """Returns the configuration of a file with that text. To be called only when lint found no error."""
     sinks = tuple(_sink(settings, name) for name in settings.names("sink"))
-    values = settings.made(Config)
+    parts = settings.made(Config)
     kinds = (section.settings for section in registered_sections().values())
-    own = tuple(_route(settings, name, sinks) for name in settings.names("routes"))
+    values_of_routes = [settings.made(Route, "routes.NAME.", name) for name in settings.names("routes")]
+    own = tuple(_route(values, sinks) for values in values_of_routes)
     replies = any(sink.reply_to for sink in sinks)
     return Config(
-        **values,
+        **parts,
         path=path,
         # Replies are taken back to their requesters before any route of the file gets them.
-        routes=(*(_reply_route(values["replies"], sink) for sink in sinks if replies), *own),
+        routes=(*(_reply_route(parts["replies"], sink) for sink in sinks if replies), *own),
         sources=tuple(_source(settings, name) for name in settings.names("source")),
         sinks=sinks,
         sections={kind: kind(**settings.made(kind)) for kind in kinds if kind},
-        secret_variables=frozenset(_secret_variables(settings)),
+        secret_variables=settings.secret_variables(),
         text=text,
     )
 
 
-def _secret_variables(settings: Settings) -> Iterator[str]:
-    for setting in settings.by_key.values():
-        # A header that a route sets may have any name.
-        if setting.row.masked or (setting.row.section != "routes" and is_secret_key(setting.entry.key)):
-            yield from variables(setting.entry.value)
-
-
-def _route(settings: Settings, name: str, sinks: Sequence[SinkConfig]) -> Route:
-    values = settings.made(Route, "routes.NAME.", name)
-    return Route(**values | {"targets": tuple(_target(each, sinks) for each in values["targets"])})
+def _route(values: Mapping[str, Any], sinks: Sequence[SinkConfig]) -> Route:
+    """Returns the route that has these values, whose targets are destinations."""
+    targets = tuple(_target(destination, sinks) for destination in values["targets"])
+    return Route(**{**values, "targets": targets})
 
 
 def _reply_route(replies: RepliesConfig, sink: SinkConfig) -> Route:

@@ -28,6 +28,8 @@ __all__ = [
     "REPLY_TO",
     "TARGETS",
     "TOPIC",
+    "TRACE_ID",
+    "TRACE_LINK",
     "Destination",
     "Peer",
     "host_of",
@@ -40,6 +42,9 @@ __all__ = [
 
 KAFKA = "kafka"
 """The scheme of destinations that are Kafka topics; usually left out."""
+
+TRACE_ID = "{trace-id}"
+"""Placeholder in the URL of a trace."""
 
 _KIND = re.compile("(?:queue|topic):")
 _OPENWIRE = re.compile(r"(?:temp-)?(queue|topic)://+(.*)", re.DOTALL)
@@ -162,6 +167,24 @@ def _parse_endpoint(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._~/%-]*", path):
         raise BadValueError(f"'{text}' has a path that no URL can have")
     return f"{scheme}://{host_port}/{path or 'v1/traces'}"
+
+
+def _parse_trace_link(text: str) -> str:
+    scheme, found, rest = text.partition("://")
+    if not found or scheme not in ("http", "https"):
+        raise BadValueError(f"'{_without_login(text)}' is not a URL of http or https")
+    matched = re.fullmatch(r"([^/?#]+)([/?#].*)", rest)
+    if not matched or TRACE_ID not in matched[2]:
+        hint = f"such as https://jaeger.example/trace/{TRACE_ID}"
+        raise BadValueError(f"this URL lacks {TRACE_ID} behind its host", hint, secret=True)
+    if "@" in matched[1]:
+        raise BadValueError("a URL holds no user name and no password", secret=True)
+    if not re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", matched[1]):
+        raise BadValueError(f"'{matched[1]}' is not a host, or a host and a port")
+    wrong = re.search(r"[^A-Za-z0-9._~:/?#@!$&()*+,;=%'\[\]-]", matched[2].replace(TRACE_ID, ""))
+    if wrong:
+        raise BadValueError(f"this URL has a character {wrong[0]!r}", "write it as %XX, as URLs need it", secret=True)
+    return text
 
 
 def _parse_registry_urls(text: str) -> tuple[str, ...]:
@@ -370,4 +393,5 @@ REPLY_TO = ValueKind("destination", "a destination, as in queue:replies, or a su
 TARGETS = ValueKind(
     "list of destinations", "destinations such as kafka:orders, nats:orders.eu, stomp:queue/orders", _parse_targets
 )
+TRACE_LINK = ValueKind("URL", f"a URL of http or https with {TRACE_ID}", _parse_trace_link)
 TOPIC = ValueKind("topic", "a Kafka topic name", _parse_topic)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routes.errors import Fault
-from routes.keys.secrets import MASK, mask
+from routes.keys.secrets import MASK, is_secret_key, mask, variables
 from routes.keys.table import keys_of, named_of, parts_of
 
 if TYPE_CHECKING:
@@ -99,10 +99,12 @@ class Settings:
 
         To be called only when lint found no error.
         """
-        values = {attribute: self._made(declared, prefix, name) for attribute, declared in keys_of(kind).items()}
-        parts = {attribute: each(**self.made(each, prefix, name)) for attribute, each in parts_of(kind).items()}
-        lists = {attribute: self._named(*declared) for attribute, declared in named_of(kind).items()}
-        return values | parts | lists
+        keys, parts, lists = keys_of(kind), parts_of(kind), named_of(kind)
+        return {
+            **{attribute: self._made(declared, prefix, name) for attribute, declared in keys.items()},
+            **{attribute: part(**self.made(part, prefix, name)) for attribute, part in parts.items()},
+            **{attribute: self._named(*declared) for attribute, declared in lists.items()},
+        }
 
     def _named(self, section: str, kind: type) -> tuple[Any, ...]:
         return tuple(kind(name=name, **self.made(kind, f"{section}.NAME.", name)) for name in self.names(section))
@@ -116,6 +118,16 @@ class Settings:
         if isinstance(value, Path):
             value = self.base / value
         return declared.made(value, self, name) if declared.made else value
+
+    def secret_variables(self) -> frozenset[str]:
+        """Returns the names of the environment's variables that hold secrets."""
+        return frozenset(
+            variable
+            for setting in self.by_key.values()
+            # A header that a route sets may have any name.
+            if setting.row.masked or (setting.row.section != "routes" and is_secret_key(setting.entry.key))
+            for variable in variables(setting.entry.value)
+        )
 
     def hidden(self, faults: Iterable[Fault]) -> list[Fault]:
         """Returns faults found before binding, without the line of those whose value holds a login."""

@@ -37,7 +37,7 @@ from engine.connectors.stomp import frames as stomp_frames
 from engine.connectors.stomp.message import to_message as stomp_message
 from engine.connectors.stomp.traits import SPECIFICATION, TRAITS
 from engine.delivery.replies import ReturnAddress
-from engine.kafka.jaas import read_jaas
+from engine.kafka.security import read_jaas
 from engine.message import Message, Record
 from engine.route_tests import read_cases
 from routes.config import lint_text, loads

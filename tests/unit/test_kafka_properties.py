@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from engine.kafka.clients import QUIET
-from engine.kafka.jaas import read_jaas, write_jaas
 from engine.kafka.section import COMMON, CONSUMER, PRODUCER
-from engine.kafka.settings import Role, librdkafka, spark_options
+from engine.kafka.security import read_jaas, write_jaas
+from engine.kafka.settings import Role, java_settings, librdkafka
 from routes.config import loads
 from routes.kafka_access import KafkaAccess
 from routes.keys.values import BadValueError
@@ -33,10 +33,10 @@ def rdkafka(*lines: str, role: Role = "producer", base: Path = Path()) -> dict[s
 
 
 def java(*lines: str, role: Role = "producer", base: Path = Path()) -> dict[str, str]:
-    """What the lines add to the options of Spark, without their `kafka.`."""
-    plain = spark_options(access(), role)
-    given = spark_options(access(*lines, base=base), role)
-    return {key.removeprefix("kafka."): value for key, value in given.items() if plain.get(key) != value}
+    """What the lines add to the settings of a client in Java."""
+    plain = java_settings(access(), role)
+    given = java_settings(access(*lines, base=base), role)
+    return {key: value for key, value in given.items() if plain.get(key) != value}
 
 
 def test_what_a_producer_needs_is_there() -> None:
@@ -49,20 +49,20 @@ def test_what_a_producer_needs_is_there() -> None:
         "message.max.bytes": str(9 * 1024 * 1024),
         "partitioner": "murmur2_random",
     }
-    assert spark_options(access(), "producer") == {
-        "kafka.acks": "all",
-        "kafka.bootstrap.servers": "k:1",
-        "kafka.client.id": "b1",
-        "kafka.enable.idempotence": "true",
-        "kafka.max.request.size": str(9 << 20),
-        "kafka.buffer.memory": str(32 << 20),
+    assert java_settings(access(), "producer") == {
+        "acks": "all",
+        "bootstrap.servers": "k:1",
+        "client.id": "b1",
+        "enable.idempotence": "true",
+        "max.request.size": str(9 << 20),
+        "buffer.memory": str(32 << 20),
     }
 
 
 def test_a_consumer_reads_what_is_committed_and_commits_nothing_itself() -> None:
     settings = librdkafka(access(), "consumer")
     assert (settings["isolation.level"], settings["enable.auto.commit"]) == ("read_committed", "false")
-    assert spark_options(access(), "consumer")["kafka.isolation.level"] == "read_committed"
+    assert java_settings(access(), "consumer")["isolation.level"] == "read_committed"
 
 
 def test_an_admin_client_gets_nothing_but_where_and_who() -> None:
@@ -201,15 +201,15 @@ def test_no_repr_of_the_settings_shows_a_password(tmp_path: Path) -> None:
         "kafka.ssl.key.location=k.pem",
     ]
     given = access(*lines, base=tmp_path)
-    shown = {k: v for k, v in spark_options(given, "producer").items() if k != "kafka.ssl.keystore.certificate.chain"}
+    shown = {k: v for k, v in java_settings(given, "producer").items() if k != "ssl.keystore.certificate.chain"}
     assert "hunter2" not in "".join(chain(repr(shown), repr(librdkafka(given, "admin"))))
 
 
 def test_the_sink_takes_the_largest_message_of_the_journal_whatever_its_buffer() -> None:
-    options = spark_options(
+    options = java_settings(
         access("journal.max-message-bytes=40MiB", "kafka.producer.buffer.memory=1000000"), "producer"
     )
-    assert options["kafka.max.request.size"] == options["kafka.buffer.memory"] == str(41 << 20)
+    assert options["max.request.size"] == options["buffer.memory"] == str(41 << 20)
 
 
 def test_no_client_of_kafka_writes_to_stderr_itself(capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from engine.doctor.certificates import expiry_times
+from engine.doctor.certificates import certificates_of, expiry_times
 from engine.doctor.machine import free_bytes
 from engine.telemetry.machine import MachineMetrics
 from routes.config import load
@@ -65,6 +65,6 @@ def test_each_certificate_of_a_configuration_has_its_end(tmp_path: Path) -> None
     folder = certify(tmp_path / "made")
     file = folder / "jms-bridge.properties"
     file.write_text(CONFIG)
-    found = expiry_times(load(file))
+    found = expiry_times(certificates_of(load(file)))
     assert {path.rpartition("/")[2] for path in found} == {"ca.pem", "bridge.pem"}
     assert found[str(folder / "bridge.pem")] > 1.7e9

@@ -52,6 +52,7 @@ def names(found: RevisionChange) -> tuple[set[str], set[str], bool]:
         ("routes.a", "routes.c", "", "", True),
         ("bridge.id", "routing.headers=short\nbridge.id", "", "", True),
         ("bridge.id", "reload.watch=true\nbridge.id", "", "", False),
+        ("bridge.id", "find.filters=searches\nbridge.id", "", "", False),
         ("queue:orders", "queue:other", "source:s source:s/2", "source:s source:s/2", False),
         (
             "source.s.workers=2\n",

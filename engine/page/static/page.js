@@ -1,4 +1,4 @@
-// Refreshes the part of a page that is marked with data-live, selects all entries of a list, loads the part that is
+// Refreshes the part of a page that is marked with data-live, also while a filter is typed, selects all entries of a list, loads the part that is
 // marked with data-load, and shows what a search finds. Every page works without it.
 "use strict";
 
@@ -8,10 +8,12 @@ const seconds = Number(document.querySelector("[data-live]")?.dataset.live);
 async function refresh() {
   const old = document.querySelector("[data-live]");
   if (document.hidden || old.dataset.live === "0") return;
+  const asked = location.search;
   try {
     // Not a relative address: the page's own may have a login in it, which `fetch` refuses.
     const answer = await fetch(location.origin + location.pathname + location.search, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(answer.statusText);
+    if (asked !== location.search) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const live = page.querySelector("[data-live]");
     if (live) replace(old, live);
@@ -43,6 +45,19 @@ function keyOf(element) {
 
 if (seconds) setInterval(refresh, seconds * 1000);
 document.addEventListener("visibilitychange", () => { if (seconds) refresh(); });
+
+// A filter acts while it is typed: it becomes the page's address, whose live part is then fetched.
+const typed = document.querySelector("form[data-typed]");
+if (typed) {
+  let pause;
+  typed.addEventListener("input", () => {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      history.replaceState(null, "", "?" + new URLSearchParams(new FormData(typed)));
+      refresh();
+    }, 200);
+  });
+}
 
 const all = document.querySelector("[data-all]");
 if (all) {

@@ -18,15 +18,16 @@ from engine.schemas.schema_json import schema_json, schemas_json
 from engine.schemas.section import SchemaConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from engine.router.plan.route_settings import RouteSettings
     from engine.router.plan.row import PlanRow
+    from engine.schemas.documents import Documents
     from routes.model import Config, Publication
-    from routes.schema_names import SchemaName
+    from routes.schema_names import SchemaName, SourceSchema
 
 __all__ = ["schema_fault", "use_schemas", "writing_fault", "written_body"]
 
@@ -42,7 +43,7 @@ def use_schemas(config: Config, spark: SparkSession) -> None:
         UnreachableError: the registry is away, and there is no copy of the schema.
     """
     registry = patient_registry(config.section(SchemaConfig), spark)
-    _use_documents(config, registry, spark)
+    _use_documents(documents_of(config), config.source_schemas, config.path.parent, registry, spark)
     named = _named(config.publications)
     if not any(named.values()):
         return
@@ -54,19 +55,19 @@ def use_schemas(config: Config, spark: SparkSession) -> None:
     called(lambda: jvm.jmsbridge.predicate.BodySchemas.put(_mark(named), text, registry))
 
 
-def _use_documents(config: Config, registry: Any, spark: SparkSession) -> None:
+def _use_documents(
+    documents: Documents | None, sources: Sequence[SourceSchema], base: Path, registry: Any, spark: SparkSession
+) -> None:
     """Makes functions over bodies read bare values of sources, and, if there is a registry, its wire format."""
     jvm: Any = spark._jvm
     serdes = jvm.jmsbridge.serdes
-    if registry is None and not config.source_schemas:
+    if documents is None:
         serdes.Documents.use(None)
         return
     # Python says in its own words what is wrong with a file.
-    documents = documents_of(config)
-    assert documents is not None
-    for each in config.source_schemas:
-        documents.check_file(each)
-    given = schemas_json(config.source_schemas, config.path.parent)
+    for source in sources:
+        documents.check_file(source)
+    given = schemas_json(sources, base)
     called(lambda: serdes.Documents.use(serdes.SourceSchemas.documents(registry, given)))
 
 

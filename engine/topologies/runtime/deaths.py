@@ -10,17 +10,21 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
+from engine.errors import ServerEndedError
 from engine.kafka.reader import Position
 from engine.private import make_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
-__all__ = ["Deaths"]
+__all__ = ["Deaths", "told_deaths"]
 
 _HEAD = struct.Struct(">qi")
 _COUNTS = "deaths.json"
@@ -41,11 +45,11 @@ class Deaths:
 
     def note(self) -> str:
         """Counts a death, if records were under way at it, and says which; empty if there were none."""
-        found = self._under_way()
-        if not found:
+        positions = self._under_way()
+        if not positions:
             return ""
         before = self._counts()
-        counts = {position: before.get(position, 0) + 1 for position in found}
+        counts = {position: before.get(position, 0) + 1 for position in positions}
         make_folder(self._folder)
         (self._folder / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
         shutil.rmtree(self.marks, ignore_errors=True)
@@ -64,7 +68,7 @@ class Deaths:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _under_way(self) -> list[str]:
-        found = []
+        positions = []
         with suppress(FileNotFoundError):
             for path in sorted(self.marks.iterdir()):
                 data = path.read_bytes()
@@ -73,8 +77,8 @@ class Deaths:
                 offset, length = _HEAD.unpack_from(data)
                 if offset >= 0:
                     topic = data[_HEAD.size : _HEAD.size + length].decode("utf-8", "replace")
-                    found.append(str(Position(topic, int(path.name), offset)))
-        return found
+                    positions.append(str(Position(topic, int(path.name), offset)))
+        return positions
 
     def _counts(self) -> dict[str, int]:
         with suppress(FileNotFoundError, ValueError):
@@ -82,3 +86,25 @@ class Deaths:
             if isinstance(counts, dict):
                 return counts
         return {}
+
+
+@contextmanager
+def told_deaths(data: Path) -> Iterator[list[str]]:
+    """Adds the records under way to the error of a JVM that has ended or is about to.
+
+    Gives a list that takes the names of the topologies; `data` is as for `Deaths`.
+
+    Raises:
+        ServerEndedError: the JVM has ended while records were under way.
+    """
+    names: list[str] = []
+    try:
+        yield names
+    except (ServerEndedError, RuntimeError, Py4JError) as error:
+        said = "".join(Deaths(data, name).note() for name in names)
+        if not said:
+            raise
+        # A call that a JVM cuts off while it ends fails with nothing but its own name.
+        what = "Spark's Java process has ended" if isinstance(error, Py4JError) else error
+        msg = f"{what}; {said}"
+        raise ServerEndedError(msg) from error

@@ -80,6 +80,8 @@ class Layout:
     """Nodes that call Python functions, which get many records at once."""
     order: ReadOrder
     """Requirements of the nodes behind internal topics on the order in which topics are read."""
+    readers: Mapping[str, str]
+    """Name of the node that reads each topic, internal topics and those of global tables included."""
 
     @property
     def shares(self) -> int:
@@ -145,7 +147,9 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
     }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
     mixes_inputs = tuple(dict.fromkeys((*mixing, *joins)))
-    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs))
+    readers = {source.topic: source.name for source in topology.sources}
+    readers |= {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
+    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs), readers)
 
 
 def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrder:
@@ -162,9 +166,9 @@ def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrd
             bounds[bound] = None
             followers.update(topic for topic in inputs[node.name] if topic not in written)
             while internal:
-                found = written.get(internal.pop(), set()) - feeders
-                feeders |= found
-                internal |= found
+                upstream = written.get(internal.pop(), set()) - feeders
+                feeders |= upstream
+                internal |= upstream
     return ReadOrder(tuple(sorted(feeders)), tuple(sorted(followers)), tuple(bounds))
 
 
@@ -219,12 +223,12 @@ def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[st
 
 def internal_formats(program: Program) -> dict[str, str]:
     """Digest for each internal topic of its records' fields and keys: it may hold some that were not read yet."""
-    topology, found = program.topology, {}
+    topology, formats = program.topology, {}
     for node in topology.nodes:
         if topics := topology.internal_topics(node):
             sides = [(program.fields(each), program.key_kind(each)) for each in node.parents]
-            found.update(dict.fromkeys(topics, _digest([type(node).__name__, sides, program.key_kind(node.name)])))
-    return found
+            formats.update(dict.fromkeys(topics, _digest([type(node).__name__, sides, program.key_kind(node.name)])))
+    return formats
 
 
 def internal_inputs(topology: Topology) -> dict[str, list[str]]:

@@ -38,18 +38,26 @@ def planned(
         SetupError: the files of `schema.registry.tls.*` cannot be used.
         UnreachableError: the schema registry does not answer.
     """
+    registry = jvm_registry(config, spark)
+
+    def plan_with(versions: Mapping[str, int]) -> Program:
+        try:
+            return plan(
+                topology,
+                spark,
+                on_failure=on_failure,
+                registry=registry,
+                function_timeout_seconds=function_timeout_seconds,
+                pinned=versions,
+            )
+        except TopologyError as error:
+            if is_outage(error.__cause__):
+                raise UnreachableError(str(error)) from error
+            raise
+
     try:
-        return plan(
-            topology,
-            spark,
-            on_failure=on_failure,
-            registry=jvm_registry(config, spark),
-            function_timeout_seconds=function_timeout_seconds,
-            pinned=pinned,
-        )
-    except TopologyError as error:
-        if is_outage(error.__cause__):
-            raise UnreachableError(str(error)) from error
+        return plan_with(pinned)
+    except TopologyError:
         if not pinned:
             raise
-        return planned(config, topology, spark, on_failure, function_timeout_seconds)
+        return plan_with({})

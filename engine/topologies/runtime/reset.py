@@ -16,7 +16,7 @@ from engine.file_lock import held
 from engine.kafka.topology_topics import delete_topology_topics
 from engine.spark.checkpoint_lock import CheckpointLock, lock_file
 from engine.spark.stored_files import remove, write
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.kept import RESET_NOTE, KeptState
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from engine.spark.stored_files import Folder
     from routes.model import Config
 
-__all__ = ["check_half_reset", "reset_topology"]
-
-_NOTE = "reset.json"
-"""File with the topics that a reset deletes; there until the reset is done."""
+__all__ = ["reset_topology"]
 
 
 def reset_topology(config: Config, name: str) -> Iterator[str]:
@@ -65,20 +62,11 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
             raise UsageError(_unknown(name, place))
         _lock(stack, config.embedded.data, spark, folder)
         topics = _topics(folder, defined)
-        write(folder / _NOTE, json.dumps(topics))
+        write(folder / RESET_NOTE, json.dumps(topics))
         yield from delete_topology_topics(config.kafka_access, name, topics)
         _remove(folder)
         if had_state:
             yield f"state in {folder}"
-
-
-def check_half_reset(folder: Folder) -> None:
-    """Raises SetupError if a reset of the topology with its state in this folder was cut short."""
-    if (folder / _NOTE).exists():
-        name = folder.name
-        raise SetupError(
-            f"the reset of topology '{name}' was cut short: finish it with `jms-bridge topology reset {name}`"
-        )
 
 
 def _defined(build: str) -> tuple[str, list[str]]:
@@ -117,9 +105,9 @@ def _topics(folder: Folder, defined: list[str] | None) -> list[str]:
     Raises:
         SetupError: the state does not tell them, and there is no definition.
     """
-    found = set(defined or ())
-    if (folder / _NOTE).exists():
-        found |= set(json.loads((folder / _NOTE).read_text(encoding="utf-8")))
+    names = set(defined or ())
+    if (folder / RESET_NOTE).exists():
+        names |= set(json.loads((folder / RESET_NOTE).read_text(encoding="utf-8")))
     elif defined is None or KeptState.is_in(folder):
         try:
             kept = KeptState.read(folder)
@@ -128,14 +116,14 @@ def _topics(folder: Folder, defined: list[str] | None) -> list[str]:
                 msg = f"{error}; its function tells the topics to delete: jms-bridge topology reset module:function"
                 raise SetupError(msg) from error
             kept = None
-        found |= set(kept.topics if kept is not None else ())
-    return sorted(found)
+        names |= set(kept.topics if kept is not None else ())
+    return sorted(names)
 
 
 def _remove(folder: Folder) -> None:
     """Removes the state, and last the note."""
     entries: list[Folder] = list(folder.iterdir())
     for each in entries:
-        if each.name not in (_NOTE, "lock"):
+        if each.name not in (RESET_NOTE, "lock"):
             remove(each)
     remove(folder)

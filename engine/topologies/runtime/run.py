@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JNetworkError
 
 from engine.delivery.back_off import BackOff
-from engine.errors import ServerEndedError, SetupError, UsageError
+from engine.errors import SetupError, UsageError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topology_topics import check_topology_outputs, ensure_topology_topics, partition_counts
+from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
 from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
@@ -25,34 +24,31 @@ from engine.spark.cluster import check_executors, task_slots, wait_for_slots
 from engine.spark.failures import RecordRefusedError, query_failure, spark_failure
 from engine.spark.hadoop_path import StorageUnavailableError, opened
 from engine.spark.launch import Launch, checkpoint_settings, log_file
-from engine.spark.master import is_cluster
 from engine.spark.section import SparkConfig
-from engine.spark.stored_files import numbered
+from engine.spark.settings import is_cluster
 from engine.telemetry.metrics import RETENTION
 from engine.topologies.library.nodes import GlobalTableNode
 from engine.topologies.library.program import JVM_ERRORS, Program, reason_of
 from engine.topologies.library.served_modules import serve
 from engine.topologies.runtime.clients import consumer_settings, producer_settings
 from engine.topologies.runtime.code import read_code
-from engine.topologies.runtime.deaths import Deaths
+from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
-from engine.topologies.runtime.inputs import InputWatch, check_first_start, check_identity, growth_refusal
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.inputs import InputWatch
+from engine.topologies.runtime.kept import KeptState, check_first_start, check_half_reset
 from engine.topologies.runtime.lag_trend import LagTrend
-from engine.topologies.runtime.layout import Layout, ReadOrder, fixed_inputs, lay_out
+from engine.topologies.runtime.layout import Layout, fixed_inputs, lay_out
 from engine.topologies.runtime.registry import planned
-from engine.topologies.runtime.reset import check_half_reset
 from engine.topologies.runtime.state_reader import StateReader
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from threading import Event
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from engine.kafka.offsets import TopicFacts
     from engine.spark.stored_files import Folder
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
@@ -177,10 +173,11 @@ def run_topology(
         log,
         {**checkpoint_settings(config.section(TopologiesConfig).state), **config.section(SparkConfig)},
     )
-    with _told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
+    with told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
         topology = read(settings.build)
         names.append(topology.name)
-        attempts = _Attempts(config.kafka_access, topology.name, degraded)
+        outage = Outage(config.kafka_access)
+        attempts = _Attempts(outage, topology.name, degraded)
 
         def begin_once(state: StateReader) -> None:
             is_first = not attempts.has_begun
@@ -199,11 +196,11 @@ def run_topology(
 class _Attempts:
     """Attempts of one run: which errors another attempt may cure, and the pauses between them."""
 
-    def __init__(self, access: KafkaAccess, name: str, degraded: Callable[[str], None] | None) -> None:
+    def __init__(self, outage: Outage, name: str, degraded: Callable[[str], None] | None) -> None:
         """Creates it before the first attempt; `degraded` is that of `run_topology`."""
         self._name = name
         self._degraded = degraded
-        self._outage = Outage(access)
+        self._outage = outage
         self._lacking = BackOff()
         self._lacks = 0
         self.has_begun = False
@@ -281,34 +278,34 @@ def _run(
         config.section(TopologiesConfig).function_timeout_seconds,
         pinned,
     )
+    counts = partition_counts(access, topology.name, [source.topic for source in topology.sources])
+    kafka = KafkaOffsets(access)
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
-    partition_counts(access, topology.name, [source.topic for source in topology.sources])
-    counts = partition_counts(access, topology.name, topics)
-    layout = lay_out(topology, counts, None if before is None else before.partitions)
+    partitions = {topic: counts[topic] for topic in topics}
+    layout = lay_out(topology, partitions, None if before is None else before.partitions)
     mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
     lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
         check_half_reset(folder)
-        made = layout.internal, layout.compacted, program.dead_letters
-        ensure_topology_topics(access, config.journal, topology.name, *made)
-        check_topology_outputs(access, topology.name, topology.outputs)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
-            check_first_start(access, topology.name, settings.build, folder, layout)
-        found = KafkaOffsets(access).topics([*layout.partitions, *(source.topic for source in topology.sources)])
-        read = {topic: each for topic, each in found.items() if topic in layout.partitions}
-        kept = _checked(folder, program, layout, read)
+            check_first_start(kafka, topology.name, settings.build, folder, layout)
+        made = layout.internal, layout.compacted, program.dead_letters
+        ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
+        facts = kafka.topics([*layout.partitions, *counts])
+        read = {topic: fact for topic, fact in facts.items() if topic in layout.partitions}
+        kept = KeptState.continued(folder, program, layout, read)
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        tables = {topic: each for topic, each in found.items() if topic not in read}
-        watch = InputWatch(access, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
+        tables = {topic: fact for topic, fact in facts.items() if topic not in read}
+        watch = InputWatch(kafka, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
         deaths = Deaths(data, topology.name)
         if said := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
-        query = _Query(access, settings, spark, program, kept, layout.order, mode, lock, watch, refused, deaths.marks)
+        query = _Query(access, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
         again = query.follow(stop, report)
         deaths.forget()
         return again
@@ -316,22 +313,6 @@ def _run(
         raise spark_failure(error) from error
     finally:
         lock.release()
-
-
-@contextmanager
-def _told_deaths(data: Path) -> Iterator[list[str]]:
-    """Adds the record under way to the error of a JVM that has ended or is about to; takes the topology's name."""
-    names: list[str] = []
-    try:
-        yield names
-    except (ServerEndedError, RuntimeError, Py4JError) as error:
-        said = "".join(Deaths(data, name).note() for name in names)
-        if not said:
-            raise
-        # A call that a JVM cuts off while it ends fails with nothing but its own name.
-        what = "Spark's Java process has ended" if isinstance(error, Py4JError) else error
-        msg = f"{what}; {said}"
-        raise ServerEndedError(msg) from error
 
 
 def _has_slots(spark: SparkSession, name: str, needed: int, stop: Event) -> bool:
@@ -355,7 +336,7 @@ class _Query:
         spark: SparkSession,
         program: Program,
         kept: KeptState,
-        order: ReadOrder,
+        layout: Layout,
         mode: Mode,
         lock: CheckpointLock,
         watch: InputWatch,
@@ -368,9 +349,10 @@ class _Query:
         self._lock = lock
         self._watch = watch
         self._trend = LagTrend()
-        self._sources = _readers(program.topology)
+        self._readers = layout.readers
         self._gaps: dict[str, int] = {}
         self._folder = folder = lock.root
+        order = layout.order
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
@@ -491,7 +473,7 @@ class _Query:
             node, _, reason = name.partition("\t")
             counts[node, reason] = number
         for topic, number in self._lost(dict(java.gaps(run))).items():
-            counts[self._sources[topic], RETENTION] = number
+            counts[self._readers[topic], RETENTION] = number
         records, lag, size = java.records(run), java.lag(run), java.stateBytes(run)
         trouble = "; ".join(filter(None, (self._watch.trouble(), self._falls_behind(records, lag), java.trouble(run))))
         return TopologyFigures(self._program.topology.name, self._mode, records, lag, size, counts, trouble)
@@ -553,42 +535,9 @@ def mode_of(settings: TopologySettings, layout: Layout) -> Mode:
     return "realtime"
 
 
-def _readers(topology: Topology) -> dict[str, str]:
-    """The name of the node by each topic that it reads, internal topics included."""
-    internal = {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
-    return {source.topic: source.name for source in topology.sources} | internal
-
-
 def _state_before(folder: Folder) -> KeptState | None:
     """The state that an earlier run has left; None if there is none."""
     try:
         return KeptState.read(folder)
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
-
-
-def _checked(folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:
-    """The state with which the topology goes on.
-
-    Raises:
-        SetupError: the state in the folder cannot be used; the text names the nodes or the topics, and the ways out.
-    """
-    before = KeptState.read(folder)
-    now = KeptState.of(program, layout.partitions, before)
-    fixed = {} if before is None else fixed_inputs(program.topology, before.nodes)
-    if before is not None:
-        check_identity(program.topology.name, folder, before.ids, topics)
-        for topic, nodes in fixed.items():
-            if (count := before.partitions.get(topic, 0)) and count < now.partitions[topic]:
-                raise SetupError(growth_refusal(program.topology.name, topic, count, now.partitions[topic], nodes))
-    misfits = [] if before is None else before.misfits(now, fixed)
-    if misfits:
-        msg = (
-            f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "
-            "undo the change; keep the state of all other nodes with `jms-bridge topology migrate`; "
-            "give StreamsBuilder a new name, which begins with empty state; or throw the state away with "
-            f"`jms-bridge topology reset {folder.name}` and read the topics from their beginning again"
-        )
-        raise SetupError(msg)
-    batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
-    return now.begun({topic: each.id for topic, each in topics.items()}, before, batch)

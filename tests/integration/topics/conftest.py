@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.embedded.ports import LOOPBACK
-from engine.kafka.settings import spark_options
+from engine.kafka.settings import java_settings
 from routes.model import Config
 from tests.certificates import LOOPBACK as THIS_HOST
 from tests.certificates import STORE_PASSWORD, keep, sign
@@ -45,9 +45,7 @@ class JavaClient:
         """The topics that it lists within a time, or its error with all causes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        options = {
-            key.removeprefix("kafka."): value for key, value in spark_options(config.kafka_access, "admin").items()
-        }
+        options = java_settings(config.kafka_access, "admin")
         options |= dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), str(milliseconds))
         options["bootstrap.servers"] = config.bootstrap_servers
         file = self._folder / "java.properties"

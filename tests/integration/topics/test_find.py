@@ -19,7 +19,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.cli import main
 from engine.embedded import EmbeddedKafka
-from engine.find import id_filters, stretches
+from engine.find import filter_upkeep, id_filters, stretches
+from engine.find.filter_upkeep import FilterUpkeep
 from engine.find.question import FindQuestion, TopicKind
 from engine.find.scanner import Scanner
 from engine.find.search import FindProgress, FoundRecord, find
@@ -359,6 +360,27 @@ def test_an_id_is_found_without_blocks_that_cannot_have_it(
     found, anew = searched(config, asked)
     assert len(found) == 4
     assert anew.excluded == 0
+
+
+def test_the_bridge_writes_filters_before_anyone_searches(
+    filled: Filled, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stretches, id_filters):
+        monkeypatch.setattr(module, "PIECE", 500)
+    monkeypatch.setattr(filter_upkeep, "_REST", 0.0)
+    monkeypatch.setattr(filter_upkeep, "_AT_ONCE", 100)
+    journal = topic("journal", 2)
+    text = filled.text.replace(f"journal.topic={filled.config.journal.topic}", f"journal.topic={journal}")
+    config = loads(text)
+    fill(filled.kafka, journal, 9_000)
+    upkeep = FilterUpkeep(lambda: config, lambda: True)
+    assert upkeep.write(config) >= 14
+    assert upkeep.write(config) == 0
+    asked = FindQuestion(kinds=frozenset({TopicKind.JOURNAL}), correlation_id="ID:order-17")
+    found, last = searched(config, asked)
+    assert len(found) == 4
+    assert last.excluded > last.read
+    assert last.excluded + last.read == last.total
 
 
 def test_a_topic_that_is_missing_is_named(filled: Filled) -> None:

@@ -240,6 +240,27 @@ def test_no_width_of_the_terminal_cuts_states_rates_and_faults(
     assert set(why.split()) <= set(out.split())
 
 
+def test_of_many_parts_the_first_are_shown_and_those_that_do_not_work_before_all(
+    bridge: Bridge, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        state = State.DEGRADED if number in (3, 39) else State.READY
+        bridge.board.put(Status(f"source:broker-{number:02}-region", state, "stomp://broker refuses"))
+    monkeypatch.setattr("engine.cli.output._WIDE", 80)
+    code, out, _ = call("status", "--once", "-c", str(bridge.file))
+    lines = out.splitlines()
+    assert code == 1
+    assert max(map(len, lines)) <= 80
+    table = lines[next(number for number, line in enumerate(lines) if line.startswith("part")) + 1 :]
+    assert table[0].startswith("source:broker-03-region  degraded")
+    assert table[1].startswith("source:broker-39-region  degraded")
+    assert "and 23 more, all of them ready; --all shows them" in lines
+    assert len(lines) < 32
+    _, out, _ = call("status", "--once", "--all", "-c", str(bridge.file))
+    assert "source:broker-38-region" in out
+    assert "more" not in out
+
+
 def test_a_reload_that_was_refused_is_reported(bridge: Bridge, call: Call) -> None:
     bridge.told["reload"] = {"success": False, "time": "2026-11-22T07:00:00+00:00", "why": "3 errors"}
     assert "the last reload was refused: 3 errors" in call("status", "--once", "-c", str(bridge.file))[1]

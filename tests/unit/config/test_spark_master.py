@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.master import is_cluster, kibibytes, master_hosts, unfit_master
+from engine.spark.settings import is_cluster, kibibytes, master_hosts, unfit_master
 from routes.config import lint_text
 from routes.errors import Fault, Level
 

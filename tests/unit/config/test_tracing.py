@@ -76,3 +76,37 @@ def test_spans_need_the_headers_by_which_they_find_each_other() -> None:
     assert faults("tracing.propagate=false", "tracing.endpoint=http://127.0.0.1:4318") == [
         ("tracing.propagate", "'false' tears the spans of sources and sinks apart"),
     ]
+
+
+LINKS = (
+    "https://jaeger.example/trace/{trace-id}",
+    "http://[::1]:16686/trace/{trace-id}?uiEmbed=v0",
+    "https://grafana.example/explore?left=%7B%22query%22:%22{trace-id}%22%7D",
+    "https://ui.example/#/trace/{trace-id}",
+)
+
+
+@pytest.mark.parametrize("written", LINKS)
+def test_a_link_leads_to_the_trace_with_an_id(written: str) -> None:
+    found = tracing(f"tracing.link={written}").link_to("4bf92f3577b34da6a3ce929d0e0e4736")
+    assert found == written.replace("{trace-id}", "4bf92f3577b34da6a3ce929d0e0e4736")
+    assert tracing(f"tracing.link={written}").link_to("") == ""
+    assert tracing().link_to("4bf92f3577b34da6a3ce929d0e0e4736") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("javascript:alert(1)//{trace-id}", "'javascript:alert(1)//{trace-id}' is not a URL of http or https"),
+        ("JavaScript://x/%0aalert({trace-id})", "'JavaScript://x/%0aalert({trace-id})' is not a URL of http or https"),
+        ("jaeger.example/{trace-id}", "'jaeger.example/{trace-id}' is not a URL of http or https"),
+        ("https://jaeger.example/trace", "this URL lacks {trace-id} behind its host"),
+        ("https://{trace-id}.example/", "this URL lacks {trace-id} behind its host"),
+        ("https://me:s3cret@jaeger.example/{trace-id}", "a URL holds no user name and no password"),
+        ("https://jae ger/{trace-id}", "'jae ger' is not a host, or a host and a port"),
+        ('https://j.example/{trace-id}"onclick=x', "this URL has a character '\"'"),
+        ("https://j.example/{trace-id}/{span-id}", "this URL has a character '{'"),
+    ],
+)
+def test_a_link_is_a_url_of_http_with_the_placeholder(written: str, why: str) -> None:
+    assert faults(f"tracing.link={written}") == [("tracing.link", why)]

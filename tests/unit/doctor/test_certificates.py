@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.doctor.certificates import check_certificate, check_certificates
+from engine.doctor.certificates import certificates_of, check_certificate, check_certificates
 from engine.doctor.checks import Severity
 from routes.config import load
 from tests.certificates import certify, sign
@@ -78,5 +78,5 @@ source.jms.tls.key=broker.key
 routes.a.in.include=a='b'
 routes.a.out.topic=a
 """)
-    found = [finding.name for finding in check_certificates(load(file))]
+    found = [finding.name for finding in check_certificates(certificates_of(load(file)))]
     assert found == ["certificate broker.pem", "certificate expired.pem", "certificate ca.pem"]

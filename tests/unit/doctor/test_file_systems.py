@@ -7,8 +7,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from engine.doctor.checks import Severity
-from engine.doctor.file_systems import check_file_systems
+from engine.doctor.file_systems import check_file_systems, uris_of
 from engine.embedded.ports import LOOPBACK, free_ports
+from engine.spark.section import SparkConfig
 from routes.config import loads
 
 START = (
@@ -19,7 +20,8 @@ START = (
 
 def look(lines: str, folder: Path) -> list[tuple[str, Severity, str, str]]:
     config = loads(START + lines, folder)
-    return [(each.name, each.state, each.found, each.remedy) for each in check_file_systems(config, 5.0)]
+    findings = check_file_systems(uris_of(config), config.section(SparkConfig), 5.0)
+    return [(each.name, each.state, each.found, each.remedy) for each in findings]
 
 
 def test_paths_are_left_to_other_checks(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.find import id_filters
 from engine.find.id_filters import IdFilters
-from engine.find.stretches import PIECE
+from engine.find.stretches import PIECE, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,6 +105,33 @@ def test_the_oldest_filters_go_when_there_are_too_many(filters: IdFilters, monke
     monkeypatch.setattr(id_filters, "_MOST_BYTES", 2 * files[0].stat().st_size)
     assert filters.prepare({})
     assert [file.exists() for file in files] == [False, False, True, True]
+
+
+def test_whole_blocks_without_a_filter_are_missing_the_highest_first(filters: IdFilters) -> None:
+    write(folder(filters), 0, 2 * PIECE, ["a"])
+    starts, ends = (
+        {"journal": {0: 5, 1: 0}, "old": {0: 0}},
+        {"journal": {0: 4 * PIECE - 1, 1: PIECE}, "old": {0: PIECE}},
+    )
+    assert filters.missing(starts, ends) == [
+        Piece("journal", 0, PIECE, 2 * PIECE),
+        Piece("journal", 1, 0, PIECE),
+    ]
+    assert filters.missing({}, {}) == []
+
+
+def test_where_room_is_short_only_filters_of_higher_offsets_are_missing(
+    filters: IdFilters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_filters, "_MOST_BYTES", 3 * 4096)
+    monkeypatch.setattr(id_filters, "_RESERVE", 4096)
+    starts, ends = {"journal": {0: 0}}, {"journal": {0: 4 * PIECE}}
+    write(folder(filters), 0, PIECE, ["a"])
+    write(folder(filters), 0, 2 * PIECE, ["a"])
+    assert [piece.start // PIECE for piece in filters.missing(starts, ends)] == [3]
+    write(folder(filters), 0, 3 * PIECE, ["a"])
+    assert filters.prepare(starts)
+    assert [piece.start // PIECE for piece in filters.missing(starts, ends)] == []
 
 
 def test_a_folder_that_cannot_be_made_has_no_filters(tmp_path: Path) -> None:

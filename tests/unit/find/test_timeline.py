@@ -427,6 +427,20 @@ def test_no_value_of_the_header_breaks_the_reading(story: Story, text: bytes) ->
         story.of(story.add("orders", record, NOON))
 
 
+def test_the_trace_of_a_message_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = prepared(monkeypatch)
+    story.config = loads(CONFIGURATION + "tracing.link=https://jaeger.example/trace/{trace-id}\n")
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    links = {f"00-{trace}-00f067aa0ba902b7-01": f"https://jaeger.example/trace/{trace}", "javascript:alert(1)": ""}
+    for parent, link in links.items():
+        at = story.add("journal", Record(None, b"", (("traceparent", parent.encode()),)), NOON)
+        found = story.of(at)
+        assert [event.link for event in found.events if event.what == "journaled"] == [link]
+        assert (f"    {link}" in timeline_text(found)) is bool(link)
+        journaled = [each for each in timeline_json(found)["events"] if each["what"] == "journaled"]
+        assert journaled[0]["link"] == (link or None)
+
+
 TEXTS = st.binary() | st.sampled_from(
     [b"journal:0:0", b"journal:0:1:1", b"dead:0:0", b"-1", b"9" * 18, b"9" * 5000, b"42"]
 )

@@ -17,7 +17,7 @@ from engine.kafka.reader import Position
 from engine.page import messages
 from engine.page.body_view import BodyForm, preview, shown_body
 from routes.predicate.bodies import BodyDocument, UnreadableBodyError
-from tests.unit.page.bridge import LOGIN, Page
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 from tests.unit.page.kafka_records import HOSTILE, KafkaRecords, located
 
 JOURNAL = "jms-bridge.journal"
@@ -143,6 +143,18 @@ def test_a_dead_letter_leads_to_its_own_page_and_its_trace_is_told(page: Page, k
     assert 'href="/dead-letters/letter/0/1"' in text
     assert "4bf92f3577b34da6a3ce929d0e0e4736" in text
     assert 'href="/dead-letters/letter/0/1?quarantine=1"' in page.text("/messages/dead.quarantine/0/1")
+
+
+def test_records_dead_letters_and_timelines_link_to_the_trace(tmp_path: Path, kafka: KafkaRecords) -> None:
+    page = Page(tmp_path, CONFIGURATION + "tracing.link=https://jaeger.example/trace/{trace-id}?a=1&b='2'\n")
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    kafka.put("orders", located("orders", 1, headers=[("traceparent", f"00-{trace}-00f067aa0ba902b7-01".encode())]))
+    kafka.put("orders", located("orders", 2, headers=[("traceparent", HOSTILE.encode())]))
+    link = f"https://jaeger.example/trace/{trace}?a=1&amp;b=&#39;2&#39;"
+    assert f'<a href="{link}"><code>{trace}</code></a>' in page.text("/messages/orders/0/1")
+    assert "jaeger.example" not in page.text("/messages/orders/0/2")
+    kafka.events = (TimelineEvent(0, "journaled", "by source 's'", None, html.unescape(link)),)
+    assert f'by source &#39;s&#39; <a href="{link}">trace</a>' in page.text("/messages/orders/0/1/timeline")
 
 
 def test_the_timeline_has_its_events_with_the_time_between_them(page: Page, kafka: KafkaRecords) -> None:

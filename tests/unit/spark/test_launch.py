@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spark.launch import _java_options
+from engine.spark.settings import java_options
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from engine.spark.launch import _java_options
     [("2g", "699050k"), ("1536m", "524288k"), ("900", "307200k"), ("1GB", "349525k"), (" 3000000k ", "1000000k")],
 )
 def test_a_third_of_the_heap_is_for_what_is_soon_garbage(memory: str, young: str) -> None:
-    assert f"-Xmn{young}" in _java_options(memory)
+    assert f"-Xmn{young}" in java_options(memory)
 
 
 def test_a_size_that_spark_will_refuse_is_left_to_it() -> None:
-    assert not [option for option in _java_options("lots") if option.startswith("-Xmn")]
+    assert not [option for option in java_options("lots") if option.startswith("-Xmn")]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from engine.errors import SetupError, UsageError
 from engine.kafka.offsets import TopicFacts
-from engine.topologies.runtime.inputs import InputWatch, check_identity
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.inputs import InputWatch
+from engine.topologies.runtime.kept import KeptState, check_half_reset, check_identity
 from engine.topologies.runtime.lag_trend import LagTrend
-from engine.topologies.runtime.reset import check_half_reset, reset_topology
+from engine.topologies.runtime.reset import reset_topology
 from routes.config import loads
 
 CONFIG = "bridge.id=b\nroutes.a.in.include=a='b'\nroutes.a.out.topic=t\n"
@@ -73,10 +74,7 @@ def test_a_topic_that_is_another_one_is_refused_by_its_id() -> None:
 
 def test_added_partitions_are_read_anew_or_said() -> None:
     before = {"orders": TopicFacts(2, "o"), "pages": TopicFacts(2, "p")}
-    config = loads(CONFIG)
-    watch = InputWatch(
-        config.kafka_access, "t", Path("t"), before, {"rates": TopicFacts(1, "r")}, {"pages": ["titles"]}
-    )
+    watch = InputWatch(Mock(), "t", Path("t"), before, {"rates": TopicFacts(1, "r")}, {"pages": ["titles"]})
     assert (watch.restart(), watch.trouble()) == ("", "")
     watch._now = {**before, "rates": TopicFacts(1, "r"), "pages": TopicFacts(3, "p")}
     assert watch.restart() == ""
