@@ -158,6 +158,8 @@ def test_a_viewer_sees_masked_records_and_no_buttons(browser: Browser, masked: S
     # An operator sees all of it.
     browser.open(f"{masked.url}/messages/{topics.orders}/0/0")
     assert '"customer": "ann"' in browser.text()
+    # The page would go on asking a server that is gone.
+    browser.wait(lambda: f"{topics.journal}:0:0" in browser.run(TIMELINE))
 
 
 def test_each_look_is_in_the_audit_before_the_body_is_shown(browser: Browser, masked: Served, topics: Topics) -> None:
