@@ -25,6 +25,7 @@ __all__ = [
     "Reference",
     "Template",
     "audit_topic",
+    "looks_topic",
     "quarantine_topic",
     "reply_route",
     "set_aside_topic",
@@ -97,6 +98,11 @@ def sink_topic(name: str) -> str:
 def state_topic(journal: str) -> str:
     """Returns the topic of a bridge's own state beside a journal, unless the configuration names another."""
     return f"{journal}.state"
+
+
+def looks_topic(journal: str) -> str:
+    """Returns the topic beside a journal that says who looked at which bodies on the page and through the API."""
+    return f"{journal}.looks"
 
 
 def set_aside_topic(journal: str) -> str:

@@ -50,6 +50,7 @@ _COMMANDS = {
     "journal": "journal.app",
     "message": "message.message",
     "dlt": "dlt.app",
+    "looks": "looks.looks",
     "schema": "schema.app",
     "config": "config.config",
     "topology": "topology.app",

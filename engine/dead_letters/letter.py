@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from routes.predicate import Predicate
     from routes.predicate.bodies import DocumentReader
 
-__all__ = ["REASON", "TIME", "DeadLetter", "Filters", "original"]
+__all__ = ["DETAIL", "REASON", "TIME", "DeadLetter", "Filters", "original"]
 
 REASON = "jmsbridge.reason"
 """Header: why a message is a dead letter."""
@@ -37,6 +37,8 @@ TIME = "jmsbridge.time"
 """Header: when it became one, ISO 8601."""
 
 _CONNECT = "__connect.errors."
+DETAIL = f"{_CONNECT}exception.message"
+"""Header: the reason in a sentence."""
 _ROUTE = "jmsbridge.route"
 _TRUNCATED = "jmsbridge.truncated"
 _OWN = frozenset({REASON, _ROUTE, TARGET, TIME, POSITION, SEAL, REPLAYS, _TRUNCATED})
@@ -66,7 +68,7 @@ class DeadLetter:
     @property
     def detail(self) -> str:
         """The reason in a sentence."""
-        return self._header(_CONNECT + "exception.message")
+        return self._header(DETAIL)
 
     @property
     def sink(self) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.dead_letters.letter import Filters
-    from engine.kafka.reader import Position
+    from engine.kafka.reader import LocatedRecord, Position
     from routes.kafka_access import KafkaAccess
 
 __all__ = ["Found", "Summary", "search"]
@@ -47,8 +47,10 @@ class Summary:
     replays: int
 
     @staticmethod
-    def of(letter: DeadLetter) -> Summary:
-        """Creates the summary of a letter."""
+    def of(letter: DeadLetter, shown: Callable[[LocatedRecord], LocatedRecord]) -> Summary:
+        """Creates the summary of a letter, with the texts of the record that `shown` makes of the letter's."""
+        size = len(letter.located.record.value or b"")
+        letter = DeadLetter(shown(letter.located))
         record = letter.located.record
         return Summary(
             letter.position,
@@ -57,7 +59,7 @@ class Summary:
             letter.route[:_MOST_TEXT],
             letter.detail[:_MOST_TEXT],
             record.key and record.key[:_KEY_BYTES],
-            len(record.value or b""),
+            size,
             letter.replays,
         )
 
@@ -81,10 +83,12 @@ def search(
     count: int,
     seconds: float,
     is_wanted: Callable[[Position], bool] = lambda _: True,
+    shown: Callable[[LocatedRecord], LocatedRecord] = lambda located: located,
 ) -> Found:
     """Returns the newest letters that filters take and whose positions are wanted.
 
-    At least `count`, if there are as many and `seconds` suffice to find them; older ones are left out.
+    At least `count`, if there are as many and `seconds` suffice to find them; older ones are left out. The texts of
+    each are those of the record that `shown` makes of its record.
 
     Raises:
         UsageError: the topic does not exist.
@@ -107,7 +111,7 @@ def search(
                 looked_at += 1
                 letter = DeadLetter(located)
                 if filters.takes(letter) and is_wanted(letter.position):
-                    found.append(Summary.of(letter))
+                    found.append(Summary.of(letter, shown))
                 if time.monotonic() > until:
                     return Found(_newest(found), looked_at, is_complete=False)
             ends |= starts

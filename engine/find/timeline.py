@@ -80,6 +80,12 @@ class Timeline:
     """The record that was asked about."""
     events: tuple[TimelineEvent, ...]
     """Events in the order of time; one without a time stands behind its cause."""
+    records: tuple[LocatedRecord, ...] = ()
+    """All records of the message that were found, whose values the details may quote."""
+    keys: tuple[str, ...] = ()
+    """Keys that routes chose, also of records that were not found; the details may quote them."""
+    commands: tuple[str, ...] = ()
+    """Commands that settled dead letters or repeated records; the details may quote them."""
 
 
 def timeline(config: Config, position: Position) -> Timeline:
@@ -93,7 +99,9 @@ def timeline(config: Config, position: Position) -> Timeline:
     lookup = RecordLookup(config.kafka_access)
     story = _Story(config, lookup, lookup.at(position))
     story.tell()
-    return Timeline(story.asked, _in_order(story.events))
+    return Timeline(
+        story.asked, _in_order(story.events), tuple(story.records), tuple(story.keys), tuple(story.commands)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,9 @@ class _Story:
     def __init__(self, config: Config, lookup: RecordLookup, asked: LocatedRecord) -> None:
         self.asked = asked
         self.events: list[TimelineEvent] = []
+        self.records: list[LocatedRecord] = [asked]
+        self.keys: list[str] = []
+        self.commands: list[str] = []
         self._config = config
         self._lookup = lookup
         self._store = DeadLetterStore.of(config)
@@ -222,6 +233,7 @@ class _Story:
             self._store.topic, since_ms, lambda each: (_position(each.record) + b":").startswith(prefix)
         )
         letters = list(map(DeadLetter, looked.found))
+        self.records += looked.found
         own, at = _Copy.of(self.asked.record), self.asked.position
         is_new = all(each.position != at for each in letters) and (at.topic == self._store.topic or not letters)
         if self._is_letter(at) and is_new and own and own.place == place:
@@ -243,15 +255,16 @@ class _Story:
         if entry is None or (copy := _Copy.parse(entry.copy)) is None:
             return
         if entry.action is Action.SENT:
-            self._add(milliseconds(entry.time), "entered", sentences.settled_by(entry), place)
+            self._add(milliseconds(entry.time), "entered", self._settled_by(entry), place)
             return
-        self._add(milliseconds(entry.time), "routed again", sentences.settled_by(entry), copy.place)
+        self._add(milliseconds(entry.time), "routed again", self._settled_by(entry), copy.place)
         self._tell(copy.place)
 
     def _journaled(self, place: Position) -> LocatedRecord | None:
         """The journal record, with the events that it tells; None if it is gone."""
         try:
             located = self.asked if place == self.asked.position else self._lookup.at(place)
+            self.records.append(located)
         except UsageError as error:
             self._add(None, "not known", f"the record in the journal: {error}; retention may have removed it")
             return None
@@ -285,6 +298,8 @@ class _Story:
         present = self._explained(record, self._config, place, now_ms)
         past = None if then is None else self._explained(record, then, place, now_ms)
         explanation = present if past is None else past
+        made = [each for each in (past, present) if each is not None and not isinstance(each, str)]
+        self.keys += [copy.key for each in made for copy in each.publications if copy.key is not None]
         if isinstance(explanation, str):
             self._add(None, "not known", f"the route: {explanation}")
             return None
@@ -399,6 +414,7 @@ class _Story:
 
     def _one(self, explanation: Explanation | None, located: LocatedRecord, letters: list[DeadLetter]) -> None:
         """The events of one published record."""
+        self.records.append(located)
         sink = next((each for each in self._config.sinks if each.topic == located.position.topic), None)
         by = f" by route '{explanation.route.name}'" if explanation and explanation.route else ""
         key = "" if located.record.key is None else f", key {located.record.key.decode('utf-8', 'replace')}"
@@ -498,17 +514,23 @@ class _Story:
                 continue
             copy = _Copy.parse(entry.copy)
             self._add(
-                milliseconds(entry.time), str(entry.action), sentences.settled_by(entry), copy.place if copy else None
+                milliseconds(entry.time), str(entry.action), self._settled_by(entry), copy.place if copy else None
             )
             if entry.action is Action.REPLAYED and copy is not None:
                 self._tell(copy.place)
             elif entry.action is Action.QUARANTINED and copy is not None:
                 self._quarantined(copy.place)
 
+    def _settled_by(self, entry: AuditEntry) -> str:
+        """A sentence about who settled a dead letter, or repeated a journal record."""
+        self.commands.append(entry.actor.command)
+        return sentences.settled_by(entry)
+
     def _quarantined(self, at: Position) -> None:
         """The events of a dead letter in quarantine."""
         try:
             letter = DeadLetter(self.asked if at == self.asked.position else self._lookup.at(at))
+            self.records.append(letter.located)
         except UsageError as error:
             self._add(None, "not known", f"the message in quarantine: {error}")
             return
@@ -517,9 +539,7 @@ class _Story:
             self._add(None, "open", "the message in quarantine is neither replayed nor discarded", at)
             return
         copy = _Copy.parse(entry.copy)
-        self._add(
-            milliseconds(entry.time), str(entry.action), sentences.settled_by(entry), copy.place if copy else None
-        )
+        self._add(milliseconds(entry.time), str(entry.action), self._settled_by(entry), copy.place if copy else None)
         if copy is not None:
             self._tell(copy.place)
 

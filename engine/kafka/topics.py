@@ -38,6 +38,7 @@ __all__ = [
     "BridgeTopics",
     "Survey",
     "ensure_audit_topic",
+    "ensure_looks_topic",
     "ensure_quarantine_topic",
     "exists",
     "identity",
@@ -331,6 +332,14 @@ def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int,
     topic = audit_topic(dead_letters)
     new = NewTopic(topic, 1, replication, config={"cleanup.policy": "compact"})
     Cluster(access, timeout_seconds).ensure([new], {topic: "the audit of dead letters"})
+
+
+def ensure_looks_topic(
+    access: KafkaAccess, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
+) -> None:
+    """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
+    new = NewTopic(topic, 1, replication, config={"cleanup.policy": "delete", "retention.ms": str(retention_ms)})
+    Cluster(access, timeout_seconds).ensure([new], {topic: "the audit of looks"})
 
 
 def ensure_quarantine_topic(

@@ -16,14 +16,17 @@ from starlette.responses import RedirectResponse, Response
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.find.browse import BrowsedTopic
-from engine.kafka.reader import LocatedRecord, Position
+from engine.kafka.reader import Position
+from engine.looks.look import LookWay
 from engine.page import api_schema as schema
 from engine.page import asked, forms
-from engine.page.finding import MOST_ON_PAGE
+from engine.page.finding import question_of
 from engine.page.letters import LettersAsked, look
+from engine.page.looks import newest_looks
 from engine.page.messages import browsed, journal_of, record_at, story, topic_states
 from engine.page.render import HEADERS, VERSION
 from engine.page.searches import LINES
+from engine.page.sight import SeenRecord, Sight
 from engine.printable import json_text
 from engine.record_json import record_json
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, ROUTED
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from engine.find.search import FoundRecord
     from engine.find.timeline import TimelineEvent
+    from engine.kafka.reader import LocatedRecord
     from engine.page.searches import Searches
     from engine.page.threads import Threads
     from engine.page.view import View
@@ -98,6 +102,13 @@ def api(
             schema.LETTERS,
             _letters(view, threads),
             schema.OF_LETTERS,
+        ),
+        _Endpoint(
+            "/api/looks",
+            "Audit of looks at bodies, newest first",
+            schema.LOOKS,
+            _looks(view, threads),
+            (schema.COUNT_OF_LOOKS,),
         ),
     )
     document = schema.document(
@@ -213,14 +224,17 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _find(view: View, searches: Searches) -> Callable[[Request], Awaitable[Response]]:
-    def found(record: FoundRecord) -> dict[str, object]:
-        return {"record": {"kind": record.kind, **_located(record.located)}}
+    def found(sight: Sight, record: FoundRecord) -> dict[str, object]:
+        seen = sight.masked(record.located)
+        sight.note(LookWay.API, [seen])
+        return {"record": {"kind": record.kind, **_located(seen)}}
 
     async def handle(request: Request) -> Response:
         # Any page can have a browser ask, with its login: the answer stays hidden from it, but a search costs much.
         forms.check_site(request)
-        question = await run_in_threadpool(asked.find_question, request.query_params, MOST_ON_PAGE)
-        return searches.begin(view.config(), question, found)
+        sight = Sight(request, view)
+        question = await run_in_threadpool(question_of, sight, request.query_params)
+        return searches.begin(view.config(), question, lambda record: found(sight, record))
 
     return handle
 
@@ -254,12 +268,13 @@ def _topics(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
 def _records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         config, name = view.config(), request.path_params["topic"]
-        topic, found = await threads.ask(
-            config.kafka_access.servers, lambda: browsed(config, name, request.query_params)
+        sight = Sight(request, view)
+        topic, found, seen = await threads.ask(
+            config.kafka_access.servers, lambda: browsed(config, name, request.query_params, sight, LookWay.API)
         )
         records = [
-            {**_located(each.located), "size": each.size, "cut": each.size > len(each.located.record.value or b"")}
-            for each in found.records
+            {**_located(each), "size": each.size, "cut": len(whole.located.record.value or b"") < whole.size}
+            for whole, each in zip(found.records, seen, strict=True)
         ]
         answer = {
             **_topic(topic),
@@ -277,18 +292,24 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
     async def handle(request: Request) -> Response:
         config = view.config()
         position = Position.parse(request.path_params["position"], config.journal.topic)
-        topic, located = await threads.ask(config.kafka_access.servers, lambda: record_at(config, position))
+        sight = Sight(request, view)
+
+        def read() -> tuple[BrowsedTopic, LocatedRecord, SeenRecord]:
+            topic, located = record_at(config, position)
+            return topic, located, sight.records(LookWay.API, [located])[0]
+
+        topic, located, seen = await threads.ask(config.kafka_access.servers, read)
         events: tuple[TimelineEvent, ...] | None = None
         fault = None
         try:
-            events = (await story(config, stories, position)).events
+            events = await run_in_threadpool(sight.events, await story(config, stories, position))
         except BridgeError as error:
             # The record is the greater part of the answer.
             fault = str(error)
         journal = journal_of(located)
         answer = {
             **_topic(topic),
-            **_located(located),
+            **_located(seen),
             "journal": None if journal is None else str(journal),
             "timeline": None if events is None else [_event(each) for each in events],
             "timeline_fault": fault,
@@ -301,7 +322,8 @@ def _message(view: View, threads: Threads, stories: Threads) -> Callable[[Reques
 def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
-        found = await threads.ask(store.access.servers, lambda: look(store, question, view.state_of_letter))
+        sight = Sight(request, view)
+        found = await threads.ask(store.access.servers, lambda: look(store, question, view.state_of_letter, sight))
         letters = [
             {
                 "position": str(each.position),
@@ -327,11 +349,20 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
     return handle
 
 
+def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
+        return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count)]})
+
+    return handle
+
+
 def _topic(topic: BrowsedTopic) -> dict[str, object]:
     return {"topic": topic.name, "kind": topic.kind, "user": topic.user}
 
 
-def _located(located: LocatedRecord) -> dict[str, object]:
+def _located(seen: SeenRecord) -> dict[str, object]:
+    located = seen.located
     at = located.position
     return {
         "topic": at.topic,
@@ -339,6 +370,7 @@ def _located(located: LocatedRecord) -> dict[str, object]:
         "offset": at.offset,
         "time": _time(located.time_ms),
         **record_json(located.record),
+        **({"body_hidden": seen.hidden} if seen.hidden else {}),
     }
 
 

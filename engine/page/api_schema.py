@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROWSE",
+    "COUNT_OF_LOOKS",
     "FIND",
     "FIND_LINE",
     "LETTERS",
+    "LOOKS",
     "MESSAGE",
     "OF_LETTERS",
     "POSITION",
@@ -38,7 +40,7 @@ _OR_NULL: Schema = {"type": ["string", "null"]}
 _KIND: Schema = {"type": "string", "enum": list(TopicKind)}
 _ERRORS = {
     "400": "Wrong parameters",
-    "403": "A search that a page of another site asks for",
+    "403": "A search that a page of another site asks for, or that would tell a viewer a masked value",
     "404": "No such topic, record or path",
     "503": "Kafka does not answer, or the bridge is busy",
 }
@@ -70,9 +72,10 @@ def _bytes(name: str) -> Schema:
 
 _HEADER: Schema = {"type": "object", "properties": {"name": _TEXT, **_bytes("value")}, "required": ["name"]}
 _PLACE: Schema = {"topic": _TEXT, "partition": _WHOLE, "offset": _WHOLE, "time": _TIME}
+_HIDDEN: Schema = {"type": "string", "description": "Reason for which the body is not shown; `body` is null then"}
 _RECORD: Schema = {
     "type": "object",
-    "properties": {**_PLACE, **_bytes("key"), "headers": _list(_HEADER), **_bytes("body")},
+    "properties": {**_PLACE, **_bytes("key"), "headers": _list(_HEADER), **_bytes("body"), "body_hidden": _HIDDEN},
     "required": [*_PLACE, "headers"],
 }
 
@@ -161,6 +164,19 @@ LETTERS = _object(
     is_complete=_FLAG,
     next={"type": ["integer", "null"], "description": "number of the next page"},
 )
+LOOKS = _object(
+    looks=_list(
+        _object(
+            time=_TEXT,
+            user={**_TEXT, "description": "empty if no login is needed"},
+            role=_TEXT,
+            host=_TEXT,
+            way=_TEXT,
+            masked=_FLAG,
+            records=_list(_TEXT),
+        )
+    )
+)
 
 _MANY: Schema = {"type": "array", "items": _TEXT}
 _SINCE = Parameter("since", "Time of the oldest record: ISO 8601, or how long ago, as 2h")
@@ -190,6 +206,9 @@ BROWSE = (
     _UNTIL,
     Parameter("before", "Place of a page of older records: `older` of the page before it"),
     Parameter("count", "Number of records, 50 if none is given", {"type": "integer", "minimum": 1, "maximum": 200}),
+)
+COUNT_OF_LOOKS = Parameter(
+    "count", "Number of entries, 200 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
 )
 POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", in_path=True)
 OF_LETTERS = (

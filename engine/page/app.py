@@ -15,6 +15,7 @@ from engine.page.charts import charts
 from engine.page.corrections import correct
 from engine.page.finding import find_page, find_rows
 from engine.page.letters import audit, letter, letters, settle
+from engine.page.looks import looks_page
 from engine.page.messages import body, message, messages, records, timeline_page
 from engine.page.overview import overview, routes, settings
 from engine.page.parts import change_part
@@ -67,6 +68,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/dead-letters/settle": settle(view, threads, bulk),
         "/dead-letters/all": bulk_page(view, bulk),
         "/dead-letters/audit": audit(view, threads),
+        "/looks": looks_page(view, threads),
         "/messages": messages(view, threads),
         "/messages/{topic}": records(view, threads),
         "/messages/{topic}/{partition}/{offset}": message(view, threads),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from engine.errors import UsageError
 from engine.find.question import FindQuestion, TopicKind
 from engine.page.forms import ForeignRequestError
+from engine.page.viewer_mask import MaskedError
 from engine.times import read_moment
 from routes.errors import BridgeError, PredicateError
 from routes.predicate import parse
@@ -136,6 +137,6 @@ def _header(line: str) -> tuple[str, str]:
 
 def status_of(error: BridgeError) -> int:
     """The HTTP status of an error: 404, 403 or 400 for a wrong request, 503 if Kafka or the bridge cannot answer it."""
-    if isinstance(error, NotThereError | ForeignRequestError):
+    if isinstance(error, NotThereError | ForeignRequestError | MaskedError):
         return 404 if isinstance(error, NotThereError) else 403
     return 400 if isinstance(error, UsageError | PredicateError) else 503

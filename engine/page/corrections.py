@@ -19,12 +19,14 @@ from engine.dead_letters.replay import Options, ReplayOutcome, replay
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
+from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
 from engine.page.asked import status_of
 from engine.page.body_text import body_text, text_body
 from engine.page.letters import letter_position
 from engine.page.render import as_text, rendered
+from engine.page.sight import Sight
 from engine.telemetry.amounts import size
 from routes.errors import BridgeError
 
@@ -83,12 +85,15 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
             form = await forms.read(request, _MOST_FORM)
             forms.check(form, view.seal, request)
             is_confirmed = form.text("confirmed") == "yes"
+            sight = Sight(request, view)
             if is_confirmed:
                 bulk.check_free()
 
             def work() -> dict[str, Any]:
                 with KafkaTopicReader(store.access, position.topic, _ANSWER_SECONDS) as reader:
                     letter = DeadLetter(reader.at(position.partition, position.offset))
+                if not is_confirmed:
+                    sight.only(LookWay.FORM, letter.located)
                 if form.text("edit"):
                     return _shown(letter, store, form)
                 try:

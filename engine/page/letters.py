@@ -22,11 +22,13 @@ from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import exists, identity
+from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
 from engine.page.asked import moment, predicate, status_of
 from engine.page.messages import journal_of
 from engine.page.render import rendered
+from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
 from engine.times import milliseconds
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from engine.dead_letters.bulk import BulkRun
     from engine.dead_letters.replay import Replayed
     from engine.dead_letters.search import Summary
+    from engine.kafka.reader import LocatedRecord
     from engine.page.forms import Form
     from engine.page.threads import Threads
     from engine.page.view import View
@@ -76,7 +79,8 @@ def letters(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
         result: Found | None = None
         fault, status = "", 200
         try:
-            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.state_of_letter))
+            sight = Sight(request, view)
+            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.state_of_letter, sight))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -110,29 +114,33 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
         quarantine = request.query_params.get("quarantine") == "1"
         content: dict[str, Any] = {}
         fault, status = "", 200
+        sight = Sight(request, view)
         try:
             topic = store.source(quarantine=quarantine)
             position = letter_position(request, topic)
 
-            def read() -> tuple[DeadLetter, AuditEntry | None]:
+            def read() -> tuple[DeadLetter, AuditEntry | None, SeenRecord]:
                 with KafkaTopicReader(store.access, topic, _ANSWER_SECONDS) as reader:
                     dead_letter = DeadLetter(reader.at(position.partition, position.offset))
                     bounds = reader.bounds()
                 known = identity(store.access, topic, _ANSWER_SECONDS)
                 entry = settled(store, topic, known, bounds, (position,)).get(position)
                 is_settled = entry is not None and entry.settles(has_seal=dead_letter.has_seal)
-                return dead_letter, entry if is_settled else None
+                (seen,) = sight.records(LookWay.LETTER, [dead_letter.located])
+                return dead_letter, entry if is_settled else None, seen
 
-            dead_letter, entry = await threads.ask(store.access.servers, read)
-            record = dead_letter.located.record
+            dead_letter, entry, seen = await threads.ask(store.access.servers, read)
+            record = seen.located.record
             trace = trace_id(record.headers)
             content = {
                 "trace": trace,
                 "trace_link": config.section(TracingConfig).link_to(trace),
-                "letter": dead_letter,
+                "letter": DeadLetter(seen.located),
                 "entry": entry,
+                "shows_command": not sight.is_masked,
                 "body": record.value,
-                "body_type": Message.from_record(record).body_type,
+                "seen": seen,
+                "body_type": Message.from_record(dead_letter.located.record).body_type,
                 "journal": journal_of(dead_letter.located),
                 "copy": _copy(entry),
                 "retry": retry_due(dead_letter, store.retries),
@@ -179,14 +187,21 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         # Only the last of several entries of one letter is named by an address.
         rows = [(each, _copy(each), firsts[each.position] is each) for each in entries]
         return await rendered(
-            request, view, "audit.html", status=status, fault=fault, rows=rows, milliseconds=milliseconds
+            request,
+            view,
+            "audit.html",
+            status=status,
+            fault=fault,
+            rows=rows,
+            milliseconds=milliseconds,
+            shows_command=not Sight(request, view).is_masked,
         )
 
     return page
 
 
-def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf) -> Found:
-    """Searches Kafka for the letters of a page and those before it; raises what `search` does.
+def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf, sight: Sight) -> Found:
+    """Searches Kafka for the letters of a page and those before it; raises what `search` and `Sight.check` do.
 
     Letters whose state `state_of` does not know pass no filter of states.
     """
@@ -195,11 +210,15 @@ def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf) -> Foun
     if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
     filters = asked.filters(store)
+    sight.check(filters.where)
 
     def is_wanted(position: Position) -> bool:
         return not asked.state or state_of(position) == asked.state
 
-    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted)
+    def shown(located: LocatedRecord) -> LocatedRecord:
+        return sight.masked(located).located
+
+    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from engine.find.browse import BrowsedTopic
     from engine.kafka.reader import Position
+    from engine.looks.look import LookWay
     from engine.message import Record
+    from engine.page.sight import Sight
     from routes.model import Config
 
 __all__ = ["FIELDS", "form_of", "form_values", "message_in", "unrouted_record"]
@@ -95,9 +97,13 @@ def message_in(form: Form, fields: Mapping[str, str]) -> Message:
     return Message(text_body(form.text("body")), BodyType(kind), found, properties, form.text("source"))
 
 
-def unrouted_record(position: Position, config: Config) -> tuple[BrowsedTopic, Record]:
-    """The record at a position as it would be in the journal, without the traces of its routing; raises `record_at`."""
-    topic, located = record_at(config, position)
+def unrouted_record(position: Position, config: Config, sight: Sight, way: LookWay) -> tuple[BrowsedTopic, Record]:
+    """The record at a position as it would be in the journal, without the traces of its routing.
+
+    The user of `sight` sees it, so the look is noted; raises what `record_at` and `Sight.only` do.
+    """
+    topic, found = record_at(config, position)
+    located = sight.only(way, found)
     if topic.kind is TopicKind.DEAD_LETTERS:
         return topic, original(DeadLetter(located), config.bridge_id)
     own = config.bridge_id.encode()

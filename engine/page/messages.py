@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from engine.claims.claim import CLAIM
@@ -18,11 +19,13 @@ from engine.find.question import TopicKind
 from engine.find.timeline import timeline
 from engine.kafka.offsets import KafkaOffsets, PartitionSpan
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
+from engine.looks.look import LookWay
 from engine.message import POSITION, SOURCE, Message
 from engine.page import asked
 from engine.page.asked import NotThereError
 from engine.page.body_view import ShownBody, shown_body
 from engine.page.render import HEADERS, rendered
+from engine.page.sight import SeenRecord, Sight
 from engine.printable import LONGEST_REASON, shortened
 from engine.schemas.documents import documents_of
 from engine.trace_context import trace_id
@@ -31,12 +34,12 @@ from routes.errors import BridgeError
 from routes.predicate.bodies import UnreadableBodyError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from starlette.datastructures import QueryParams
     from starlette.requests import Request
 
-    from engine.find.timeline import Timeline
+    from engine.find.timeline import Timeline, TimelineEvent
     from engine.page.threads import Threads
     from engine.page.view import View
     from routes.model import Config
@@ -106,7 +109,9 @@ def known_topic(config: Config, name: str) -> BrowsedTopic:
     raise NotThereError(msg)
 
 
-def browsed(config: Config, name: str, query: QueryParams) -> tuple[BrowsedTopic, Browsed]:
+def browsed(
+    config: Config, name: str, query: QueryParams, sight: Sight, way: LookWay
+) -> tuple[BrowsedTopic, Browsed, list[SeenRecord]]:
     """The newest records of a topic for the parameters `where`, `since`, `until`, `before` and `count`."""
     takes = RecordFilter(
         asked.moment("since", query.get("since", "").strip()),
@@ -115,13 +120,15 @@ def browsed(config: Config, name: str, query: QueryParams) -> tuple[BrowsedTopic
         config.routing.bounds,
         documents_of(config, _REGISTRY_SECONDS),
     )
+    sight.check(takes.where)
     count = asked.number("count", query.get("count", ""), _ON_A_PAGE, 200)
     before = asked.offsets("before", query.get("before", ""))
     topic = known_topic(config, name)
     try:
-        return topic, browse(config.kafka_access, name, takes, count, _ANSWER_SECONDS, before)
+        found = browse(config.kafka_access, name, takes, count, _ANSWER_SECONDS, before)
     except UsageError as error:
         raise NotThereError(str(error)) from error
+    return topic, found, sight.cut_records(way, ((each.located, each.size) for each in found.records))
 
 
 def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, LocatedRecord]:
@@ -186,9 +193,13 @@ def records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         config, query, name = view.config(), request.query_params, request.path_params["topic"]
         topic: BrowsedTopic | None = None
         found: Browsed | None = None
+        seen: list[SeenRecord] = []
         fault, status = "", 200
         try:
-            topic, found = await threads.ask(config.kafka_access.servers, lambda: browsed(config, name, query))
+            sight = Sight(request, view)
+            topic, found, seen = await threads.ask(
+                config.kafka_access.servers, lambda: browsed(config, name, query, sight, LookWay.LIST)
+            )
         except BridgeError as error:
             fault, status = str(error), asked.status_of(error)
         place = _Place(name, query)
@@ -201,6 +212,7 @@ def records(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
             name=name,
             topic=topic,
             found=found,
+            seen=seen,
             place=place,
             older=place.older(found) if found else "",
         )
@@ -263,8 +275,9 @@ def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
         try:
             position = position_in(request)
             form = request.query_params.get("as", "")
+            sight = Sight(request, view)
             content = await threads.ask(
-                config.kafka_access.servers, lambda: _content(config, position_in(request), form)
+                config.kafka_access.servers, lambda: _content(config, position_in(request), form, sight)
             )
         except BridgeError as error:
             fault, status = str(error), asked.status_of(error)
@@ -273,20 +286,22 @@ def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
     return page
 
 
-def _content(config: Config, position: Position, form: str) -> dict[str, Any]:
+def _content(config: Config, position: Position, form: str, sight: Sight) -> dict[str, Any]:
     """Values for the template of a record; raises as `record_at`."""
     topic, located = record_at(config, position)
-    record = located.record
-    message = Message.from_record(record)
+    (seen,) = sight.records(LookWay.RECORD, [located])
+    record = seen.located.record
+    message = Message.from_record(located.record)
     is_journal = topic.kind is TopicKind.JOURNAL
     journal = None if is_journal else journal_of(located)
     trace = trace_id(record.headers)
     return {
         "topic": topic,
-        "located": located,
+        "seen": seen,
+        "tries": not sight.is_masked,
         "body": shown_body(record.value or b"", form),
         "body_type": message.body_type,
-        "document": _document(config, message),
+        "document": _document(config, located, message, sight, is_noted=not seen.hidden),
         "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
         "source": record.header(SOURCE),
         "claim": record.header(CLAIM),
@@ -316,16 +331,21 @@ def _published_link(config: Config, journal: Position | None) -> str:
     return "/find?" + urlencode({"header": headers, "kind": kinds}, doseq=True)
 
 
-def _document(config: Config, message: Message) -> tuple[str, ShownBody] | None:
-    """Content of a body with a schema, with the name of its format; None for others, and if it cannot be read."""
+def _document(
+    config: Config, located: LocatedRecord, message: Message, sight: Sight, *, is_noted: bool
+) -> tuple[str, ShownBody] | None:
+    """Content of a body with a schema, with the name of its format; None for others, and if it cannot be shown."""
     documents = documents_of(config, _REGISTRY_SECONDS)
     if documents is None or not documents.has_schema(message.body, message.origin):
         return None
     try:
         found = documents.document(message.body, message.origin)
+        content = sight.document(found.content)
+        if content is not None and not is_noted:
+            sight.note(LookWay.RECORD, [SeenRecord(located, len(message.body))])
     except (BridgeError, UnreadableBodyError):
         return None
-    return found.format, shown_body(found.content)
+    return None if content is None else (found.format, shown_body(content))
 
 
 def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
@@ -337,7 +357,8 @@ def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable
         fault, status = "", 200
         try:
             position = position_in(request)
-            events = list(_events(await story(config, threads, position)))
+            told = await story(config, threads, position)
+            events = list(_events(await run_in_threadpool(Sight(request, view).events, told)))
         except BridgeError as error:
             fault, status = str(error), asked.status_of(error)
         return await rendered(
@@ -347,10 +368,10 @@ def timeline_page(view: View, threads: Threads) -> Callable[[Request], Awaitable
     return page
 
 
-def _events(told: Timeline) -> Iterator[tuple[Any, ...]]:
+def _events(events: Iterable[TimelineEvent]) -> Iterator[tuple[Any, ...]]:
     """Time, seconds after the last event with a time, phrase, details, record and link of each event."""
     last: int | None = None
-    for each in told.events:
+    for each in events:
         after = None if each.at is None or last is None else (each.at - last) / 1000
         yield each.at, after, each.what, each.detail, each.record, each.link
         last = last if each.at is None else each.at
@@ -363,7 +384,8 @@ def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
         config = view.config()
         try:
             position = position_in(request)
-            content, suffix = await threads.ask(config.kafka_access.servers, lambda: _file(config, position))
+            sight = Sight(request, view)
+            content, suffix = await threads.ask(config.kafka_access.servers, lambda: _file(config, position, sight))
         except BridgeError as error:
             return Response(f"{error}\n", asked.status_of(error), HEADERS, "text/plain")
         name = f"{position.topic}-{position.partition}-{position.offset}.{suffix}"
@@ -373,9 +395,9 @@ def body(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
     return file
 
 
-def _file(config: Config, position: Position) -> tuple[bytes, str]:
-    """The body of a record, and the end of the name of a file with it; raises as `record_at`."""
-    content = record_at(config, position)[1].record.value or b""
+def _file(config: Config, position: Position, sight: Sight) -> tuple[bytes, str]:
+    """The body of a record, and the end of the name of a file with it; raises as `record_at` and `Sight.only`."""
+    content = sight.only(LookWay.FILE, record_at(config, position)[1]).record.value or b""
     return content, shown_body(content).form.suffix
 
 

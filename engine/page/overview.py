@@ -10,6 +10,7 @@ from engine.page.flow import flow, route_tone
 from engine.page.picture import anchor, draw
 from engine.page.render import render
 from engine.page.route_choice import RouteChoice
+from engine.page.sight import Sight
 from engine.page.view import Tone
 from engine.telemetry.metrics import (
     FAILED,
@@ -25,6 +26,7 @@ from engine.telemetry.metrics import (
 )
 from engine.telemetry.peers import UNREACHABLE
 from engine.telemetry.report import AddressCount
+from engine.telemetry.roles import UserRole, role_of
 from engine.telemetry.status import State
 from engine.topologies.graph import read_graph
 from engine.topologies.section import TopologiesConfig
@@ -60,7 +62,7 @@ def overview(view: View) -> Callable[[Request], Response]:
             picture=draw(drawn.columns, drawn.edges),
             summary=_summary(view),
             parts=_parts(view),
-            can_change=view.control is not None,
+            can_change=view.control is not None and role_of(request) >= UserRole.OPERATOR,
             has_peers=view.peers is not None,
             numbers=_numbers(view),
             census=view.census(),
@@ -150,7 +152,7 @@ def routes(view: View) -> Callable[[Request], Response]:
     """Makes the handler of the page; `?filter=` and `?sort=` choose rows, see `RouteChoice`."""
 
     def page(request: Request) -> Response:
-        config = view.config()
+        config, sight = view.config(), Sight(request, view)
         unrouted = {reason: count for reason, count in view.samples.traffic.by(UNROUTED, "reason").items() if count}
         readers = _journal_readers(config)
         choice, fault = RouteChoice(), ""
@@ -158,7 +160,7 @@ def routes(view: View) -> Callable[[Request], Response]:
             choice = RouteChoice.of(request.query_params)
         except UsageError as error:
             fault = str(error)
-        every = _routes(view)
+        every = _routes(view, sight)
         return render(
             request,
             view,
@@ -172,7 +174,7 @@ def routes(view: View) -> Callable[[Request], Response]:
             left=unrouted.pop(UNMATCHED, 0) if readers else 0,
             readers=readers,
             unrouted=unrouted,
-            nowhere=_last_error(view, NO_ROUTE),
+            nowhere=_last_error(view, sight, NO_ROUTE),
             unmatched=config.routing.on_unmatched,
         )
 
@@ -185,7 +187,7 @@ def _journal_readers(config: Config) -> list[str]:
     return [name for name, graph in graphs.items() if graph is not None and config.journal.topic in graph.read]
 
 
-def _routes(view: View) -> list[dict[str, Any]]:
+def _routes(view: View, sight: Sight) -> list[dict[str, Any]]:
     traffic = view.samples.traffic
     counts, rates = traffic.by(ROUTED, "route"), traffic.rates(ROUTED, "route")
     failures = _failures(traffic)
@@ -202,7 +204,7 @@ def _routes(view: View) -> list[dict[str, Any]]:
                 "routed": counts.get(route.name),
                 "rate": rates.get(route.name),
                 "failures": failures.get(route.name, {}),
-                "error": _last_error(view, route.name),
+                "error": _last_error(view, sight, route.name),
             }
         )
     return rows
@@ -218,14 +220,15 @@ def _failures(traffic: Traffic) -> dict[str, dict[str, float]]:
     return found
 
 
-def _last_error(view: View, route: str) -> dict[str, Any] | None:
+def _last_error(view: View, sight: Sight, route: str) -> dict[str, Any] | None:
     """The last failure in a route: its newest dead letter, or else the time at which its failures last grew."""
     census, seen = view.census(), view.samples.failed_at.get(route)
     latest = census.latest.get(route) if census else None
     if latest is not None:
         partition, _, offset = latest.place.partition(":")
         href = f"/dead-letters/letter/{partition}/{offset}"
-        return {"time_ms": latest.time_ms, "reason": latest.reason, "detail": latest.detail, "href": href}
+        detail = "" if sight.is_masked else latest.detail
+        return {"time_ms": latest.time_ms, "reason": latest.reason, "detail": detail, "href": href}
     return None if seen is None else {"time_ms": seen * 1000, "reason": "", "detail": "", "href": ""}
 
 

@@ -24,13 +24,14 @@ from engine.page.view import Tone
 from engine.printable import printable
 from engine.telemetry import amounts
 from engine.telemetry.http_login import LOGIN
+from engine.telemetry.roles import UserRole, role_of
 from engine.times import iso
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from engine.kafka.reader import LocatedRecord
+    from engine.page.sight import SeenRecord
     from engine.page.view import View
 
 __all__ = ["HEADERS", "REFRESH_SECONDS", "VERSION", "as_text", "record_row", "render", "rendered"]
@@ -60,6 +61,8 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
         "topologies_link": (("/topologies", "Topologies"),) if view.config().section(TopologiesConfig) else (),
         "path": request.url.path,
         "login": request.scope.get(LOGIN, ""),
+        "role": str(role_of(request)),
+        "operates": role_of(request) >= UserRole.OPERATOR,
         "seal": signature(view.seal, request),
         "refresh": REFRESH_SECONDS,
         "now": time.time(),
@@ -74,10 +77,10 @@ async def rendered(request: Request, view: View, template: str, *, status: int =
     return await run_in_threadpool(partial(render, request, view, template, status=status, **values))
 
 
-def record_row(located: LocatedRecord, kind: str) -> str:
+def record_row(seen: SeenRecord, kind: str) -> str:
     """The row of a record in a table of found ones, as HTML."""
     rows: Any = _templates.get_template("rows.html").module
-    return str(rows.row(located, len(located.record.value or b""), kind))
+    return str(rows.row(seen, kind))
 
 
 def as_text(value: bytes | None) -> str | None:

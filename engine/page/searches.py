@@ -109,6 +109,8 @@ class _Search:
             if self._found is None:
                 self._found = find(self._config, self._question, self._stop)
             item = next(self._found, None)
+            if isinstance(item, FoundRecord):
+                return self._record(item)
         except BridgeError as error:
             self._found = iter(())
             return {"error": str(error)}
@@ -117,9 +119,7 @@ class _Search:
             _log.exception("a search of the status page failed")
             self._found = iter(())
             return {"error": "the search failed by a fault of the bridge; its log has the details"}
-        if isinstance(item, FindProgress):
-            return {"progress": progress_json(item, self._question)}
-        return None if item is None else self._record(item)
+        return None if item is None else {"progress": progress_json(item, self._question)}
 
     def _close(self) -> None:
         try:

@@ -17,6 +17,7 @@ from engine.claims.claim import CLAIM
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UnreachableError, UsageError
 from engine.kafka.reader import Position
+from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
 from engine.page.asked import status_of
@@ -24,6 +25,7 @@ from engine.page.body_text import body_text
 from engine.page.forms import Form
 from engine.page.message_form import FIELDS, form_of, form_values, message_in, unrouted_record
 from engine.page.render import HEADERS, as_text, rendered
+from engine.page.sight import Sight
 from engine.page.tryout import explained
 from engine.rerouting.sending import JournalSender
 from engine.trace_context import traced
@@ -77,7 +79,8 @@ def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
                         # The same button is shown again, with its token.
                         fault, status = str(error), 503
                 if given := form.text("position"):
-                    form = await threads.ask(config.kafka_access.servers, lambda: _copy(given, config))
+                    sight = Sight(request, view)
+                    form = await threads.ask(config.kafka_access.servers, lambda: _copy(given, config, sight))
                 elif not form.text("edit"):
                     content = await threads.run(lambda: _shown(form, config), _SECONDS, _BUSY, _LATE)
             elif told := query.get("sent", ""):
@@ -123,7 +126,7 @@ def _sent(form: Form, config: Config, sender: JournalSender, request: Request) -
     return position
 
 
-def _copy(text: str, config: Config) -> Form:
+def _copy(text: str, config: Config, sight: Sight) -> Form:
     """The form with a copy of the record at a position.
 
     Raises:
@@ -131,7 +134,7 @@ def _copy(text: str, config: Config) -> Form:
         NotThereError: there is no such record.
     """
     position = Position.parse(text, config.journal.topic)
-    _, record = unrouted_record(position, config)
+    _, record = unrouted_record(position, config, sight, LookWay.FORM)
     if record.header(CLAIM) or body_text(record.value or b"") is None:
         msg = (
             f"{position}: a form cannot hold the body of this message, since it is not text or is kept as a file; "

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from engine.errors import UnreachableError, UsageError
+from engine.page.asked import status_of
 from engine.page.picture import Edge, FlowNode, Picture, anchor, draw
 from engine.page.render import render, rendered
+from engine.page.sight import Sight
 from engine.page.user_topologies import REJECTED
 from engine.page.view import Tone, state_of
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED
@@ -65,6 +67,7 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
             if not nodes:
                 raise UsageError(f"no topology {name!r} with state that can be asked has run on this machine")
             if "node" in asked:
+                Sight(request, view).check_whole("the state of a topology")
                 question = _question(asked)
                 busy = "other pages still wait for answers of topologies; try again"
                 late = f"the topology gave no answer within {_SECONDS:.0f} s; `jms-bridge topology state` waits longer"
@@ -76,7 +79,7 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         except UnreachableError as error:
             fault, status = str(error), 503
         except UsageError as error:
-            fault, status = str(error), 400 if nodes else 404
+            fault, status = str(error), status_of(error) if nodes else 404
         interval = next((each.interval_seconds for each in config.section(TopologiesConfig) if each.name == name), None)
         return await rendered(
             request,

@@ -10,13 +10,16 @@ from engine.explain import Ending, explain
 from engine.explain.explanation import result, rows
 from engine.find.question import TopicKind
 from engine.kafka.reader import Position
+from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
 from engine.page.forms import Form
 from engine.page.message_form import form_of, form_values, message_in, unrouted_record
 from engine.page.render import rendered
+from engine.page.sight import Sight
 from engine.page.threads import Threads
 from engine.page.view import Tone
+from engine.page.viewer_mask import MaskedError
 from engine.schemas.documents import documents_of
 from engine.schemas.route_schemas import route_schemas
 from engine.trace_context import traced
@@ -61,12 +64,15 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
         if request.method == "POST" or position:
             try:
                 if position:
-                    form, result = await threads.run(partial(_tried_again, position, config), _SECONDS, _BUSY, _LATE)
+                    sight = Sight(request, view)
+                    sight.check_whole("the trial of a record")
+                    again = partial(_tried_again, position, config, sight)
+                    form, result = await threads.run(again, _SECONDS, _BUSY, _LATE)
                 else:
                     form = await forms.read(request)
                     forms.check(form, view.seal, request)
                     result = await threads.run(partial(_tried, form, config), _SECONDS, _BUSY, _LATE)
-            except forms.ForeignRequestError as error:
+            except (forms.ForeignRequestError, MaskedError) as error:
                 form, fault, status = Form({}), str(error), 403
             except UsageError as error:
                 fault, status = str(error), 400
@@ -86,10 +92,10 @@ def _tried(form: Form, config: Config) -> dict[str, Any]:
     return explained(traced(message.to_record(), config.section(TracingConfig)), config)
 
 
-def _tried_again(text: str, config: Config) -> tuple[Form, dict[str, Any]]:
+def _tried_again(text: str, config: Config, sight: Sight) -> tuple[Form, dict[str, Any]]:
     """Explains the record at a position, as it is, and fills in the form with it as far as the form can have it."""
     position = Position.parse(text, config.journal.topic)
-    topic, record = unrouted_record(position, config)
+    topic, record = unrouted_record(position, config, sight, LookWay.TRIAL)
     at = str(position) if topic.kind is TopicKind.JOURNAL else None
     return form_of(Message.from_record(record)), explained(record, config, at)
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
+from engine.looks.log import LookLog
 from engine.page.day import DayFigures
 from engine.telemetry.amounts import duration
 from engine.telemetry.metrics import (
@@ -239,6 +240,8 @@ class View:
     """Asks a topology of this host for its state; None if it does not run or does not answer in so many seconds."""
     control: Controlled | None = None
     """Takes requests to pause and resume parts; None if there is nobody to take them."""
+    looks: LookLog = field(default_factory=LookLog, repr=False)
+    """Writer of the audit of looks."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Key with which forms are signed, see `engine.page.forms`."""
 

@@ -15,7 +15,7 @@ from routes.keys.addresses import Peer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.telemetry.http_section import HttpConfig
+    from engine.telemetry.http_section import HttpConfig, ViewerConfig
 
 __all__ = ["ask", "base_url", "credentials", "find", "order"]
 
@@ -84,8 +84,8 @@ def find(config: HttpConfig, path: str, seconds: float, *, login: bool = False) 
     return body if isinstance(body, dict) else None
 
 
-def credentials(config: HttpConfig) -> Mapping[str, bytes]:
-    """The expected credentials by scheme of `Authorization`, in lower case: `bearer` (RFC 6750), `basic` (RFC 7617)."""
+def credentials(config: HttpConfig | ViewerConfig) -> Mapping[str, bytes]:
+    """The credentials of a role by scheme of `Authorization`, lower case: `bearer` (RFC 6750), `basic` (RFC 7617)."""
     taken = {}
     if config.token:
         taken["bearer"] = config.token.encode()

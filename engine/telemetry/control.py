@@ -6,9 +6,9 @@
     POST /pause?part=NAME&by=USER   asks for a part to end in order, and to stay so until it is resumed; JSON as above
     POST /resume?part=NAME&by=USER  asks for a paused part to be started again; JSON as above
 
-They are served beside the status page, behind the same login. A request needs the header `X-Jms-Bridge`: a page of
-another site cannot add it to a request of its reader's browser without the consent of this server (CORS, Fetch
-standard).
+They are served beside the status page, behind the login of an operator (`roles`). A request needs the header
+`X-Jms-Bridge`: a page of another site cannot add it to a request of its reader's browser without the consent of this
+server (CORS, Fetch standard).
 """
 
 from __future__ import annotations

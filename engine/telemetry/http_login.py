@@ -1,4 +1,4 @@
-"""Access control of the HTTP server: clients show a token, or a user name and its password.
+"""Access control of the HTTP server: clients show a token, or a user name and its password, and have a role by it.
 
 If no login is configured, requests have to name this machine in their `Host` header: otherwise a web page could point
 its own host name at a loopback address (DNS rebinding) and read what the browser is shown.
@@ -10,18 +10,20 @@ import hmac
 import time
 from ipaddress import IPv6Address, ip_address
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from engine.telemetry.client import credentials
+from engine.telemetry.roles import ROLE, UserRole, needed_role
 from routes.keys.addresses import host_of, is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from engine.telemetry.http_section import HttpConfig
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["LOGIN", "HttpLogin", "WrongLogins"]
 
 LOGIN = "jmsbridge.login"
-"""Key in a request's scope: the user name; `http.token` for a token, empty if no login is needed."""
+"""Key in a request's scope: the user name; the key of the configuration for a token, empty if no login is needed."""
 
 _REALM = 'realm="jms-bridge", charset="UTF-8"'
 _FREE = 10
@@ -48,18 +50,28 @@ _STRANGER = (
 _log = structlog.get_logger(__name__)
 
 
+class _Login(NamedTuple):
+    """A login that is accepted."""
+
+    scheme: str
+    """Scheme of `Authorization`, in lower case."""
+    shown: bytes
+    """Credentials behind the scheme."""
+    user: str
+    role: UserRole
+
+
 class HttpLogin:
     """ASGI middleware that lets a request through if it carries a valid login or its path is open to all.
 
-    Other requests are answered here: 401 asks for a login, 429 tells an address with many wrong ones to wait, 421
-    refuses a host name that is not this machine's.
+    Other requests are answered here: 401 asks for a login, 403 refuses a request that needs another role, 429 tells an
+    address with many wrong logins to wait, 421 refuses a host name that is not this machine's.
     """
 
     def __init__(self, app: ASGIApp, config: HttpConfig, open_paths: frozenset[str]) -> None:
         self._app = app
         self._open = open_paths
-        self._wanted = credentials(config)
-        self._names = {"bearer": "http.token", "basic": config.username or ""}
+        self._logins = _logins(config)
         self._is_local = is_loopback(config.host)
         self._wrong = WrongLogins()
 
@@ -76,44 +88,49 @@ class HttpLogin:
             await send(message)
 
         headers = Headers(scope=scope)
-        who, answer = "", None
+        who, role = "", UserRole.OPERATOR
+        answer: Response | None = None
         if scope["path"] not in self._open:
-            if self._wanted:
-                who, answer = self._checked(headers, _address(scope))
+            if self._logins:
+                login, answer = self._checked(headers, _address(scope))
+                if login is not None:
+                    who, role = login.user, login.role
+                    answer = _refusal(scope, headers, login)
             elif self._is_local and not _is_here(headers.get("host", "")):
                 answer = PlainTextResponse(_STRANGER, status_code=421)
         if answer is None:
-            await self._app({**scope, LOGIN: who}, receive, unsniffed)
+            await self._app({**scope, LOGIN: who, ROLE: role}, receive, unsniffed)
         else:
             await answer(scope, receive, unsniffed)
 
-    def _checked(self, headers: Headers, address: str) -> tuple[str, PlainTextResponse | None]:
-        """Checks a request's login: returns the user name and None, or an empty name and the answer that refuses it."""
+    def _checked(self, headers: Headers, address: str) -> tuple[_Login | None, PlainTextResponse | None]:
+        """Checks a request's login: returns the login and None, or None and the answer that refuses it."""
         shown = "authorization" in headers
         # Decided before the login is checked: while the address waits, the answer does not tell a right login from a
         # wrong one.
         if shown and (seconds := ceil(self._wrong.wait_seconds(address))):
             text = f"too many wrong logins; try again in {seconds} s\n"
-            return "", PlainTextResponse(text, status_code=429, headers={"Retry-After": str(seconds)})
-        who = self._admitted(headers)
-        if who is not None:
+            return None, PlainTextResponse(text, status_code=429, headers={"Retry-After": str(seconds)})
+        login = self._admitted(headers)
+        if login is not None:
             self._wrong.forget(address)
-            return who, None
+            return login, None
         if shown:
             self._wrong.add(address)
         answer = PlainTextResponse("log in\n", status_code=401)
-        for scheme in self._wanted:
+        for scheme in dict.fromkeys(login.scheme for login in self._logins):
             answer.headers.append("WWW-Authenticate", f"{scheme.title()} {_REALM}")
-        return "", answer
+        return None, answer
 
-    def _admitted(self, headers: Headers) -> str | None:
-        """The user name of a request with a valid login; None otherwise."""
+    def _admitted(self, headers: Headers) -> _Login | None:
+        """The login that a request shows; None if it is not one of those accepted."""
         scheme, _, shown = headers.get("authorization", "").partition(" ")
-        wanted = self._wanted.get(scheme.lower())
-        # The comparison takes equally long for a wrong and a right login.
-        if wanted is None or not hmac.compare_digest(shown.strip().encode(), wanted):
-            return None
-        return self._names[scheme.lower()]
+        given, found = shown.strip().encode(), None
+        for login in self._logins:
+            # The comparison takes equally long for a wrong and a right login.
+            if login.scheme == scheme.lower() and hmac.compare_digest(given, login.shown):
+                found = login
+        return found
 
 
 class WrongLogins:
@@ -147,6 +164,30 @@ class WrongLogins:
     def forget(self, address: str) -> None:
         """Forgets the wrong logins of an address, after a right one."""
         self._counts.pop(address, None)
+
+
+def _logins(config: HttpConfig) -> tuple[_Login, ...]:
+    """The logins of a configuration; empty if none is needed."""
+    viewer = config.viewer
+    of_roles = (
+        (UserRole.OPERATOR, credentials(config), {"bearer": "http.token", "basic": config.username or ""}),
+        (UserRole.VIEWER, credentials(viewer), {"bearer": "http.viewer.token", "basic": viewer.username or ""}),
+    )
+    return tuple(
+        _Login(scheme, shown, users[scheme], role) for role, found, users in of_roles for scheme, shown in found.items()
+    )
+
+
+def _refusal(scope: Scope, headers: Headers, login: _Login) -> Response | None:
+    """The answer to a request that needs another role than that of its login; None if the role is enough."""
+    needed = needed_role(scope["method"], scope["path"])
+    if login.role >= needed:
+        return None
+    text = f"this needs the role {needed}, and {login.user} is a {login.role}; log in as another user"
+    _log.warning("request refused", user=login.user, role=str(login.role), needs=str(needed), path=scope["path"])
+    if "x-jms-bridge" in headers or scope["path"].startswith("/api/"):
+        return JSONResponse({"error": text}, status_code=403)
+    return PlainTextResponse(text + "\n", status_code=403)
 
 
 def _address(scope: Scope) -> str:

@@ -8,19 +8,59 @@ from typing import TYPE_CHECKING
 
 from routes.keys import table
 from routes.keys.addresses import HOST_PORT, PEERS, is_loopback
-from routes.keys.values import FLAG, PATH, TEXT, TOKEN
+from routes.keys.language import MASKED
+from routes.keys.values import FLAG, PATH, RETENTION, TEXT, TOKEN
 from routes.section_registry import Section
 
 if TYPE_CHECKING:
     from routes.keys.addresses import Peer
     from routes.keys.settings import Settings
+    from routes.predicate.nodes import ValuePath
 
-__all__ = ["SECTION", "HttpConfig"]
+__all__ = ["KEY", "SECTION", "HttpConfig", "ViewerConfig"]
 
+KEY = "key"
+"""Name in `http.viewer.mask` that stands for the keys of records, and for a property of that name."""
+
+_VIEWER = "http.viewer."
+_WORDS = {"token": "token", "username": "user name"}
+_DESTINATION = "JMSDestination"
 _CLOSED = "or http.insecure=true where the network is closed to others"
 _LOGIN = (
     "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerConfig:
+    """`http.viewer.*`: the login of those who may look and change nothing, and the values that they do not see."""
+
+    token: str | None = table.key(
+        "http.viewer.token",
+        TOKEN,
+        "Token of a viewer, who may look at all pages and change nothing ([roles](security.md#roles)).",
+        example="${file:viewer.token}",
+    )
+    username: str | None = table.key("http.viewer.username", TEXT, "User name of a viewer.", example="support")
+    password: str | None = table.key(
+        "http.viewer.password", TEXT, "Password of the viewer.", example="${env:VIEWER_PASSWORD}"
+    )
+    masked: tuple[str | ValuePath, ...] = table.key(
+        "http.viewer.mask",
+        MASKED,
+        "Values that viewers do not see, separated by commas: headers and properties by their names, values in JSON "
+        "and XML bodies by their paths, `msg.body` for whole bodies, and `key` for the keys of records. See "
+        "[masks for viewers](security.md#masks-for-viewers).",
+        example="iban, msg.body.card, xpath('/order/card'), key",
+        made=lambda value, *_: value or (),
+        value=(),
+    )
+    """Names of headers, and paths into bodies."""
+
+    @property
+    def has_login(self) -> bool:
+        """True if viewers can log in."""
+        return self.token is not None or self.username is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +108,16 @@ class HttpConfig:
         example="prometheus",
     )
     password: str | None = table.key("http.password", TEXT, "Password of the login.", example="${env:METRICS_PASSWORD}")
+    viewer: ViewerConfig = table.part(ViewerConfig, ViewerConfig())
+    looks_retention_ms: int = table.key(
+        "http.looks-retention",
+        RETENTION,
+        "Time for which the [audit of looks](security.md#audit-of-looks) keeps its entries. Counts when the bridge "
+        "creates the topic.",
+        default="90d",
+        made=lambda seconds, *_: round(seconds * 1000),
+    )
+    """Milliseconds; -1: for ever."""
     certificate: Path | None = table.key(
         "http.tls.certificate",
         PATH,
@@ -88,17 +138,36 @@ class HttpConfig:
 
 
 def http_login(settings: Settings) -> None:
-    """Checks that user name and password are both set, and that the name has no colon.
+    """Checks that user names and passwords are set together, and that no name has a colon.
 
     A colon ends the name on the wire (RFC 7617).
     """
-    name, password = "http.username", "http.password"
-    if settings.is_set(name) and not settings.is_set(password):
-        settings.fault(name, "", "a user name without a password", "set http.password")
-    if settings.is_set(password) and not settings.is_set(name):
-        settings.fault(password, "", "a password without a user name", "set http.username")
-    if ":" in (settings.get(name) or ""):
-        settings.fault(name, "", "a user name with a colon", "choose one without")
+    for prefix in ("http.", _VIEWER):
+        name, password = f"{prefix}username", f"{prefix}password"
+        if settings.is_set(name) and not settings.is_set(password):
+            settings.fault(name, "", "a user name without a password", f"set {password}")
+        if settings.is_set(password) and not settings.is_set(name):
+            settings.fault(password, "", "a password without a user name", f"set {name}")
+        if ":" in (settings.get(name) or ""):
+            settings.fault(name, "", "a user name with a colon", "choose one without")
+
+
+def http_viewer(settings: Settings) -> None:
+    """Checks that a viewer's login is not the operator's, that there is one of each, and that masks have a viewer."""
+    logins = [key for key in ("token", "username") if settings.is_set(_VIEWER + key)]
+    if logins and not (settings.is_set("http.token") or settings.is_set("http.username")):
+        message = "a viewer's login, and none of an operator, who alone may change something"
+        settings.fault(_VIEWER + logins[0], "", message, "set http.token, or http.username and http.password")
+    for key in logins:
+        if settings.is_set(f"http.{key}") and settings.get(_VIEWER + key) == settings.get(f"http.{key}"):
+            settings.fault(_VIEWER + key, "", f"the {_WORDS[key]} of the operator", "choose another")
+    mask = f"{_VIEWER}mask"
+    if settings.is_set(mask) and not logins:
+        message, hint = "nobody is a viewer", "set http.viewer.token, or http.viewer.username and http.viewer.password"
+        settings.fault(mask, "", message, hint)
+    if _DESTINATION in (settings.get(mask) or ()):
+        message = f"'{_DESTINATION}' is in metrics and in names of topics, so it cannot be hidden"
+        settings.fault(mask, "", message, "remove it from the list")
 
 
 def http_tls(settings: Settings) -> None:
@@ -152,6 +221,6 @@ SECTION = Section(
     "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
     "for it.",
     settings=HttpConfig,
-    checks=(http_login, http_tls, http_reach, http_peers),
+    checks=(http_login, http_viewer, http_tls, http_reach, http_peers),
     listens=("http.address", "http.metrics-address"),
 )

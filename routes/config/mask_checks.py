@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
     from routes.predicate.nodes import PathStep
 
-__all__ = ["MASK_CHECKS", "taken_fields"]
+__all__ = ["MASK_CHECKS", "covers", "taken_fields"]
 
 _PATHS, _METHOD, _SECRET, _STEPS = (f"routes.NAME.out.{key}" for key in ("mask", "mask-with", "mask-secret", "convert"))
 
@@ -54,7 +54,7 @@ def masks_that_leak(settings: Settings) -> None:
             settings.fault(_STEPS, name, message, "remove one")
         for key, field in taken_fields(settings, name):
             taken, entry = body_path(field), settings.entry(key, name)
-            covering = [str(path) for path in paths if isinstance(taken, BodyPath) and _covers(path, taken)]
+            covering = [str(path) for path in paths if isinstance(taken, BodyPath) and covers(path, taken)]
             if covering and entry is not None:
                 message = f"'{field}' would leave here as it is, and out.mask has '{covering[0]}'"
                 settings.faults.append(entry.fault(message, "take another value", max(entry.value.find(field), 0)))
@@ -72,7 +72,7 @@ def taken_fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
             yield f"routes.NAME.out.header.{setting.rest}", reference.name
 
 
-def _covers(mask: BodyPath, taken: BodyPath) -> bool:
+def covers(mask: BodyPath, taken: BodyPath) -> bool:
     """Returns whether a value may be one that a mask names, or be in one."""
     return len(mask.steps) <= len(taken.steps) and all(map(_may_be, mask.steps, taken.steps))
 

@@ -13,10 +13,11 @@ from routes.predicate.nodes import ADDRESS, PATHS, BodyPath, Identifier, IsNull,
 if TYPE_CHECKING:
     from routes.predicate.nodes import Predicate
 
-__all__ = ["BODY_PATHS", "KEY_HEADER", "PREDICATE", "parse_header", "parse_reference"]
+__all__ = ["BODY_PATHS", "KEY_HEADER", "MASKED", "PREDICATE", "parse_header", "parse_reference"]
 
 _PART = re.compile(r'(?:[^,"]|"[^"]*"?)+|(?:(?<=,)|^)(?=,|$)')
 _PATH_HINT = 'as in msg.body.card, msg.body.lines[*].iban or msg.body."odd name"'
+_MASKED_HINT = "as in iban, JMSCorrelationID, key, msg.body.card, msg.body.lines[*].iban or xpath('/order/card')"
 _KEY_HINT = 'as in msg.header.CorrelationId, msg.header."any name", JMSType, region or msg.body.order.id'
 
 
@@ -83,6 +84,33 @@ def _parse_paths(text: str) -> tuple[BodyPath, ...]:
     return tuple(paths)
 
 
+def _parse_masked(text: str) -> tuple[str | ValuePath, ...]:
+    """Parses names of headers and paths into JSON or XML bodies between commas; a path may name many values."""
+    masked: list[str | ValuePath] = []
+    for part in _PART.finditer(text):
+        spelt = part[0].strip()
+        offset = part.end() - len(part[0].lstrip())
+        try:
+            each = _parse_value_path(spelt) if spelt.startswith(PATHS) else parse_header(spelt)
+            if each in masked:
+                raise BadValueError(f"'{spelt}' is listed twice", "name each once")
+        except BadValueError as error:
+            raise BadValueError(str(error), error.hint or _MASKED_HINT, error.offset + offset) from error
+        masked.append(each)
+    return tuple(masked)
+
+
+def _parse_value_path(text: str) -> ValuePath:
+    try:
+        tree = parse(f"{text} IS NULL").root
+    except PredicateError as error:
+        fault = error.fault
+        raise BadValueError(f"'{text}': {fault.message}", fault.hint or _MASKED_HINT, fault.column - 1) from error
+    if not isinstance(tree, IsNull) or not isinstance(tree.operand, ValuePath):
+        raise BadValueError(f"'{text}' is not a path into the body", _MASKED_HINT)
+    return tree.operand
+
+
 def _parse_path(text: str) -> BodyPath:
     if not text:
         raise BadValueError("a path is missing between commas", _PATH_HINT)
@@ -106,3 +134,4 @@ def _parse_path(text: str) -> BodyPath:
 PREDICATE = ValueKind("predicate", "a predicate", _parse_predicate)
 KEY_HEADER = ValueKind("header", "the name of a header", parse_reference)
 BODY_PATHS = ValueKind("list of paths", "paths such as msg.body.card, msg.body.lines[*].iban", _parse_paths)
+MASKED = ValueKind("list of names and paths", "names and paths such as iban, msg.body.card", _parse_masked)

@@ -92,6 +92,12 @@ class Mask:
         left = body[: len(body) - len(content)] + "".join((*parts, text[copied:])).encode()
         return left if len(left) <= _GROWTH * bounds.size else None
 
+    def hidden(self, body: bytes) -> Iterator[str]:
+        """Yields the values that the mask takes out of a body, which is one that can be masked; numbers as written."""
+        text = body.removeprefix(BYTE_ORDER_MARK).decode()
+        for edit in self._edits(text, _read(text, 0), [path.steps for path in self.paths]):
+            yield from _scalars(text, _read(text, edit.start))
+
     def types(self, body: bytes, types: str, *, is_map: bool) -> str:
         """Returns the types of the values of a map or stream (`engine.jms_values`) that belong to the masked body.
 
@@ -171,6 +177,15 @@ def _read(text: str, at: int) -> _Node:
         sign, at = _token(text, value.end)
         end = at
     return _Node(start, end, members)
+
+
+def _scalars(text: str, value: _Node) -> Iterator[str]:
+    """Yields the texts of a value, or of those in it."""
+    for member in value.members:
+        yield from _scalars(text, member.value)
+    written = text[value.start : value.end]
+    if not written.startswith(("{", "[")):
+        yield _decoded(written) if written[0] == '"' else written
 
 
 def _token(text: str, at: int) -> tuple[str, int]:

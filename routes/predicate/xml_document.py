@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from routes.predicate.nodes import XmlPath, XmlStep
 
-__all__ = ["XmlElement", "places", "read_xml"]
+__all__ = ["XmlElement", "elements", "is_namespace", "local_name", "parsed", "places", "read_xml", "xml_text"]
 
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']iso-8859-1["']""", re.IGNORECASE)
@@ -29,13 +29,15 @@ _BLANKS = " \t\r\n"
 class XmlElement:
     """An element with its attributes, by local name."""
 
-    __slots__ = ("attributes", "content", "name")
+    __slots__ = ("attributes", "content", "end", "name", "start")
 
     def __init__(self, name: str, attributes: dict[str, str]) -> None:
         self.name = name
         self.attributes = attributes
         self.content: list[str | XmlElement] = []
         """Texts and child elements, in the order of the document."""
+        self.start = self.end = 0
+        """Bytes of the document's text, in UTF-8, before the start tag and before the end tag."""
 
     def text(self, *, is_own: bool) -> str | None:
         """Returns the text in the element; if it `is_own`, without that of child elements, None if there is none."""
@@ -62,10 +64,14 @@ def read_xml(content: bytes, deepest: int) -> XmlElement | None:
     Bytes that are UTF-8 are read as such, whatever the document declares: a text message has lost its encoding. Other
     bytes are UTF-16 if they begin with its mark, or ISO-8859-1 if the document declares it.
     """
+    return parsed(xml_text(content), deepest)
+
+
+def xml_text(content: bytes) -> str:
+    """Returns the text of bytes that may be a document, without its mark; empty if they cannot be one."""
     text = _decoded(content) or ""
     # The parser would take bytes with NUL for UTF-16, and skip a second mark.
-    is_xml = "\0" not in text and not text.startswith("\ufeff")
-    return _parsed(text, deepest) if is_xml else None
+    return "" if "\0" in text or text.startswith("\ufeff") else text
 
 
 def places(document: XmlElement | None, path: XmlPath) -> Iterator[tuple[str | Decimal | None, XmlPath]]:
@@ -83,6 +89,11 @@ def places(document: XmlElement | None, path: XmlPath) -> Iterator[tuple[str | D
         yield None, path
 
 
+def elements(document: XmlElement, path: XmlPath) -> Iterator[XmlElement]:
+    """Yields the elements that the steps of a path lead to, in the order of the document."""
+    return (element for element, _ in _select(document, path.steps))
+
+
 def _decoded(content: bytes) -> str | None:
     try:
         if content[:2] in _UTF_16_MARKS:
@@ -92,7 +103,8 @@ def _decoded(content: bytes) -> str | None:
         return content.decode("iso-8859-1") if _LATIN.match(content) else None
 
 
-def _parsed(text: str, deepest: int) -> XmlElement | None:
+def parsed(text: str, deepest: int) -> XmlElement | None:
+    """Returns what `read_xml` does, for the text of a document."""
     document = XmlElement("", {})
     opened = [document]
 
@@ -103,11 +115,15 @@ def _parsed(text: str, deepest: int) -> XmlElement | None:
         attributes: dict[str, str] = {}
         for attribute, value in pairs:
             # Of attributes whose names differ in their prefixes alone the first counts.
-            if not _is_namespace(attribute):
-                attributes.setdefault(_local(attribute), value)
-        element = XmlElement(_local(name), attributes)
+            if not is_namespace(attribute):
+                attributes.setdefault(local_name(attribute), value)
+        element = XmlElement(local_name(name), attributes)
+        element.start = parser.CurrentByteIndex
         opened[-1].content.append(element)
         opened.append(element)
+
+    def end(_: str) -> None:
+        opened.pop().end = parser.CurrentByteIndex
 
     def refuse(*_: Any) -> None:
         raise _NotXmlError
@@ -116,7 +132,7 @@ def _parsed(text: str, deepest: int) -> XmlElement | None:
     parser.ordered_attributes = True
     parser.buffer_text = True
     parser.StartElementHandler = start
-    parser.EndElementHandler = lambda _: opened.pop()
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = lambda data: opened[-1].content.append(data)
     parser.StartDoctypeDeclHandler = refuse
     try:
@@ -126,11 +142,13 @@ def _parsed(text: str, deepest: int) -> XmlElement | None:
     return document
 
 
-def _is_namespace(attribute: str) -> bool:
-    return attribute.startswith("xmlns:") or _local(attribute) == "xmlns"
+def is_namespace(attribute: str) -> bool:
+    """Returns True for an attribute that declares a namespace."""
+    return attribute.startswith("xmlns:") or local_name(attribute) == "xmlns"
 
 
-def _local(name: str) -> str:
+def local_name(name: str) -> str:
+    """Returns the name of an element or attribute without its prefix."""
     return name.rpartition(":")[2]
 
 

@@ -12,7 +12,7 @@ from engine.dead_letters.watch import DeadLetterWatch
 from engine.page.app import pages
 from engine.page.view import Samples, View
 from engine.telemetry.http import HttpServer, application
-from engine.telemetry.http_section import HttpConfig
+from engine.telemetry.http_section import HttpConfig, ViewerConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
 from engine.telemetry.report import ComponentReport, PeerReport
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-__all__ = ["CONTRASTS", "LOGIN", "Served"]
+__all__ = ["CONTRASTS", "LOGIN", "VIEWER", "Served"]
 
 LOGIN = {"Authorization": "Basic " + b64encode(b"anna:pass").decode()}
+VIEWER = {"Authorization": "Basic " + b64encode(b"eve:look").decode()}
 _AWAY = ComponentReport("sink:billing", "unreachable", "", None, None, 0.0, None, None)
 _WELL = ComponentReport("source:orders/2", "ready", "stomp://broker.example:61613", 20.0, None, 1.0, 0.1, 1e8)
 PEERS = (
@@ -95,10 +96,12 @@ class Served:
             state_of_letter=watch.state,
             peers=lambda: PEERS,
         )
-        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass")
+        viewer = ViewerConfig(username="eve", password="look")
+        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass", viewer=viewer)
         server = stack.enter_context(HttpServer(access, application(self.board, registry, pages=pages(self.view))))
         self.plain_url = server.url
         self.url = server.url.replace("//", "//anna:pass@")
+        self.viewer_url = server.url.replace("//", "//eve:look@")
         self.census = watch.census
 
     def flow(self, steps: int = 4) -> None:

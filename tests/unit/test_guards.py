@@ -152,6 +152,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.looks": ("engine.dead_letters", "engine.find", "engine.page", "engine.cli", "engine.supervision"),
     "engine.rerouting": ("engine.page", "engine.cli", "engine.supervision"),
     "engine.page": (
         "engine.spark",

@@ -6,20 +6,25 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from selenium.webdriver.common.by import By
 
 from engine.embedded import EmbeddedKafka
+from engine.kafka.clients import admin
+from engine.kafka.cluster import Cluster
 from engine.message import BodyType, Message, Record
 from engine.page import messages
 from routes.config.snapshot import Snapshot
 from tests.conftest import TopicFactory
 from tests.integration.browser import DESK, PHONE, TABLET, Browser
 from tests.integration.buried import Bridge, added
-from tests.integration.page_server import CONTRASTS, LOGIN, Served
+from tests.integration.page_server import CONTRASTS, LOGIN, VIEWER, Served
 from tests.topic_records import ordered_producer
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +41,13 @@ routing.on-soft-failure=dead-letter
 routes.orders.in.include=msg.address==orders AND region = 'emea'
 routes.orders.out.topic={orders}
 routes.orders.conv.key=msg.header.CorrelationId
+"""
+MASKED = """\
+http.username=anna
+http.password=pass
+http.viewer.username=eve
+http.viewer.password=look
+http.viewer.mask=JMSCorrelationID, msg.body.order.customer, xpath('/order/customer')
 """
 HOSTILE = "<img src=x onerror=document.title='run'>\u202e"
 JSON = b'{"order":{"id":4711,"customer":"ann","lines":[{"article":"bolt","amount":12.50},{"amount":1}]}}'
@@ -94,6 +106,106 @@ def served(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 def asked(served: Served, path: str) -> Any:
     with urlopen(Request(served.plain_url + path, headers=LOGIN), timeout=60) as answer:  # noqa: S310 - our own server
         return json.loads(answer.read())
+
+
+@pytest.fixture
+def masked(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Its viewers do not see some values."""
+    monkeypatch.setattr(messages, "_ANSWER_SECONDS", 8.0)
+    topics.file.write_text(topics.file.read_text() + MASKED)
+    with ExitStack() as stack:
+        yield Served(stack, topics.file)
+
+
+def code(served: Served, path: str, login: dict[str, str]) -> int:
+    """The status of an answer."""
+    try:
+        with urlopen(Request(served.plain_url + path, headers=login), timeout=60) as answer:  # noqa: S310 - our own server
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+def test_a_viewer_sees_masked_records_and_no_buttons(browser: Browser, masked: Served, topics: Topics) -> None:
+    topics.publish(0, message(0, JMSCorrelationID="secret-17"))
+    topics.publish(1, message(1, XML))
+    topics.publish(2, message(2, HEX))
+    topics.bridge.bury(message(0))
+    browser.looks()
+    at = f"{masked.viewer_url}/messages/{topics.orders}"
+    browser.open(at)
+    assert '"customer":"***"' in browser.text()
+    assert "<customer>***</customer>" in browser.text()
+    assert "(not shown: it is neither JSON nor XML" in browser.text()
+    browser.open(f"{at}/0/0")
+    browser.wait(lambda: f"{topics.journal}:0:0" in browser.run(TIMELINE))
+    assert '"customer": "***"' in browser.text()
+    assert "Logged in as eve (viewer)" in browser.text()
+    assert all(each not in browser.driver.page_source for each in ('"ann"', "secret-17", "Try it against"))
+    browser.open(f"{masked.viewer_url}/find?kind=destination")
+    browser.wait(lambda: "Everything was read." in browser.text(), 60)
+    assert "3 found" in browser.text()
+    assert all(each not in browser.driver.page_source for each in (">ann<", '"ann"', "secret-17"))
+    browser.open(f"{masked.viewer_url}/dead-letters")
+    assert browser.driver.find_elements(By.CSS_SELECTOR, "form[method=post]") == []
+    browser.open(f"{masked.viewer_url}/dead-letters/letter/0/0")
+    assert "neither replayed nor discarded" in browser.text()
+    assert browser.driver.find_elements(By.CSS_SELECTOR, "form[method=post]") == []
+    assert browser.complaints() == []
+    for asked_for in ("where=msg.body.order.customer%3D%27ann%27", "text=ann", "correlation_id=secret-17", "key=k"):
+        assert code(masked, f"/api/find?{asked_for}", VIEWER) == 403
+    assert code(masked, f"/messages/{topics.orders}/0/2/body", VIEWER) == 403
+    # An operator sees all of it.
+    browser.open(f"{masked.url}/messages/{topics.orders}/0/0")
+    assert '"customer": "ann"' in browser.text()
+    # The page would go on asking a server that is gone.
+    browser.wait(lambda: f"{topics.journal}:0:0" in browser.run(TIMELINE))
+
+
+def test_each_look_is_in_the_audit_before_the_body_is_shown(browser: Browser, masked: Served, topics: Topics) -> None:
+    topics.publish(0, message(0))
+    at = f"{topics.orders}:0:0"
+    assert asked(masked, "/api/looks") == {"looks": []}
+    assert asked(masked, f"/api/messages/{at}")["body"] == JSON.decode()
+    for path in (f"/messages/{topics.orders}", f"/messages/{topics.orders}/0/0", f"/messages/{topics.orders}/0/0/body"):
+        assert code(masked, path, VIEWER) == 200
+        assert code(masked, path, VIEWER) == 200
+    found = asked(masked, "/api/looks")["looks"][::-1]
+    assert [(each["user"], each["role"], each["way"], each["masked"]) for each in found] == [
+        ("anna", "operator", "API", False),
+        ("eve", "viewer", "list of records", True),
+        *[("eve", "viewer", "record page", True)] * 2,
+        *[("eve", "viewer", "download", True)] * 2,
+    ]
+    assert all(each["records"] == [at] and each["host"] == "127.0.0.1" for each in found)
+    assert sorted(each["time"] for each in found) == [each["time"] for each in found]
+    settings = Cluster(masked.config.kafka_access, 10.0).settings([f"{topics.journal}.looks"])
+    assert settings[f"{topics.journal}.looks"]["retention.ms"] == str(90 * 24 * 3_600_000)
+    browser.looks()
+    browser.open(f"{masked.url}/looks")
+    assert "eve (viewer)" in browser.text()
+    assert browser.complaints() == []
+    # The browser would load the icon from a server that is gone.
+    browser.driver.get("about:blank")
+    browser.complaints()
+
+
+def test_no_body_is_shown_where_the_audit_cannot_be_written(masked: Served, topics: Topics) -> None:
+    topics.publish(0, message(0))
+    path = f"/api/messages/{topics.orders}:0:0"
+    assert asked(masked, path)["body"] == JSON.decode()
+    looks = f"{topics.journal}.looks"
+    entry = ConfigEntry("max.message.bytes", "1", incremental_operation=AlterConfigOpType.SET)
+    small = ConfigResource(ResourceType.TOPIC, looks, incremental_configs=[entry])
+    client = admin(masked.config.kafka_access)
+    for done in client.incremental_alter_configs([small]).values():
+        done.result(30)
+
+    def refused() -> bool:
+        answer = asked(masked, path)
+        return answer["body"] is None and looks in answer["body_hidden"] and "headers" in answer
+
+    until(refused, seconds=20)
 
 
 def test_topics_records_and_bodies_are_shown(browser: Browser, served: Served, topics: Topics) -> None:
@@ -217,6 +329,7 @@ def test_every_page_of_messages_fits_and_can_be_read(
         "found": "/find?text=o",
         "wrong": "/find?where=a+%3D",
         "tried": f"/try?position={topics.journal}:0:0",
+        "looks": "/looks",
     }
     for name, path in paths.items():
         browser.looks(size, dark=dark)

@@ -30,7 +30,18 @@ from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
 PAGES = (
-    *("/", "/charts", "/routes", "/try", "/send", "/messages", "/find", "/dead-letters", "/dead-letters/audit"),
+    *(
+        "/",
+        "/charts",
+        "/routes",
+        "/try",
+        "/send",
+        "/messages",
+        "/find",
+        "/looks",
+        "/dead-letters",
+        "/dead-letters/audit",
+    ),
     *("/settings", "/settings?all=1"),
 )
 LONG = """\

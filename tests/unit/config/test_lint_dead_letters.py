@@ -37,7 +37,14 @@ def test_a_configuration_names_the_topics_beside_its_dead_letters() -> None:
     config = loads(START + "routing.max-replays=7\nembedded=auto")
     assert config.routing.max_replays == 7
     assert config.letter_topics == ("d", "d.replayed", "d.quarantine")
-    assert config.own_topics == {"jms-bridge.journal", "jms-bridge.journal.state", "d", "d.replayed", "d.quarantine"}
+    assert config.own_topics == {
+        "jms-bridge.journal",
+        "jms-bridge.journal.state",
+        "jms-bridge.journal.looks",
+        "d",
+        "d.replayed",
+        "d.quarantine",
+    }
 
 
 def test_without_a_name_the_topic_of_dead_letters_is_the_bridges_own() -> None:

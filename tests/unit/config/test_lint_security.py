@@ -87,3 +87,46 @@ def test_peers_are_other_hosts_that_get_no_login_in_the_clear(lines: tuple[str, 
     assert len(found) == len(says), found
     assert all(fault.startswith(text) for text, fault in zip(says, found, strict=True)), found
     assert not any("secret" in fault for fault in found)
+
+
+VIEWER = ("http.token=t0ken", "http.viewer.token=l00ker")
+OPERATE = ("http.username=a", "http.password=b", "http.viewer.username=eve", "http.viewer.password=look")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (VIEWER, []),
+        (OPERATE, []),
+        ((*VIEWER, *OPERATE), []),
+        (("http.token=t0ken", *OPERATE[2:]), []),
+        (("http.viewer.token=l00ker",), ["6:19: error: a viewer's login, and none of an operator"]),
+        (OPERATE[2:], ["6:22: error: a viewer's login, and none of an operator"]),
+        (("http.token=same", "http.viewer.token=same"), ["7:19: error: the token of the operator"]),
+        ((*OPERATE[:2], "http.viewer.username=a", OPERATE[3]), ["8:22: error: the user name of the operator"]),
+        (OPERATE[:3], ["8:22: error: a user name without a password"]),
+        ((*OPERATE[:2], OPERATE[3]), ["8:22: error: a password without a user name"]),
+        ((*VIEWER, "http.viewer.mask=iban, JMSType, msg.body, msg.body.a[*].b, xpath('/o/@x'), key"), []),
+        ((*VIEWER, "http.viewer.mask=iban,, x"), ["8:23: error: '' is not the name of a header"]),
+        ((*VIEWER, "http.viewer.mask=iban, iban"), ["8:24: error: 'iban' is listed twice"]),
+        ((*VIEWER, "http.viewer.mask=a, msg.body."), ["8:"]),
+        ((*VIEWER, "http.viewer.mask=a, xpath('//o')"), ["8:"]),
+        ((*VIEWER, "http.viewer.mask=a b"), ["8:18: error: 'a b' is not the name of a header"]),
+        ((*VIEWER, "http.viewer.mask=msg.address"), ["8:18: error: 'msg.address' is not the name of a header"]),
+        ((*VIEWER, "http.viewer.mask=JMSDestination"), ["8:18: error: 'JMSDestination' is in metrics"]),
+        (("http.token=t0ken", "http.viewer.mask=iban"), ["7:18: error: nobody is a viewer"]),
+    ],
+)
+def test_a_viewer_has_a_login_of_his_own_and_masks_have_a_viewer(lines: tuple[str, ...], says: list[str]) -> None:
+    found = faults(*lines)
+    assert len(found) == len(says), found
+    assert all(fault.startswith(text) for text, fault in zip(says, found, strict=True)), found
+    assert not any("look" in fault or "l00ker" in fault for fault in found)
+
+
+def test_the_audit_of_looks_has_a_topic_of_its_own() -> None:
+    for line in ("routing.dead-letter-topic", "journal.state-topic", "routes.r.out.topic", "sink.n.topic"):
+        sink = ("sink.n.type=nats", "sink.n.url=nats://127.0.0.1:1") if "sink" in line else ()
+        lines = START.replace("routes.r.out.topic=t\n", "" if "out.topic" in line else "routes.r.out.topic=t\n")
+        found = lint_text(lines + "\n".join([*sink, f"{line}=jms-bridge.journal.looks"])).faults
+        assert ["is the audit of looks" in str(each) for each in found] == [True], line

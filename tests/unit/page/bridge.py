@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
+from engine.looks.log import LookLog
 from engine.page.app import pages
 from engine.page.view import INTERVAL_SECONDS, Samples, View
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
-from engine.telemetry.http_section import HttpConfig
+from engine.telemetry.http_section import HttpConfig, ViewerConfig
 from engine.telemetry.meters import Figures
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.config.snapshot import Snapshot
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
 
     from engine.dead_letters.state import LetterState
     from engine.kafka.reader import Position
+    from engine.looks.log import LookTopic
+    from engine.looks.look import Look
     from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport, Traffic
     from engine.telemetry.status import DeadLetterCounts
     from engine.topologies.question import StateAnswer, StateQuestion
+    from routes.errors import BridgeError
 
-__all__ = ["CONFIGURATION", "LOGIN", "Page"]
+__all__ = ["CONFIGURATION", "LOGIN", "VIEWER", "NotedLooks", "Page"]
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\u202e"
 CONFIGURATION = """\
@@ -53,7 +57,22 @@ routing.dead-letter-topic=dead
 routing.on-soft-failure=dead-letter
 """
 LOGIN = {"Authorization": "Basic " + b64encode(b"anna:pass").decode()}
+VIEWER = {"Authorization": "Basic " + b64encode(b"eve:look").decode()}
 _PARTS = ("router", "source:jms", "sink:nats")
+
+
+class NotedLooks(LookLog):
+    """Audit of looks in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[Look] = []
+        self.error: BridgeError | None = None
+
+    def _write(self, topic: LookTopic, look: Look) -> None:
+        if self.error:
+            raise self.error
+        self.looks.append(look)
 
 
 class Page:
@@ -95,7 +114,8 @@ class Page:
             self.questions.append((topology, question))
             return self.answer
 
-        view = View(
+        self.looks = NotedLooks()
+        self.view = view = View(
             self.board,
             self.samples,
             lambda: self.config,
@@ -107,8 +127,12 @@ class Page:
             peers=(lambda: tuple(self.peers)) if peers else None,
             ask=ask,
             control=control,
+            looks=self.looks,
         )
-        access = HttpConfig("127.0.0.1", 0, username="anna", password="pass") if login else HttpConfig("127.0.0.1", 0)
+        viewer = ViewerConfig(username="eve", password="look")
+        access = HttpConfig("127.0.0.1", 0)
+        if login:
+            access = HttpConfig("127.0.0.1", 0, username="anna", password="pass", viewer=viewer)
         self.served = application(self.board, self.registry, standing, pages=pages(view))
         app = HttpLogin(self.served, access, frozenset())
         self.client = TestClient(app, "http://127.0.0.1")

@@ -16,7 +16,8 @@ from engine.find.question import TopicKind
 from engine.find.search import FindProgress, FoundRecord
 from engine.find.timeline import TimelineEvent
 from engine.kafka.reader import Position
-from engine.page import letters, searches
+from engine.looks.look import Look, LookWay
+from engine.page import letters, looks, searches
 from engine.telemetry.metrics import JOURNALED, ROUTED
 from engine.telemetry.status import DeadLetterCounts
 from tests.unit.page.bridge import LOGIN, Page
@@ -29,6 +30,7 @@ PATHS = {
     "/api/topics/{topic}/records": "/api/topics/orders/records?count=2&where=JMSPriority+IS+NULL",
     "/api/messages/{position}": "/api/messages/orders:0:1",
     "/api/letters": "/api/letters?reason=key-not-found&page=1",
+    "/api/looks": "/api/looks?count=5",
 }
 """A request to each path."""
 LINES = "application/x-ndjson"
@@ -47,9 +49,11 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
         TimelineEvent(None, "waiting", "the sink has not come to it"),
     )
     summary = Summary(Position("dead", 0, 1), 5, "key-not-found", "", "no key", None, 3, 0)
-    monkeypatch.setattr(letters, "search", lambda *_: Found((summary,) * 51, 60, is_complete=False))
+    monkeypatch.setattr(letters, "search", lambda *_, **__: Found((summary,) * 51, 60, is_complete=False))
     found = (FoundRecord(TopicKind.DESTINATION, located("orders", 1)), FindProgress(9, 9, 1, None, done=True))
     monkeypatch.setattr(searches, "find", lambda *_: iter(found))
+    look = Look("2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", LookWay.API, False, (Position("orders", 0, 1),))
+    monkeypatch.setattr(looks, "last_looks", lambda *_: [look])
     return kafka
 
 

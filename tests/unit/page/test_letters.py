@@ -40,7 +40,7 @@ class Kafka:
         self.error: Exception | None = None
         self.has_quarantine = True
 
-    def search(self, _: KafkaAccess, *asked: object) -> Found:
+    def search(self, _: KafkaAccess, *asked: object, shown: object) -> Found:
         self.asked = asked
         return self.found
 

@@ -51,6 +51,19 @@ def test_values_are_replaced(paths: str, before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("paths", "body", "values"),
+    [
+        ("msg.body.a", '\ufeff{"a":1.50,"b":2,"a":"x\\u0041"}', ["1.50", "xA"]),
+        ("msg.body.a", '{"a":{"n":1,"m":[true,null,"x",{"k":2}]}}', ["1", "true", "null", "x", "2"]),
+        ("msg.body[*].a", '[{"a":""},{"a":[]},{"b":3}]', [""]),
+        ("msg.body.a", "3", []),
+    ],
+)
+def test_the_values_that_it_hides_are_told(paths: str, body: str, values: list[str]) -> None:
+    assert list(mask(paths).hidden(body.encode())) == values
+
+
+@pytest.mark.parametrize(
     ("paths", "before", "after"),
     [
         ("msg.body.a", '{"a":1}', "{}"),

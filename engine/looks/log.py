@@ -1,0 +1,166 @@
+"""The topic of the audit of looks: entries are written before a body is shown, and read again, the newest last.
+
+The topic is beside the journal, has one partition, and keeps its entries for `http.looks-retention`. It is another one
+than the audit of dead letters: that keeps the last entry of each position for ever, and is read as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Self
+
+from engine.errors import HardFailureError, UnreachableError
+from engine.kafka.clients import producer
+from engine.kafka.errors import PASSING, refusal, unavailable
+from engine.kafka.reader import KafkaTopicReader
+from engine.kafka.topics import ensure_looks_topic, exists
+from engine.kafka.types import KafkaException
+from engine.looks.look import Look
+from engine.telemetry.http_section import HttpConfig
+from routes.targets import looks_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from engine.kafka.reader import Position
+    from engine.kafka.types import KafkaError, KafkaMessage, Producer
+    from routes.errors import BridgeError
+    from routes.kafka_access import KafkaAccess
+    from routes.model import Config
+
+__all__ = ["LookLog", "LookTopic", "last_looks"]
+
+_SECONDS = 2.0
+"""Time within which Kafka has to take an entry: less than a page may take."""
+_MOST_SEEN = 10_000
+_SETTINGS = {"acks": "all", "enable.idempotence": False, "linger.ms": 0, "message.timeout.ms": round(_SECONDS * 1000)}
+
+_Mark = tuple[str, str, str, bool, "Position"]
+
+
+@dataclass(frozen=True, slots=True)
+class LookTopic:
+    """The topic of the audit of looks of one bridge."""
+
+    access: KafkaAccess
+    name: str
+    replication: int
+    """Replication at creation; -1: the cluster's default."""
+    retention_ms: int
+    """Retention at creation, in milliseconds; -1: for ever."""
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Takes the parts of a configuration."""
+        journal = config.journal
+        retention_ms = config.section(HttpConfig).looks_retention_ms
+        return cls(config.kafka_access, looks_topic(journal.topic), journal.replication, retention_ms)
+
+
+class LookLog:
+    """Writer of the audit, which connects when the first entry is written. Safe from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` returns monotonic seconds."""
+        self._clock = clock
+        self._lock = Lock()
+        self._seen: dict[_Mark, float] = {}
+        """Times of looks that are not written again for a while, the latest at the end."""
+        self._topic: LookTopic | None = None
+        self._producer: Producer | None = None
+
+    def write(self, topic: LookTopic, look: Look, *, once_seconds: float = 0.0) -> None:
+        """Writes an entry, and returns when Kafka has it; creates the topic if it is missing.
+
+        Records that the same user saw in the same way within the last `once_seconds` are left out; an entry without
+        records is not written.
+
+        Raises:
+            HardFailureError: Kafka refuses the topic or the entry.
+            UnreachableError: Kafka does not take it within two seconds.
+        """
+        if once_seconds:
+            look = replace(look, records=tuple(self._not_seen(look, once_seconds)))
+        if look.records:
+            self._write(topic, look)
+        if once_seconds:
+            self._remember(look)
+
+    def _not_seen(self, look: Look, seconds: float) -> Iterator[Position]:
+        now = self._clock()
+        with self._lock:
+            for each in look.records:
+                at = self._seen.get(_mark(look, each))
+                if at is None or now - at >= seconds:
+                    yield each
+
+    def _remember(self, look: Look) -> None:
+        now = self._clock()
+        with self._lock:
+            for each in look.records:
+                mark = _mark(look, each)
+                self._seen.pop(mark, None)
+                self._seen[mark] = now
+            while len(self._seen) > _MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
+
+    def _write(self, topic: LookTopic, look: Look) -> None:
+        outcome: list[KafkaError | None] = []
+
+        def told(error: KafkaError | None, _: KafkaMessage) -> None:
+            outcome.append(error)
+
+        try:
+            connected = self._connected(topic)
+            connected.produce(topic.name, value=look.to_json(), on_delivery=told)
+            connected.flush(_SECONDS)
+            failure = outcome[0] if outcome else None
+        except BufferError:
+            failure = None
+        except KafkaException as error:
+            failure = error.args[0]
+        # Compared with None by `==`, an error of the client fails.
+        if outcome and outcome[0] is None:
+            return
+        # The topic may be gone.
+        with self._lock:
+            self._topic = None
+        raise _error(topic, failure)
+
+    def _connected(self, topic: LookTopic) -> Producer:
+        with self._lock:
+            if self._producer is None or topic != self._topic:
+                ensure_looks_topic(topic.access, topic.name, topic.replication, topic.retention_ms, _SECONDS)
+                self._producer = producer(topic.access, _SETTINGS)
+                self._topic = topic
+            return self._producer
+
+
+def _error(topic: LookTopic, failure: KafkaError | None) -> BridgeError:
+    """The error of an entry that Kafka has not taken, with its reason if Kafka gave one."""
+    servers, what = topic.access.servers, f"the audit of looks in topic '{topic.name}'"
+    if failure is None or failure.code() in PASSING:
+        why = failure.str() if failure else f"no answer within {_SECONDS:g} s"
+        return UnreachableError(f"{what} cannot be written: {unavailable(servers, why)}")
+    found = refusal(failure, servers, what, "WRITE")
+    return found or HardFailureError(f"Kafka at {servers} refuses {what}: {failure.str()}")
+
+
+def _mark(look: Look, at: Position) -> _Mark:
+    return look.user, look.host, look.way, look.masked, at
+
+
+def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
+    """Returns the newest entries, `count` at most, oldest first; none if the topic does not exist yet.
+
+    Raises:
+        HardFailureError: Kafka does not let this user read the topic.
+        UnreachableError: Kafka does not answer within `seconds`.
+    """
+    if not exists(topic.access, topic.name, seconds):
+        return []
+    with KafkaTopicReader(topic.access, topic.name, seconds) as reader:
+        found = (Look.parse(located.record.value) for located in reader.last(count))
+        return [look for look in found if look is not None]

@@ -1,0 +1,88 @@
+"""Entry of the audit of looks, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import UsageError
+from engine.kafka.reader import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Look", "LookWay"]
+
+
+class LookWay(StrEnum):
+    """Ways to see the body of a message."""
+
+    RECORD = "record page"
+    FILE = "download"
+    LETTER = "dead letter page"
+    LIST = "list of records"
+    """The beginning of each body."""
+    SEARCH = "search page"
+    """The beginning of each body."""
+    TRIAL = "try page"
+    FORM = "form"
+    """A form with the message, to be corrected or copied."""
+    API = "API"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look of a user at the bodies of some messages."""
+
+    time: str
+    """ISO 8601 in UTC."""
+    user: str
+    """User name of the login; empty if none is needed."""
+    role: str
+    host: str
+    """Address of the client's connection."""
+    way: str
+    """A `LookWay`, or that of a later version."""
+    masked: bool
+    """True if a mask was applied to the bodies."""
+    records: tuple[Position, ...]
+
+    def members(self) -> dict[str, Any]:
+        """Returns the members of the entry as JSON."""
+        return {
+            "time": self.time,
+            "user": self.user,
+            "role": self.role,
+            "host": self.host,
+            "way": self.way,
+            "masked": self.masked,
+            "records": list(map(str, self.records)),
+        }
+
+    def to_json(self) -> str:
+        """Returns the value of the audit record."""
+        return json.dumps(self.members(), ensure_ascii=False)
+
+    @staticmethod
+    def parse(value: bytes | None) -> Look | None:
+        """Reads the value of an audit record; None if it is not an entry."""
+        try:
+            members = json.loads(value or b"")
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(members, dict):
+            return None
+        time, user, role, host, way = (_text(members, name) for name in ("time", "user", "role", "host", "way"))
+        positions = members.get("records")
+        try:
+            records = tuple(Position.parse(str(each), "") for each in positions) if isinstance(positions, list) else ()
+        except UsageError:
+            return None
+        return Look(time, user, role, host, way, members.get("masked") is True, records) if time and way else None
+
+
+def _text(members: Mapping[str, Any], name: str) -> str:
+    found = members.get(name)
+    return found if isinstance(found, str) else ""
