@@ -146,7 +146,7 @@ def _table(report: Report, *, detailed: bool) -> RenderableType:
             *([peer.address if peer else "this host"] if report.peers else []),
             Text(part.state, style=_COLOURS.get(part.state, "")),
             rate(part.rate) if part.rate is not None else "",
-            number(part.lag) if part.lag is not None else "",
+            _lag(part),
             number(part.restarts) if part.restarts else "",
             f"{part.cpu:.2f}" if part.cpu is not None else "",
             size(part.memory) if part.memory is not None else "",
@@ -156,6 +156,12 @@ def _table(report: Report, *, detailed: bool) -> RenderableType:
             row.append(Text(printable(part.detail), no_wrap=part.state in _CALM, overflow="ellipsis"))
         table.add_row(*row)
     return table
+
+
+def _lag(part: ComponentReport) -> str:
+    """The number of records that wait; a dash for a source whose system does not say it."""
+    is_told = part.lag is not None or part.component.startswith("source:")
+    return number(part.lag) if is_told and "/" not in part.component else ""
 
 
 def _headline(report: Report) -> RenderableType:

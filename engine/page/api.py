@@ -25,7 +25,15 @@ from engine.page.render import HEADERS, VERSION
 from engine.page.searches import LINES
 from engine.printable import json_text
 from engine.record_json import record_json
-from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, ROUTED
+from engine.telemetry.metrics import (
+    FAILED,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LATENCY_AVERAGE,
+    ROUTED,
+    SOURCE_WAITING,
+)
 from engine.times import iso
 from routes.errors import BridgeError
 
@@ -145,7 +153,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
             traffic.rates(ROUTED, "route"),
             traffic.by(FAILED, "route"),
         )
-        config = view.config()
+        config, at_systems = view.config(), traffic.by(SOURCE_WAITING, "source")
         return {
             "bridge": config.bridge_id,
             "version": VERSION,
@@ -166,6 +174,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
             "waiting": traffic.total(LAG_RECORDS),
             "waiting_seconds": traffic.total(LAG_SECONDS),
             "failed": traffic.total(FAILED),
+            "sources": [{"name": each.name, "waiting": at_systems.get(each.name)} for each in config.sources],
             "routes": [
                 {
                     "name": route.name,

@@ -108,6 +108,9 @@ STATUS = _object(
     waiting=_NUMBER,
     waiting_seconds=_NUMBER,
     failed=_NUMBER,
+    sources=_list(
+        _object(name=_TEXT, waiting={**_NUMBER, "description": "messages at its system; null if that does not say it"})
+    ),
     routes=_list(_object(name=_TEXT, routed=_NUMBER, routed_per_second=_NUMBER, failed=_NUMBER)),
     dead_letters={
         "anyOf": [

@@ -73,6 +73,7 @@ __all__ = [
     "SINK_REJECTED",
     "SINK_REJECTION_REASONS",
     "SOURCE_NOT_KEPT",
+    "SOURCE_WAITING",
     "SPARK_BATCHES",
     "SPARK_BATCH_SECONDS",
     "SPARK_CHECKPOINT_AGE",
@@ -228,8 +229,7 @@ QUARANTINED = Metric(
     "jmsbridge_dead_letters_quarantined",
     MetricType.GAUGE,
     (),
-    "Open messages in quarantine, which failed again after `routing.max-replays` replays: neither replayed nor "
-    "discarded.",
+    "Open messages in quarantine: failed again after `routing.max-replays` replays, not replayed or discarded.",
 )
 RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
@@ -278,6 +278,12 @@ SOURCE_NOT_KEPT = Metric(
     MetricType.COUNTER,
     ("source",),
     "Headers and properties of received messages that could not be kept as they were; the log names some of them.",
+)
+SOURCE_WAITING = Metric(
+    "jmsbridge_source_waiting_messages",
+    MetricType.GAUGE,
+    ("source",),
+    "Messages that wait at a source's system, not acknowledged yet; absent while the system does not say it.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
@@ -579,7 +585,7 @@ METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, UNMATCHED_BY_ADDRESS, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
     *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, SOURCE_NOT_KEPT),
-    RECONNECTS,
+    *(SOURCE_WAITING, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_NOT_KEPT, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES),
     REQUEST_TIMEOUTS,
     *(CONNECTION_UP, COMPONENT_UP, COMPONENT_PAUSED, RESTARTS, LEADER, HAS_LEADER),

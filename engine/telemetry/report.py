@@ -183,7 +183,8 @@ class ComponentReport:
     rate: float | None
     """Messages per second: journaled by a source, routed by the router, delivered by a sink; None if unknown."""
     lag: float | None
-    """Records that wait for the component; None if unknown."""
+    """Records that wait for the component, of a source the messages at its system, of all its workers at the first;
+    None if unknown."""
     restarts: float
     cpu: float | None
     """CPU cores in use; None if unknown."""
@@ -375,6 +376,7 @@ def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tup
     rates |= {f"sink:{name}": each for name, each in traffic.rates(metrics.DELIVERED, "sink").items()}
     now = traffic.now
     lags = now.by(metrics.SINK_LAG, "component")
+    lags |= {f"source:{name}": each for name, each in now.by(metrics.SOURCE_WAITING, "source").items()}
     if (routed := traffic.rate(metrics.ROUTED)) is not None:
         rates["router"] = routed
     if (waiting := now.total(metrics.LAG_RECORDS)) is not None:
