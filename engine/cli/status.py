@@ -177,7 +177,8 @@ def _headline(report: Report) -> RenderableType:
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
     line.append("ready", style="green")
-    if paused := [part.component for part, _ in _parts(report) if part.state == "paused"]:
+    parts = [part.component for part, _ in _parts(report) if part.state == "paused"]
+    if paused := [*parts, *(f"route:{name}" for name in report.paused_routes)]:
         line.append(printable(f", paused: {', '.join(paused)}"), style="yellow")
     return line
 
@@ -193,7 +194,7 @@ def _waiting(report: Report) -> str:
         line += f"   dead letters {number(report.dead_letters)} open"
         if report.dead_letters:
             line += f", oldest {duration(report.dead_letters_oldest_seconds)}"
-    return line
+    return line + (f"   held {number(report.held)}" if report.held else "")
 
 
 def _unmatched(report: Report, width: int) -> list[str]:

@@ -383,7 +383,7 @@ def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_
     if _has_expired(options.correction.apply(letter.located.record)):
         detail = "it has expired since, so it would not be routed"
         return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
-    if letter.replays < max_replays or options.force:
+    if letter.replays < max_replays or letter.is_held or options.force:
         return LetterVerdict(Action.REPLAYED)
     if options.quarantine:
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
@@ -409,7 +409,9 @@ def _has_expired(record: Record) -> bool:
 
 
 def retry_due(letter: DeadLetter, retries: Sequence[float]) -> str:
-    """A sentence about the next retry of an open letter by `routing.retry`; empty if there are none left."""
+    """A sentence about the next replay of an open letter by the bridge itself; empty if there are none left."""
+    if letter.is_held:
+        return f"the bridge replays it by itself when route '{letter.route}' is no longer paused"
     if letter.replays >= len(retries):
         return ""
     due = iso(letter.time_ms + round(retries[letter.replays] * 1000))

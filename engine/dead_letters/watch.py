@@ -90,6 +90,11 @@ class DeadLetterWatch:
         """
         return self._census
 
+    @property
+    def held(self) -> int:
+        """Number of messages that are held while their routes are paused, a moment ago. Safe from any thread."""
+        return 0 if self._census is None else self._census.held
+
     def is_open(self, position: Position) -> bool | None:
         """Returns whether a dead letter is neither replayed nor discarded; None if that is not known.
 

@@ -181,6 +181,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
                     "routed": routed.get(route.name),
                     "routed_per_second": rates.get(route.name),
                     "failed": failed.get(route.name),
+                    "paused": route.paused,
                 }
                 for route in config.routes
             ],
@@ -190,6 +191,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
                 "topic": census.topic,
                 "reachable": census.reachable,
                 "open": census.depth,
+                "held": census.held,
                 "reasons": dict(census.open) if census.open is not None else None,
                 "quarantined": census.quarantined,
             },

@@ -88,6 +88,8 @@ def flow(view: View) -> FlowGraph:
 
 def route_tone(view: View, route: str) -> tuple[Tone, str]:
     """The condition of a route, as a tone and in a word."""
+    if any(each.paused for each in view.config().routes if each.name == route):
+        return Tone.WARN, "paused"
     failed_at = view.samples.failed_at.get(route)
     if failed_at is not None and time.time() - failed_at < FAILED_LATELY_SECONDS:
         return Tone.WARN, "failing"

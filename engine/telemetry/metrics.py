@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from routes.sections import HELD
+
 __all__ = [
     "ACKNOWLEDGED",
     "BUILD_INFO",
@@ -125,10 +127,7 @@ FAILURE_REASONS = (
 )
 """Reasons for which a message fails in a route."""
 PUBLISH_REASONS = ("not-published",)
-"""Reasons for which Kafka does not take a message while the router runs.
-
-With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
-"""
+"""Reasons for which Kafka does not take a message: with `on-soft-failure=skip` it is skipped, else a dead letter."""
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
 OTHER_ADDRESSES = "(others)"
@@ -136,20 +135,17 @@ OTHER_ADDRESSES = "(others)"
 RETENTION = "retention"
 """Reason of records that retention removed before they were read."""
 
-UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", RETENTION)
+UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", RETENTION, HELD)
 """Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
-"""Reasons for which a sink cannot deliver a message.
-
-With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
-"""
+"""Reasons for which a sink cannot deliver a message: with `on-soft-failure=skip` it is skipped, else a dead letter."""
 REJECTION_REASONS = ("too-large", "unreadable")
 """Reasons for which a message cannot enter the journal.
 
 With `routing.on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
 """
 DEAD_LETTER_REASONS = tuple(
-    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, UNMATCHED, *SINK_REJECTION_REASONS, *REJECTION_REASONS))
+    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, UNMATCHED, *SINK_REJECTION_REASONS, *REJECTION_REASONS, HELD))
 )
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
@@ -191,7 +187,7 @@ UNROUTED = Metric(
     MetricType.COUNTER,
     ("reason",),
     "Messages not routed, without a failure: no route matched, they had expired, came from this bridge, were not "
-    "durable, or the journal's retention removed them first.",
+    "durable, the journal's retention removed them first, or their route is paused and holds them as dead letters.",
 )
 UNMATCHED_BY_ADDRESS = Metric(
     "jmsbridge_unmatched_messages_total",
@@ -361,7 +357,7 @@ COMPONENT_PAUSED = Metric(
     "jmsbridge_component_paused",
     MetricType.GAUGE,
     ("component",),
-    "1 while a component is paused by `jms-bridge pause`.",
+    "1 while a component, or a route (`route:NAME`), is paused.",
 )
 RESTARTS = Metric(
     "jmsbridge_component_restarts_total",
