@@ -156,7 +156,7 @@ def resume(
 ) -> None:
     """Have the running bridge start a paused part again, or publish by a paused route again.
 
-    The bridge replays what the route has held, each message once; new messages may be published before these.
+    The bridge replays the messages that the route has held, each once. New messages may be published before these.
 
     The exit code is 0 if the part is ready, 1 if it is not in time, 6 if no bridge answers.
     """

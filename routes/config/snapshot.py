@@ -105,4 +105,5 @@ class Snapshot:
             for name in settings.names("routes")
             if settings.effective("routes.NAME.name", name) in self.paused and not settings.is_set(_PAUSED, name)
         ]
-        return read_text("".join([self.text.rstrip("\n") + "\n", *lines]), str(self.path))
+        # The empty line ends a last line that goes on.
+        return read_text("".join([self.text, "\n\n", *lines]), str(self.path))

@@ -35,6 +35,7 @@ from engine.telemetry.metrics import (
 from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
+from routes.sections import HELD
 
 CONFIGURATION = """\
 bridge.id=payments
@@ -126,6 +127,17 @@ def test_messages_that_wait_at_the_system_of_a_source_are_shown_at_its_first_wor
     lines = [line.split() for line in call("status", "--once", "-c", str(bridge.file))[1].splitlines()]
     assert ["source:jms", "ready", "12,345", "source:jms", "is", "well"] in lines
     assert ["source:jms/2", "ready", "well"] in lines
+
+
+def test_paused_routes_and_their_held_messages_are_shown_apart(bridge: Bridge, call: Call) -> None:
+    bridge.told["paused"] = {"orders": "paused by ann@host"}
+    bridge.figures.set(DEAD_LETTERS, 7, "key-not-found")
+    bridge.figures.set(DEAD_LETTERS, 1200, HELD)
+    code, out, _ = call("status", "--once", "-c", str(bridge.file))
+    assert code == 0
+    assert "ready, paused: route:orders" in out
+    assert "dead letters 7 open" in out
+    assert "held 1,200" in out
 
 
 def test_addresses_that_no_route_takes_are_shown_as_far_as_there_is_room(
