@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.integration.bridge_process import ROOT, descendants, part, wait
 from tests.integration.restarted_bridge.conftest import TO_A
 from tests.processes import gone
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from tests.integration.restarted_bridge.conftest import Editor
@@ -93,3 +95,21 @@ def test_a_pause_that_cannot_be_is_refused_with_the_reason(editor: Editor) -> No
         editor.reload(TO_A)
     a, _ = editor.wait_for_all()
     assert sent <= set(a)
+
+
+@pytest.mark.kills
+def test_a_kill_while_a_route_is_paused_or_resumed_neither_loses_nor_doubles_a_message(editor: Editor) -> None:
+    editor.reload(TO_A)
+    with editor.load():
+        editor.wait_for_some()
+        for word, delay in (("pause", 0.3), ("resume", 0.3), ("pause", 1.5), ("resume", 3.0)):
+            line = [sys.executable, "-m", "engine", word, "route:all", "-c", str(editor.bridge.file), "--timeout", "3m"]
+            asking = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL)
+            since = len(editor.bridge.output)
+            wait(lambda since=since: "on request" in editor.bridge.output[since:])  # type: ignore[misc]
+            time.sleep(delay)
+            os.kill(part(editor.bridge, "router"), signal.SIGKILL)
+            assert asking.wait(patience(200)) == 0
+            editor.bridge.wait_ready()
+    wait(lambda: held(editor) == 0, lambda: editor.bridge.output)
+    editor.wait_for_all()
