@@ -94,6 +94,8 @@ class Reload:
         """Names of the touched parts that have not been ready since the change."""
         self._why_back = ""
         """Reason why an old revision came back; empty if the newest one was not given up."""
+        self._refused = ""
+        """Reason why the file was refused when it was last read; empty if it was not."""
         self._left_out: list[str] = []
         """Paths of source files on disk whose content was refused or revoked."""
         self._file = _File(first.snapshot.path)
@@ -249,30 +251,35 @@ class Reload:
         self._reading = None
         if reading.current is not self._current:
             # The reading was compared with a revision that has been given up since.
-            self._asked.set()
+            if reading.from_disk:
+                self._asked.set()
         elif reading.error is not None:
-            self._refuse(reading.error, reading.files)
+            self._refuse(reading.error, reading)
         elif reading.revision is None:
             _log.info("configuration read again: nothing has changed", config_hash=self._current.snapshot.hash)
-            self._left_out = []
+            self._left_out, self._refused = [], ""
             self._note(success=True)
         else:
-            self._left_out, self._why_back = [], ""
+            if reading.from_disk:
+                # A pause of a route leaves a file that was refused or revoked as it is.
+                self._left_out, self._why_back, self._refused = [], "", ""
             self._begin(reading.revision, reading.change)
             self._unproven |= reading.change.touched
 
-    def _refuse(self, error: BridgeError, files: list[str]) -> None:
+    def _refuse(self, error: BridgeError, reading: _Reading) -> None:
         faults = error.faults if isinstance(error, ConfigurationError) else ()
         lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
         for line in lines:
             _log.error("configuration refused", why=line)
-        self._left_out = files
+        why = "; ".join(lines)
+        if reading.from_disk:
+            self._left_out, self._refused = reading.files, why
         remedy = "correct it, then `jms-bridge reload`"
         digest = self._current.snapshot.hash
         _log.error(
             "the previous configuration stays in force", config_hash=digest, remedy=remedy, **self._not_in_force()
         )
-        self._note(success=False, why="; ".join(lines))
+        self._note(success=False, why=why)
 
     def _begin(self, revision: Revision, change: RevisionChange, *, is_back: bool = False) -> None:
         self._current = revision
@@ -301,7 +308,8 @@ class Reload:
             self._group.join(child)
         changed, digest = sorted(self._touched), revision.snapshot.hash
         _log.info("configuration in force", config_hash=digest, changed=changed, **self._not_in_force())
-        self._note(success=not self._why_back, why=self._why_back, changed=changed)
+        why = self._why_back or self._refused
+        self._note(success=not why, why=why, changed=changed)
 
     def _over_restart(self, name: str) -> Iterator[None]:
         """Steps of the restart of one part; yields wherever a step has to wait."""
@@ -404,7 +412,7 @@ class _Reading:
         Without `from_disk` nothing else changes.
         """
         self._paused = paused
-        self._from_disk = from_disk
+        self.from_disk = from_disk
         self.current = current
         """The revision that the configuration is compared with."""
         self._number = number
@@ -435,10 +443,10 @@ class _Reading:
 
     def _read(self) -> None:
         current = self.current
-        taken = Snapshot.take(current.snapshot.path) if self._from_disk else current.snapshot
+        taken = Snapshot.take(current.snapshot.path) if self.from_disk else current.snapshot
         snapshot = taken.with_paused(self._paused)
         config = current.config if snapshot == current.snapshot else _checked(snapshot)
-        if self._from_disk:
+        if self.from_disk:
             revision = revision_of(self._number, snapshot, config, self._only)
         else:
             revision = replace(current, number=self._number, snapshot=snapshot, config=config)
