@@ -260,7 +260,15 @@ class Route:
         default_note="`routing.on-soft-failure`",
         example="skip",
         inherited=lambda settings, _: settings.get("routing.on-soft-failure"),
+        made=lambda value, settings, name: Policy.DEAD_LETTER if settings.get("routes.NAME.paused", name) else value,
         value=Policy.STOP,
+    )
+    paused: bool = table.key(
+        "paused",
+        FLAG,
+        "`true`: the messages that the route takes are not published but held as dead letters; the bridge replays them "
+        "when the route is no longer paused. `jms-bridge pause route:NAME` pauses a route without this line.",
+        default="false",
     )
     edits: HeaderEdits = part(HeaderEdits, HeaderEdits())
     added: bool = False

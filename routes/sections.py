@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
 
 __all__ = [
+    "HELD",
+    "HELD_BECAUSE",
     "REALTIME_INTERVAL_SECONDS",
     "BodyBounds",
     "BodyConversion",
@@ -63,6 +65,12 @@ REALTIME_INTERVAL_SECONDS = 120.0
 def _interval(settings: Settings, _: str) -> float:
     realtime = settings.get("router.mode") is RouterMode.REALTIME
     return REALTIME_INTERVAL_SECONDS if realtime else _BATCH_INTERVAL_SECONDS
+
+
+HELD = "route-paused"
+"""Reason for which a message of a paused route is not published."""
+HELD_BECAUSE = "its route is paused; the bridge replays it by itself when the route is no longer paused"
+"""The reason in a sentence."""
 
 
 class Policy(StrEnum):

@@ -274,6 +274,14 @@ class SourceConfig(BrokerConfig):
         example="protobuf:schemas/orders.desc#shop.Order",
     )
     """Schema of bodies, which are bare values; None: bodies say themselves whether they have one."""
+    count_waiting: bool = key(
+        "count-waiting",
+        FLAG,
+        "Every ten seconds the first worker asks the system, on a connection of its own, how many messages wait for "
+        "the source; `false`: it does not ask.",
+        default="true",
+    )
+    """True if the system is asked how many messages wait."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,10 @@ Timeout = Annotated[
 ]
 
 
-_Part = Annotated[str, typer.Argument(metavar="PART", help="A part: router, source:NAME, topology:NAME or sink:NAME.")]
+_PARTS = "router, source:NAME, topology:NAME or sink:NAME"
+_Part = Annotated[str, typer.Argument(metavar="PART", help=f"A part: {_PARTS}.")]
+_Pausable = Annotated[str, typer.Argument(metavar="PART", help=f"A part, {_PARTS}, or a route, route:NAME.")]
+_ROUTE = "route:"
 
 
 class RefusedReloadError(BridgeError):
@@ -128,25 +131,32 @@ def restart(
 @command(
     "jms-bridge pause source:orders",
     "jms-bridge pause sink:nats --timeout 2m",
+    "jms-bridge pause route:orders",
     "jms-bridge pause router --json",
 )
-def pause(part: _Part, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False) -> None:
-    """Have the running bridge end one of its parts in order, and keep it so until `jms-bridge resume`.
+def pause(
+    part: _Pausable, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False
+) -> None:
+    """Have the running bridge end a part in order, or hold the messages of a route, until `jms-bridge resume`.
 
     Messages wait: those for a source in its broker, those for the router in the journal, those for a sink in its topic.
     The part stays paused when the bridge is started again. A paused part does not keep the bridge from being ready. A
     standby, and other hosts of the bridge, have pauses of their own.
+
+    A paused route still takes its messages. They are held in the dead-letter topic, and all other routes go on.
 
     The exit code is 0 if the part has ended, 1 if it has not in time, 6 if no bridge answers.
     """
     _change("pause", part, config, timeout, json_output)
 
 
-@command("jms-bridge resume source:orders", "jms-bridge resume router --timeout 2m")
+@command("jms-bridge resume source:orders", "jms-bridge resume router --timeout 2m", "jms-bridge resume route:orders")
 def resume(
-    part: _Part, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False
+    part: _Pausable, config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 60.0, json_output: Json = False
 ) -> None:
-    """Have the running bridge start a paused part again.
+    """Have the running bridge start a paused part again, or publish by a paused route again.
+
+    The bridge replays the messages that the route has held, each once. New messages may be published before these.
 
     The exit code is 0 if the part is ready, 1 if it is not in time, 6 if no bridge answers.
     """
@@ -176,8 +186,11 @@ def _waited_for(http: HttpConfig, parts: Sequence[str], state: str, seconds: flo
 
     deadline = time.monotonic() + seconds
     while True:
-        found = (find(http, "/ready", _ASK_SECONDS, login=True) or {}).get("components", {})
-        late = [part for part in parts if found.get(part, {}).get("state") != state]
+        report = find(http, "/ready", _ASK_SECONDS, login=True) or {}
+        found, paused = report.get("components", {}), report.get("configuration", {}).get("paused", {})
+        states = {part: "paused" if part.removeprefix(_ROUTE) in paused else "ready" for part in parts}
+        states |= {part: found.get(part, {}).get("state") for part in parts if not part.startswith(_ROUTE)}
+        late = [part for part in parts if states[part] != state]
         if not late or time.monotonic() > deadline:
             return late
         time.sleep(_POLL_SECONDS)

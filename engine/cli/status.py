@@ -159,7 +159,7 @@ def _table(
             *([peer.address if peer else "this host"] if hosts else []),
             Text(part.state, style=_COLOURS.get(part.state, "")),
             rate(part.rate) if part.rate is not None else "",
-            number(part.lag) if part.lag is not None else "",
+            _lag(part),
             number(part.restarts) if part.restarts else "",
             f"{part.cpu:.2f}" if part.cpu is not None else "",
             size(part.memory) if part.memory is not None else "",
@@ -169,6 +169,12 @@ def _table(
             row.append(Text(printable(part.detail), no_wrap=part.state in _CALM, overflow="ellipsis"))
         table.add_row(*row)
     return table
+
+
+def _lag(part: ComponentReport) -> str:
+    """The number of records that wait; a dash for a source whose system does not say it."""
+    is_told = part.lag is not None or part.component.startswith("source:")
+    return number(part.lag) if is_told and "/" not in part.component else ""
 
 
 def _headline(report: Report) -> RenderableType:
@@ -184,7 +190,8 @@ def _headline(report: Report) -> RenderableType:
     if report.stands_by:
         return line.append(printable(f"stands by, {report.standby}"), style="yellow")
     line.append("ready", style="green")
-    if paused := [part.component for part, _ in _parts(report) if part.state == "paused"]:
+    parts = [part.component for part, _ in _parts(report) if part.state == "paused"]
+    if paused := [*parts, *(f"route:{name}" for name in report.paused_routes)]:
         line.append(printable(f", paused: {listed(paused)}"), style="yellow")
     return line
 
@@ -200,7 +207,7 @@ def _waiting(report: Report) -> str:
         line += f"   dead letters {number(report.dead_letters)} open"
         if report.dead_letters:
             line += f", oldest {duration(report.dead_letters_oldest_seconds)}"
-    return line
+    return line + (f"   held {number(report.held)}" if report.held else "")
 
 
 def _unmatched(report: Report, width: int) -> list[str]:

@@ -10,12 +10,14 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from engine.connectors.depth import UnsaidDepth
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.connectors.base import Sink, Source
+    from engine.connectors.depth import Depth
     from engine.connectors.endpoint import SystemEndpoint
 
 __all__ = ["Connector", "connector"]
@@ -35,6 +37,10 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     empty: the system makes its sources itself, or has none."""
     sink_class: str = ""
     """Module and class for `make_sink`, as `source_class`."""
+    depth_class: str = ""
+    """Module and class for `make_depth`, which calls it with the endpoint; empty: `depth_unsaid`."""
+    depth_unsaid: str = "the bridge has no question for it"
+    """Reason, in one line for users, why it never says how many messages wait."""
     has_login: bool = True
     """True if its servers know users."""
     port_name: str = ""
@@ -49,6 +55,12 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
     def make_source(self, endpoint: SystemEndpoint[SourceT], worker: int) -> Source:
         """Makes the source for one worker of `source.NAME`, not yet connected; workers count from 1."""
         made: Source = self._class(self.source_class)(endpoint, worker)
+        return made
+
+    def make_depth(self, endpoint: SystemEndpoint[SourceT]) -> Depth:
+        """Makes the depth of `source.NAME`, not yet connected."""
+        made: Depth
+        made = self._class(self.depth_class)(endpoint) if self.depth_class else UnsaidDepth(self.depth_unsaid)
         return made
 
     def make_replies(self, endpoint: SystemEndpoint[SourceT], worker: int) -> Source:

@@ -20,6 +20,7 @@ from engine.telemetry.metrics import NO_ROUTE
 from engine.times import iso, milliseconds
 from routes.predicate.bodies import BOUNDS, Bounds
 from routes.properties import SEED_NAMES
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -118,6 +119,16 @@ class DeadLetter:
         return int(text) if _COUNT.fullmatch(text) else 0
 
     @property
+    def is_held(self) -> bool:
+        """True if the message did not fail, but is held while its route is paused."""
+        return self.reason == HELD
+
+    @property
+    def replays_with_next(self) -> int:
+        """Number of replays of the message after the next one; that of a held message is not one of a failure."""
+        return self.replays + (not self.is_held)
+
+    @property
     def has_seal(self) -> bool:
         """True if the letter says that this version of the bridge has written it, whose audit entries have seals."""
         return bool(self._header(SEAL))
@@ -164,7 +175,7 @@ def original(letter: DeadLetter, bridge_id: str, publication: Publication | None
         if not (_is_added(name, _OWN) or name == ONLY or (name == ORIGIN and value == own))
     )
     only = () if publication is None else ((ONLY, publication.label.encode()),)
-    return replace(record, headers=(*headers, *only, (REPLAYS, str(letter.replays + 1).encode())))
+    return replace(record, headers=(*headers, *only, (REPLAYS, str(letter.replays_with_next).encode())))
 
 
 def _is_added(name: str, own: Collection[str]) -> bool:

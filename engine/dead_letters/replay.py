@@ -419,7 +419,7 @@ def _judged(letter: DeadLetter, entry: AuditEntry | None, options: Options, max_
     if _has_expired(options.correction.apply(letter.located.record)):
         detail = "it has expired since, so it would not be routed"
         return LetterVerdict(outcome=ReplayOutcome.NOT_REPLAYABLE, detail=detail)
-    if letter.replays < max_replays or options.force:
+    if letter.replays < max_replays or letter.is_held or options.force:
         return LetterVerdict(Action.REPLAYED)
     if options.quarantine:
         detail = f"it was replayed {letter.replays} times and failed again; --force replays it"
@@ -450,7 +450,9 @@ def retry_ms(letter: DeadLetter | Summary, retries: Sequence[float]) -> int | No
 
 
 def retry_due(letter: DeadLetter, retries: Sequence[float]) -> str:
-    """A sentence about the next retry of an open letter by `routing.retry`; empty if none is left."""
+    """A sentence about the next replay of an open letter by the bridge itself; empty if there are none left."""
+    if letter.is_held:
+        return f"the bridge replays it by itself when route '{letter.route}' is no longer paused"
     due = retry_ms(letter, retries)
     if due is None:
         return ""

@@ -1,4 +1,7 @@
-"""Retries of dead letters by the bridge itself, `routing.retry`: each is replayed after a pause, a few times.
+"""Replays of dead letters by the bridge itself: retries, and messages that were held while their route was paused.
+
+By `routing.retry` each letter is replayed after a pause, a few times. Held messages (`DeadLetter.is_held`) are replayed
+as soon as their route is not paused any more, in the order of their topic, which for each key is that of the journal.
 
 Runs in a thread of the supervisor while the bridge leads. A retry is a replay like others, with an entry in the audit.
 It has a transactional id of its own, so that it and an operator's replay do not end each other; that leaves out the
@@ -18,7 +21,7 @@ import structlog
 from engine.dead_letters.audit import Actor, AuditTail
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter
-from engine.dead_letters.replay import Options, SettledLetters, commit, replay_judge
+from engine.dead_letters.replay import Options, ReplayOutcome, SettledLetters, commit, replay_judge
 from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.transactions import Transactions
 from engine.errors import UsageError
@@ -52,8 +55,14 @@ _log = structlog.get_logger(__name__)
 class Retries:
     """Replays dead letters when they are due, in a thread: `with Retries(…):`."""
 
-    def __init__(self, config: Callable[[], Config], is_wanted: Callable[[], bool]) -> None:
-        """Creates it for the configuration in force; nothing is retried while `is_wanted` is false."""
+    def __init__(
+        self, config: Callable[[], Config], is_wanted: Callable[[], bool], held: Callable[[], int] = lambda: 0
+    ) -> None:
+        """Creates it for the configuration in force; nothing is replayed while `is_wanted` is false.
+
+        `held` returns the number of held messages; without any, and without `routing.retry`, no letter is read.
+        """
+        self._held = held
         self._config = config
         self._is_wanted = is_wanted
         self._schedule: _Schedule | None = None
@@ -76,7 +85,7 @@ class Retries:
             config = self._config()
             if self._schedule is not None and self._schedule.config is not config:
                 self._drop()
-            if not config.routing.retry or not self._is_wanted():
+            if not (config.routing.retry or self._held()) or not self._is_wanted():
                 self._drop()
                 continue
             try:
@@ -111,6 +120,9 @@ class _Schedule:
         self.config = config
         self._store = DeadLetterStore.of(config)
         self._pauses_ms = [round(seconds * 1000) for seconds in config.routing.retry]
+        self._paused = frozenset(route.name for route in config.routes if route.paused)
+        self._released = 0
+        """Number of held messages that were replayed since the last report."""
         self._kafka = KafkaOffsets(config.kafka_access)
         self._topic: TopicFacts | None = None
         """The topic as it was when `_reader` was opened."""
@@ -140,6 +152,9 @@ class _Schedule:
         self._read(self._follow(topic))
         while self._due and self._due[0][0] <= time.time() * 1000 and not stop.is_set():
             self._replay()
+        if self._released and not stop.is_set():
+            _log.info("all held messages of resumed routes are replayed", messages=self._released)
+            self._released = 0
 
     def close(self) -> None:
         """Closes the reader and the folder of bodies."""
@@ -164,12 +179,22 @@ class _Schedule:
         starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
         for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
             letter, at = DeadLetter(located), located.position
-            if letter.replays < len(self._pauses_ms) and self._done.entry(letter) is None:
+            due = self._due_ms(letter)
+            if due is not None and self._done.entry(letter) is None:
                 if not room:
                     return
                 room -= 1
-                heapq.heappush(self._due, (letter.time_ms + self._pauses_ms[letter.replays], at))
+                heapq.heappush(self._due, (due, at))
             self._next[at.partition] = at.offset + 1
+
+    def _due_ms(self, letter: DeadLetter) -> int | None:
+        """The time at which a letter is to be replayed, in milliseconds since 1970; None: not by the bridge."""
+        if letter.is_held:
+            # The same time for all: they are then replayed in the order of their positions.
+            return None if letter.route in self._paused else 0
+        if letter.replays < len(self._pauses_ms):
+            return letter.time_ms + self._pauses_ms[letter.replays]
+        return None
 
     def _replay(self) -> None:
         """Replays the next letters that are due, in one transaction."""
@@ -187,6 +212,9 @@ class _Schedule:
         judge = replay_judge(self._store, Options(), self._bodies)
         batch = [(letter, judge(letter, self._done.entry(letter))) for letter in letters]
         for each in commit(self._transactions, batch, self._done):
+            if each.letter.is_held and each.outcome is ReplayOutcome.REPLAYED:
+                self._released += 1
+                continue
             _log.info(
                 "dead letter retried",
                 position=str(each.position),

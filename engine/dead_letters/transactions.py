@@ -105,7 +105,7 @@ class Transactions:
             reason=letter.reason,
             route=letter.route,
             journal=letter.journal_position,
-            replays=letter.replays + (move.action is Action.REPLAYED),
+            replays=letter.replays_with_next if move.action is Action.REPLAYED else letter.replays,
             actor=self._actor,
             origin=letter.origin,
             topic_id=self._topic_id,

@@ -91,6 +91,11 @@ class DeadLetterWatch:
         """
         return self._census
 
+    @property
+    def held(self) -> int:
+        """Number of messages that are held while their routes are paused, a moment ago. Safe from any thread."""
+        return 0 if self._census is None else self._census.held
+
     def state(self, position: Position) -> LetterState | None:
         """Returns the state of a dead letter; None if it is not known. Safe from any thread."""
         look = self._look

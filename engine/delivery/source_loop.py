@@ -7,7 +7,7 @@ unacknowledged messages again when a connection ends; the next connection recogn
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,6 +19,7 @@ from engine.delivery.back_off import BackOff, Connecting
 from engine.delivery.deduplication.deduplicator import Deduplicator
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.delivery.deduplication.tail import Tail
+from engine.delivery.depth_watch import DepthWatch
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.spans import SourceSpans
 from engine.errors import HardFailureError
@@ -54,13 +55,20 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
     source = next(source for source in config.sources if source.name == name)
     metrics = SourceMetrics(status.registry, name, component_name(name, worker))
     identity = SourceWorker(name, worker, source.workers)
-    with tracing.opened(config, f"source:{name}") as traces:
+    endpoint, system = SystemEndpoint.of(config, source), connector(source.type)
+    with ExitStack() as stack:
+        traces = stack.enter_context(tracing.opened(config, f"source:{name}"))
+        states: StateReceiver = status
+        # One answer is that of all workers.
+        if source.count_waiting and worker == 1:
+            watch = DepthWatch(lambda: system.make_depth(endpoint), name, metrics, status)
+            states = stack.enter_context(watch)
         loop = SourceLoop(
             config,
             identity,
-            connector(source.type).make_source(SystemEndpoint.of(config, source), worker),
+            system.make_source(endpoint, worker),
             metrics,
-            status,
+            states,
             None if traces is None else SourceSpans(traces, source),
             is_first=is_first,
         )

@@ -38,6 +38,7 @@ from routes.predicate import evaluate, trace
 from routes.predicate.mask import UNMASKABLE, too_large
 from routes.predicate.nodes import DocumentFormat
 from routes.properties import HEADER_FIELDS, NUMBERS, SEED_NAMES, JmsType, decode_types
+from routes.sections import HELD, HELD_BECAUSE
 from routes.targets import KAFKAS_OWN, TOPIC
 
 if TYPE_CHECKING:
@@ -351,8 +352,8 @@ def _failures(
     destination: str | None,
     schemas: SchemaReader | None,
 ) -> tuple[Failure, ...]:
-    failures = []
     route, target = publication.route, publication.target
+    failures = [Failure(HELD, HELD_BECAUSE)] if route.paused else []
     body = record.header(BODY) or BodyType.TEXT
     if not _convertible(body, message.body, publication.conversion):
         detail = f"the body is of type {body}, neither text nor bytes"

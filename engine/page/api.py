@@ -29,7 +29,15 @@ from engine.page.searches import LINES
 from engine.page.sight import SeenRecord, Sight
 from engine.printable import json_text
 from engine.record_json import record_json
-from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, LAG_SECONDS, LATENCY_AVERAGE, ROUTED
+from engine.telemetry.metrics import (
+    FAILED,
+    JOURNALED,
+    LAG_RECORDS,
+    LAG_SECONDS,
+    LATENCY_AVERAGE,
+    ROUTED,
+    SOURCE_WAITING,
+)
 from engine.times import iso
 from routes.errors import BridgeError
 
@@ -176,7 +184,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
             traffic.rates(ROUTED, "route"),
             traffic.by(FAILED, "route"),
         )
-        config = view.config()
+        config, at_systems = view.config(), traffic.by(SOURCE_WAITING, "source")
         return {
             "bridge": config.bridge_id,
             "version": VERSION,
@@ -197,12 +205,14 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
             "waiting": traffic.total(LAG_RECORDS),
             "waiting_seconds": traffic.total(LAG_SECONDS),
             "failed": traffic.total(FAILED),
+            "sources": [{"name": each.name, "waiting": at_systems.get(each.name)} for each in config.sources],
             "routes": [
                 {
                     "name": route.name,
                     "routed": routed.get(route.name),
                     "routed_per_second": rates.get(route.name),
                     "failed": failed.get(route.name),
+                    "paused": route.paused,
                 }
                 for route in config.routes
             ],
@@ -212,6 +222,7 @@ def _status(view: View) -> Callable[[Request], Awaitable[Response]]:
                 "topic": census.topic,
                 "reachable": census.reachable,
                 "open": census.depth,
+                "held": census.held,
                 "reasons": dict(census.open) if census.open is not None else None,
                 "quarantined": census.quarantined,
             },

@@ -112,7 +112,10 @@ STATUS = _object(
     waiting=_NUMBER,
     waiting_seconds=_NUMBER,
     failed=_NUMBER,
-    routes=_list(_object(name=_TEXT, routed=_NUMBER, routed_per_second=_NUMBER, failed=_NUMBER)),
+    sources=_list(
+        _object(name=_TEXT, waiting={**_NUMBER, "description": "messages at its system; null if that does not say it"})
+    ),
+    routes=_list(_object(name=_TEXT, routed=_NUMBER, routed_per_second=_NUMBER, failed=_NUMBER, paused=_FLAG)),
     dead_letters={
         "anyOf": [
             {"type": "null"},
@@ -120,6 +123,7 @@ STATUS = _object(
                 topic=_TEXT,
                 reachable=_FLAG,
                 open=_NUMBER,
+                held=_WHOLE,
                 reasons={"type": ["object", "null"], "additionalProperties": _WHOLE},
                 quarantined=_NUMBER,
             ),

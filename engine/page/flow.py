@@ -17,6 +17,7 @@ from engine.telemetry.metrics import (
     LAG_SECONDS,
     ROUTED,
     SINK_LAG,
+    SOURCE_WAITING,
 )
 from engine.telemetry.status import State
 
@@ -87,6 +88,8 @@ def flow(view: View) -> FlowGraph:
 
 def route_tone(view: View, route: str) -> tuple[Tone, str]:
     """The condition of a route, as a tone and in a word."""
+    if any(each.paused for each in view.config().routes if each.name == route):
+        return Tone.WARN, "paused"
     failed_at = view.samples.failed_at.get(route)
     if failed_at is not None and time.time() - failed_at < FAILED_LATELY_SECONDS:
         return Tone.WARN, "failing"
@@ -95,13 +98,13 @@ def route_tone(view: View, route: str) -> tuple[Tone, str]:
 
 
 def _sources(sources: Sequence[SourceConfig], traffic: Traffic, parts: Sequence[ShownPart]) -> tuple[FlowNode, ...]:
-    rates = traffic.rates(JOURNALED, "source")
+    rates, waiting = traffic.rates(JOURNALED, "source"), traffic.by(SOURCE_WAITING, "source")
     nodes = []
     for source in sources:
         tone, state, detail = state_of(f"source:{source.name}", parts)
-        rate = rates.get(source.name)
+        rate, lag = rates.get(source.name), waiting.get(source.name)
         key = f"source:{source.name}"
-        nodes.append(FlowNode(key, source.name, tone, state, str(source.type), rate, None, detail, f"#{anchor(key)}"))
+        nodes.append(FlowNode(key, source.name, tone, state, str(source.type), rate, lag, detail, f"#{anchor(key)}"))
     replies = {name: rate for name, rate in rates.items() if name.endswith(".replies") and rate}
     nodes += [FlowNode(f"source:{name}", name, Tone.GOOD, "ready", "replies", rate) for name, rate in replies.items()]
     return tuple(nodes)

@@ -85,7 +85,8 @@ def _summary(view: View) -> tuple[Tone, str]:
     census = view.census()
     if census and not census.reachable and not local:
         return Tone.BAD, "The dead-letter topic cannot be reached"
-    if not waiting:
+    held = [f"route {route.name}" for route in view.config().routes if route.paused]
+    if not waiting and not held:
         return Tone.GOOD, "All parts are ready"
     # A host that does not answer is named once, and not by its parts.
     hosts = list(dict.fromkeys(part.host for part in waiting if part.state == UNREACHABLE))
@@ -101,6 +102,7 @@ def _summary(view: View) -> tuple[Tone, str]:
     said = [f"{_listed(hosts)} unreachable"] if hosts else []
     said += [f"{_listed(names)} not ready"] if names else []
     said += [f"{_listed(paused)} paused"] if paused else []
+    said += [f"{_listed(held)} paused"] if held else []
     down = any(part.tone is Tone.BAD for part in waiting)
     return Tone.BAD if down else Tone.WARN, "; ".join(said)
 
@@ -191,6 +193,7 @@ def _routes(view: View, sight: Sight) -> list[dict[str, Any]]:
     traffic = view.samples.traffic
     counts, rates = traffic.by(ROUTED, "route"), traffic.rates(ROUTED, "route")
     failures = _failures(traffic)
+    can_change = view.control is not None and view.control.separable()
     rows = []
     for number, route in enumerate(view.config().routes, start=1):
         tone, state = route_tone(view, route.name)
@@ -205,6 +208,7 @@ def _routes(view: View, sight: Sight) -> list[dict[str, Any]]:
                 "rate": rates.get(route.name),
                 "failures": failures.get(route.name, {}),
                 "error": _last_error(view, sight, route.name),
+                "change": "" if route.added or not can_change else "resume" if route.paused else "pause",
             }
         )
     return rows

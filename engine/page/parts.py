@@ -1,4 +1,4 @@
-"""Pause and resumption of a part of the bridge, asked for on the overview."""
+"""Pause and resumption of a part of the bridge or of a route, asked for on the overview and the page of routes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEE_OTHER = 303
 
 
 def change_part(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the form, which leads back to the overview."""
+    """Makes the handler of the form, which leads back to the page with the part or route."""
 
     async def page(request: Request) -> Response:
         try:
@@ -45,6 +45,8 @@ def change_part(view: View) -> Callable[[Request], Awaitable[Response]]:
             return await rendered(request, view, "part.html", status=403, fault=str(error))
         except BridgeError as error:
             return await rendered(request, view, "part.html", status=400, fault=str(error))
-        return RedirectResponse(f"/#{anchor(part)}", _SEE_OTHER, HEADERS)
+        kind, _, name = part.partition(":")
+        place = f"/routes#{anchor(name)}" if kind == "route" else f"/#{anchor(part)}"
+        return RedirectResponse(place, _SEE_OTHER, HEADERS)
 
     return page

@@ -15,6 +15,7 @@ from engine.printable import printable
 from engine.telemetry.metrics import NO_ROUTE, OTHER_ADDRESSES, RETENTION, UNMATCHED
 from routes.model import Policy
 from routes.predicate.nodes import ADDRESS
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ class Meter:
             for publication, count in zip((None, *self._publications), row, strict=True):
                 if not count:
                     continue
-                if outcome.kind == "unrouted":
+                if outcome.kind == "unrouted" or outcome.reason == HELD:
                     series["unrouted", outcome.reason] += count
                 elif outcome.kind == "routed" and publication is not None:
                     topic = publication.target.topic or str(publication.target.address)

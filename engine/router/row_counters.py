@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from engine.telemetry.metrics import LATENCY_BUCKETS_SECONDS, UNMATCHED
 from routes.model import Policy
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +43,8 @@ _KINDS = {"routed": _EMITS | _TIMED, Policy.SKIP.value: _NOTED, Policy.DEAD_LETT
 def _kind(outcome: RoutingOutcome) -> int:
     if outcome.kind == "unrouted" and outcome.reason == UNMATCHED:
         return _BY_DESTINATION
-    return _KINDS.get(outcome.kind, 0)
+    # Held messages are counted; that they are held is on purpose, so none is worth a note.
+    return _KINDS.get(outcome.kind, 0) & ~(_NOTED if outcome.reason == HELD else 0)
 
 
 @dataclass(frozen=True, slots=True)

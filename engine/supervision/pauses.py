@@ -1,4 +1,4 @@
-"""The parts that an operator has paused: `jms-bridge pause | resume`. They stay paused through a restart."""
+"""The parts and routes that an operator has paused: `jms-bridge pause | resume`. They stay so through a restart."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Pause", "Pauses"]
+__all__ = ["ROUTE", "Pause", "Pauses"]
 
+ROUTE = "route:"
+"""Beginning of the name under which a route is paused."""
 _LONGEST_NAME = 200
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +53,12 @@ class Pauses:
         self._file = file
         self._lock = Lock()
         self._parts = {} if file is None else _read(file)
+
+    @property
+    def routes(self) -> Mapping[str, Pause]:
+        """The paused routes by their names."""
+        parts = self._parts
+        return {part.removeprefix(ROUTE): pause for part, pause in parts.items() if part.startswith(ROUTE)}
 
     def find(self, part: str) -> Pause | None:
         """The pause of a part; None if it is not paused."""

@@ -24,6 +24,7 @@ import structlog
 
 from engine.errors import SoftFailureError, UsageError
 from engine.supervision.parts import ROUTER, Stage, topology_of
+from engine.supervision.pauses import ROUTE
 from engine.supervision.revision import RevisionChange, change, revision_of
 from engine.telemetry.status import State
 from engine.topologies.runtime.check import check_loaded
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["Reload"]
 
 _LOOK_SECONDS = 1.0
+_AGAIN_SECONDS = 10.0
+"""Time after which changed pauses of routes that were refused, as without Kafka, are tried again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -79,6 +82,10 @@ class Reload:
         self._requested = self._answered = 0
         """Numbers of the last request, and of the last one that the newest reading answers."""
         self._restarts = SimpleQueue[str]()
+        self._pauses_at = 0.0
+        """Time of `time.monotonic` from which on changed pauses of routes are brought into force."""
+        self._told: dict[str, str] = {}
+        """The routes that are paused in force, each with the reason."""
         self._reading: _Reading | None = None
         self._steps: Iterator[None] | None = None
         self._touched: frozenset[str] = frozenset()
@@ -87,6 +94,8 @@ class Reload:
         """Names of the touched parts that have not been ready since the change."""
         self._why_back = ""
         """Reason why an old revision came back; empty if the newest one was not given up."""
+        self._refused = ""
+        """Reason why the file was refused when it was last read; empty if it was not."""
         self._left_out: list[str] = []
         """Paths of source files on disk whose content was refused or revoked."""
         self._file = _File(first.snapshot.path)
@@ -123,12 +132,12 @@ class Reload:
         return [part.name for part in self._current.parts if part.stage is not Stage.BROKER]
 
     def pause(self, name: str, by: str) -> list[str]:
-        """Asks a part to end in order and to stay so; returns the parts named so. From any thread.
+        """Asks a part to end in order and to stay so, or to pause a route; returns the names. From any thread.
 
         Raises:
-            UsageError: there is no such part, or it is an embedded broker.
+            UsageError: there is no such part, or it is an embedded broker; no such route, or the file pauses it.
         """
-        found = self._named(name)
+        found = self._routes(name, is_paused=False) if name.startswith(ROUTE) else self._named(name)
         self._group.pauses.add(found, by)
         return found
 
@@ -138,12 +147,27 @@ class Reload:
         Raises:
             UsageError: there is no such part, or it is not paused.
         """
-        found = self._named(name)
+        found = self._routes(name, is_paused=True) if name.startswith(ROUTE) else self._named(name)
         if not any(map(self._group.pauses.find, found)):
             msg = f"{', '.join(found)} is not paused"
             raise UsageError(msg)
         self._group.pauses.remove(found, by)
         return found
+
+    def _routes(self, name: str, *, is_paused: bool) -> list[str]:
+        """The route with this name behind `route:`; UsageError if its pause cannot be changed here."""
+        revision, wanted = self._current, name.removeprefix(ROUTE)
+        known = [route.name for route in revision.config.routes if not route.added]
+        if wanted not in known and not (is_paused and wanted in self._group.pauses.routes):
+            msg = f"there is no route '{wanted}' that can be paused; there are {', '.join(known) or 'none'}"
+            raise UsageError(msg)
+        if not any(part.name == ROUTER for part in revision.parts):
+            msg = "the router runs elsewhere: pause its routes there"
+            raise UsageError(msg)
+        if wanted not in self._group.pauses.routes and (line := revision.snapshot.line_of_pause(wanted)):
+            msg = f"{line} says whether the route is paused: correct that line, then `jms-bridge reload`"
+            raise UsageError(msg)
+        return [name]
 
     def _named(self, name: str) -> list[str]:
         """The parts with this name, embedded brokers excepted; UsageError without any."""
@@ -158,6 +182,11 @@ class Reload:
     def current(self) -> Revision:
         """The revision in force, or about to be. Safe from any thread."""
         return self._current
+
+    @property
+    def is_changing(self) -> bool:
+        """True while parts change from one revision to the next. Safe from any thread."""
+        return self._steps is not None
 
     @property
     def state(self) -> dict[str, Any]:
@@ -177,10 +206,21 @@ class Reload:
             self._asked.clear()
             self._numbers += 1
             self._answered = self._requested
-            self._reading = _Reading(self._current, self._numbers, self._only, self._prepare)
+            self._reading = _Reading(self._current, self._numbers, self._only, self._prepare, self._paused)
+        elif self._current.snapshot.paused != self._paused and time.monotonic() >= self._pauses_at:
+            self._numbers += 1
+            self._pauses_at = time.monotonic() + _AGAIN_SECONDS
+            self._reading = _Reading(
+                self._current, self._numbers, self._only, self._prepare, self._paused, from_disk=False
+            )
         elif not self._unproven and not self._restarts.empty():
             self._steps = self._over_restart(self._restarts.get())
         self._prove()
+
+    @property
+    def _paused(self) -> frozenset[str]:
+        """The routes that are to be paused."""
+        return frozenset(self._group.pauses.routes)
 
     def undo(self, part: str, error: BridgeError) -> bool:
         """Brings back the last proven revision if `part` ended because of the newest one; returns True if it does so.
@@ -211,30 +251,35 @@ class Reload:
         self._reading = None
         if reading.current is not self._current:
             # The reading was compared with a revision that has been given up since.
-            self._asked.set()
+            if reading.from_disk:
+                self._asked.set()
         elif reading.error is not None:
-            self._refuse(reading.error, reading.files)
+            self._refuse(reading.error, reading)
         elif reading.revision is None:
             _log.info("configuration read again: nothing has changed", config_hash=self._current.snapshot.hash)
-            self._left_out = []
+            self._left_out, self._refused = [], ""
             self._note(success=True)
         else:
-            self._left_out, self._why_back = [], ""
+            if reading.from_disk:
+                # A pause of a route leaves a file that was refused or revoked as it is.
+                self._left_out, self._why_back, self._refused = [], "", ""
             self._begin(reading.revision, reading.change)
             self._unproven |= reading.change.touched
 
-    def _refuse(self, error: BridgeError, files: list[str]) -> None:
+    def _refuse(self, error: BridgeError, reading: _Reading) -> None:
         faults = error.faults if isinstance(error, ConfigurationError) else ()
         lines = [str(fault).partition("\n")[0] for fault in faults] or [str(error)]
         for line in lines:
             _log.error("configuration refused", why=line)
-        self._left_out = files
+        why = "; ".join(lines)
+        if reading.from_disk:
+            self._left_out, self._refused = reading.files, why
         remedy = "correct it, then `jms-bridge reload`"
         digest = self._current.snapshot.hash
         _log.error(
             "the previous configuration stays in force", config_hash=digest, remedy=remedy, **self._not_in_force()
         )
-        self._note(success=False, why="; ".join(lines))
+        self._note(success=False, why=why)
 
     def _begin(self, revision: Revision, change: RevisionChange, *, is_back: bool = False) -> None:
         self._current = revision
@@ -263,7 +308,8 @@ class Reload:
             self._group.join(child)
         changed, digest = sorted(self._touched), revision.snapshot.hash
         _log.info("configuration in force", config_hash=digest, changed=changed, **self._not_in_force())
-        self._note(success=not self._why_back, why=self._why_back, changed=changed)
+        why = self._why_back or self._refused
+        self._note(success=not why, why=why, changed=changed)
 
     def _over_restart(self, name: str) -> Iterator[None]:
         """Steps of the restart of one part; yields wherever a step has to wait."""
@@ -330,7 +376,17 @@ class Reload:
         at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
         outcome: dict[str, Any] = {"success": success, "time": at, "request": self._answered}
         outcome |= ({"changed": list(changed)} if changed else {}) | self._not_in_force()
+        pauses = self._group.pauses.routes
+        paused = {
+            route.name: str(pauses.get(route.name, f"paused by {self._current.snapshot.path.name}"))
+            for route in self._current.config.routes
+            if route.paused
+        }
+        for name in self._told.keys() | paused:
+            self._metrics.paused(f"{ROUTE}{name}", is_paused=name in paused)
+        self._told = paused
         self._report = {
+            "paused": paused,
             "bridge": self._current.config.bridge_id,
             "hash": digest,
             "topologies": {name: code.hash for name, code in self._current.codes.items()},
@@ -341,7 +397,22 @@ class Reload:
 class _Reading:
     """The reading and checking of a configuration, in a thread of its own."""
 
-    def __init__(self, current: Revision, number: int, only: str | None, prepare: Callable[[Revision], None]) -> None:
+    def __init__(
+        self,
+        current: Revision,
+        number: int,
+        only: str | None,
+        prepare: Callable[[Revision], None],
+        paused: frozenset[str],
+        *,
+        from_disk: bool = True,
+    ) -> None:
+        """Starts it; `paused` are the routes that are paused beside those that the file pauses.
+
+        Without `from_disk` nothing else changes.
+        """
+        self._paused = paused
+        self.from_disk = from_disk
         self.current = current
         """The revision that the configuration is compared with."""
         self._number = number
@@ -371,9 +442,14 @@ class _Reading:
             self.error = BridgeError(f"{type(error).__name__}: {error}")
 
     def _read(self) -> None:
-        current, snapshot = self.current, Snapshot.take(self.current.snapshot.path)
+        current = self.current
+        taken = Snapshot.take(current.snapshot.path) if self.from_disk else current.snapshot
+        snapshot = taken.with_paused(self._paused)
         config = current.config if snapshot == current.snapshot else _checked(snapshot)
-        revision = revision_of(self._number, snapshot, config, self._only)
+        if self.from_disk:
+            revision = revision_of(self._number, snapshot, config, self._only)
+        else:
+            revision = replace(current, number=self._number, snapshot=snapshot, config=config)
         if (snapshot, revision.codes) == (current.snapshot, current.codes):
             return
         self.files = current.changed_files(revision)

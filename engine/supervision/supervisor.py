@@ -77,10 +77,14 @@ def run(config_path: Path, only: str | None = None) -> int:
     config = snapshot.load()
     logging.setup(config)
     require_files()
+    pauses = Pauses(config.embedded.data / "paused.json")
+    if pauses.routes:
+        snapshot = snapshot.with_paused(pauses.routes)
+        config = snapshot.load()
     first = revision_of(1, snapshot, config, only)
     if any(part.name in (KAFKA, ARTEMIS, ROUTER) for part in first.parts):
         find_java()
-    return _supervise(first, only)
+    return _supervise(first, only, pauses)
 
 
 class Supervisor:
@@ -188,7 +192,7 @@ class Supervisor:
                     member.may_work(self._may_work_until(member.child))
 
 
-def _supervise(first: Revision, only: str | None) -> int:
+def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
     config, elected = first.config, stands_for_election(only)
     names = [part.name for part in first.parts]
     secrets = set(logging.secrets_of(config))
@@ -211,7 +215,6 @@ def _supervise(first: Revision, only: str | None) -> int:
             secrets.update(logging.secrets_of(revision.config))
             board.clean_with(logging.Redactor(secrets))
 
-        pauses = Pauses(config.embedded.data / "paused.json")
         group = ProcessGroup([make(part, first) for part in first.parts], board, metrics, pauses)
         stack.enter_context(group.begun())
         # Imported while the parts start, since a web server takes half a second to import.
@@ -273,8 +276,13 @@ def _supervise(first: Revision, only: str | None) -> int:
             stack.enter_context(peers)
         if watch and election:
             stack.enter_context(watch)
-            for work in (Retries, FilterUpkeep):
-                stack.enter_context(work(lambda: reload.current.config, lambda: election.leads))
+
+            def may_replay() -> bool:
+                # A router that still has the routes of before would hold the messages again.
+                return election.leads and not reload.is_changing
+
+            stack.enter_context(Retries(lambda: reload.current.config, may_replay, lambda: watch.held))
+            stack.enter_context(FilterUpkeep(lambda: reload.current.config, lambda: election.leads))
         progress = (LoggedProgress if logging.is_json() else Progress)(config, first.parts, server.url)
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):

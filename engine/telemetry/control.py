@@ -45,7 +45,7 @@ class Controlled(Protocol):
         """The names of the parts that can be restarted or paused alone."""
 
     def pause(self, name: str, by: str) -> list[str]:
-        """Asks for a part to be paused; otherwise as `restart`. `by` is the user."""
+        """Asks for a part, or a route by `route:NAME`, to be paused; otherwise as `restart`. `by` is the user."""
 
     def resume(self, name: str, by: str) -> list[str]:
         """Asks for a paused part to be started again; otherwise as `pause`."""

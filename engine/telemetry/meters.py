@@ -352,6 +352,13 @@ class SourceMetrics:
         """Sets the number of messages that their system removed before the source had read them."""
         self._figures.set(metrics.LOST, total, self._source)
 
+    def waiting(self, messages: int | None) -> None:
+        """Sets the number of messages that wait at the source's system; None if it is not known."""
+        if messages is None:
+            self._figures.forget(metrics.SOURCE_WAITING, self._source)
+        else:
+            self._figures.set(metrics.SOURCE_WAITING, messages, self._source)
+
     def not_kept(self, n: int) -> None:
         """Counts headers that could not be kept as they were."""
         self._figures.add(metrics.SOURCE_NOT_KEPT, n, self._source)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from routes.sections import HELD
+
 __all__ = [
     "ACKNOWLEDGED",
     "BUILD_INFO",
@@ -73,6 +75,7 @@ __all__ = [
     "SINK_REJECTED",
     "SINK_REJECTION_REASONS",
     "SOURCE_NOT_KEPT",
+    "SOURCE_WAITING",
     "SPARK_BATCHES",
     "SPARK_BATCH_SECONDS",
     "SPARK_CHECKPOINT_AGE",
@@ -124,10 +127,7 @@ FAILURE_REASONS = (
 )
 """Reasons for which a message fails in a route."""
 PUBLISH_REASONS = ("not-published",)
-"""Reasons for which Kafka does not take a message while the router runs.
-
-With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
-"""
+"""Reasons for which Kafka does not take a message: with `on-soft-failure=skip` it is skipped, else a dead letter."""
 UNMATCHED = "unmatched"
 """Reason of a message that no route takes."""
 OTHER_ADDRESSES = "(others)"
@@ -135,20 +135,17 @@ OTHER_ADDRESSES = "(others)"
 RETENTION = "retention"
 """Reason of records that retention removed before they were read."""
 
-UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", RETENTION)
+UNROUTED_REASONS = (UNMATCHED, "expired", "own-origin", "non-durable", RETENTION, HELD)
 """Reasons for which a message is passed over without being a failure."""
 SINK_REJECTION_REASONS = ("refused",)
-"""Reasons for which a sink cannot deliver a message.
-
-With `on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
-"""
+"""Reasons for which a sink cannot deliver a message: with `on-soft-failure=skip` it is skipped, else a dead letter."""
 REJECTION_REASONS = ("too-large", "unreadable")
 """Reasons for which a message cannot enter the journal.
 
 With `routing.on-soft-failure=skip` the message is skipped, else it becomes a dead letter.
 """
 DEAD_LETTER_REASONS = tuple(
-    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, UNMATCHED, *SINK_REJECTION_REASONS, *REJECTION_REASONS))
+    dict.fromkeys((*FAILURE_REASONS, *PUBLISH_REASONS, UNMATCHED, *SINK_REJECTION_REASONS, *REJECTION_REASONS, HELD))
 )
 """Reasons of dead letters, of routes, sinks and sources together."""
 NO_ROUTE = "-"
@@ -190,7 +187,7 @@ UNROUTED = Metric(
     MetricType.COUNTER,
     ("reason",),
     "Messages not routed, without a failure: no route matched, they had expired, came from this bridge, were not "
-    "durable, or the journal's retention removed them first.",
+    "durable, the journal's retention removed them first, or their route is paused and holds them as dead letters.",
 )
 UNMATCHED_BY_ADDRESS = Metric(
     "jmsbridge_unmatched_messages_total",
@@ -228,8 +225,7 @@ QUARANTINED = Metric(
     "jmsbridge_dead_letters_quarantined",
     MetricType.GAUGE,
     (),
-    "Open messages in quarantine, which failed again after `routing.max-replays` replays: neither replayed nor "
-    "discarded.",
+    "Open messages in quarantine: failed again after `routing.max-replays` replays, not replayed or discarded.",
 )
 RECEIVED = Metric(
     "jmsbridge_source_received_messages_total",
@@ -278,6 +274,12 @@ SOURCE_NOT_KEPT = Metric(
     MetricType.COUNTER,
     ("source",),
     "Headers and properties of received messages that could not be kept as they were; the log names some of them.",
+)
+SOURCE_WAITING = Metric(
+    "jmsbridge_source_waiting_messages",
+    MetricType.GAUGE,
+    ("source",),
+    "Messages that wait at a source's system, not acknowledged yet; absent while the system does not say it.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",
@@ -355,7 +357,7 @@ COMPONENT_PAUSED = Metric(
     "jmsbridge_component_paused",
     MetricType.GAUGE,
     ("component",),
-    "1 while a component is paused by `jms-bridge pause`.",
+    "1 while a component, or a route (`route:NAME`), is paused.",
 )
 RESTARTS = Metric(
     "jmsbridge_component_restarts_total",
@@ -579,7 +581,7 @@ METRICS: tuple[Metric, ...] = (
     *(LATENCY, LATENCY_AVERAGE, ROUTED, FAILED, UNROUTED, UNMATCHED_BY_ADDRESS, LAG_RECORDS, LAG_SECONDS),
     *(DEAD_LETTERS, DEAD_LETTER_AGE, QUARANTINED),
     *(RECEIVED, JOURNALED, DUPLICATES, UNIDENTIFIED, ACKNOWLEDGED, REJECTED, LOST, SOURCE_NOT_KEPT),
-    RECONNECTS,
+    *(SOURCE_WAITING, RECONNECTS),
     *(DELIVERED, SINK_REJECTED, SINK_EXPIRED, SINK_NOT_KEPT, SINK_LAG, SINK_RECONNECTS, REQUESTS, REPLIES),
     REQUEST_TIMEOUTS,
     *(CONNECTION_UP, COMPONENT_UP, COMPONENT_PAUSED, RESTARTS, LEADER, HAS_LEADER),

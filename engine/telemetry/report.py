@@ -17,6 +17,7 @@ from engine.errors import HardFailureError, UnreachableError
 from engine.telemetry import metrics
 from engine.telemetry.client import ask, base_url
 from engine.telemetry.http_section import HttpConfig
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -183,7 +184,8 @@ class ComponentReport:
     rate: float | None
     """Messages per second: journaled by a source, routed by the router, delivered by a sink; None if unknown."""
     lag: float | None
-    """Records that wait for the component; None if unknown."""
+    """Records that wait for the component, of a source the messages at its system, of all its workers at the first;
+    None if unknown."""
     restarts: float
     cpu: float | None
     """CPU cores in use; None if unknown."""
@@ -254,6 +256,10 @@ class Report:
     reload_why: str
     """Reason why the last reload was refused; empty if it was not."""
     parts: tuple[ComponentReport, ...]
+    paused_routes: tuple[str, ...] = ()
+    """Names of the routes that hold their messages."""
+    held: float = 0.0
+    """Messages that are held for routes that are or were paused; they do not count as dead letters."""
     unmatched: tuple[AddressCount, ...] = ()
     """Messages that no route took since the router's process started, by address, the greatest numbers first."""
     instance: str = ""
@@ -342,7 +348,7 @@ def _report(
     now = readings.now
     traffic = readings if readings.before.values else Traffic(now, now)
     configuration = body["configuration"]
-    reload = configuration["reload"]
+    reload, held = configuration["reload"], now.by(metrics.DEAD_LETTERS, "reason").get(HELD, 0.0)
     return Report(
         bridge=configuration.get("bridge", bridge_id),
         url=url,
@@ -357,13 +363,15 @@ def _report(
         latency_seconds=now.total(metrics.LATENCY_AVERAGE),
         journal_lag=now.total(metrics.LAG_RECORDS),
         journal_lag_seconds=now.total(metrics.LAG_SECONDS),
-        dead_letters=now.total(metrics.DEAD_LETTERS),
+        dead_letters=None if (letters := now.total(metrics.DEAD_LETTERS)) is None else letters - held,
         dead_letters_oldest_seconds=now.total(metrics.DEAD_LETTER_AGE),
         config_hash=configuration["hash"],
         reload_time=reload["time"],
         reload_success=reload["success"],
         reload_why=reload.get("why", ""),
         parts=_parts(body["components"], traffic),
+        paused_routes=tuple(configuration.get("paused", ())),
+        held=held,
         unmatched=AddressCount.of(now.by(metrics.UNMATCHED_BY_ADDRESS, "address")),
         instance=body.get("instance", ""),
         peers=peers,
@@ -375,6 +383,7 @@ def _parts(components: Mapping[str, Mapping[str, str]], traffic: Traffic) -> tup
     rates |= {f"sink:{name}": each for name, each in traffic.rates(metrics.DELIVERED, "sink").items()}
     now = traffic.now
     lags = now.by(metrics.SINK_LAG, "component")
+    lags |= {f"source:{name}": each for name, each in now.by(metrics.SOURCE_WAITING, "source").items()}
     if (routed := traffic.rate(metrics.ROUTED)) is not None:
         rates["router"] = routed
     if (waiting := now.total(metrics.LAG_RECORDS)) is not None:

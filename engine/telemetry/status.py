@@ -30,6 +30,7 @@ from prometheus_client.registry import Collector
 from engine.printable import LONGEST_LINE, shortened
 from engine.telemetry.families import ADDED_UP, joined, text_of
 from routes.errors import BridgeError
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -399,8 +400,13 @@ class DeadLetterCounts:
 
     @property
     def depth(self) -> int | None:
-        """Number of open dead letters; None: not counted yet."""
-        return None if self.open is None else sum(self.open.values())
+        """Number of open dead letters without held messages; None: not counted yet."""
+        return None if self.open is None else sum(self.open.values()) - self.held
+
+    @property
+    def held(self) -> int:
+        """Number of messages that are held while their routes are paused; 0 if they are not counted yet."""
+        return 0 if self.open is None else self.open.get(HELD, 0)
 
     def oldest_age(self, now: float) -> float:
         """Returns the age of the oldest open dead letter in seconds at `now` (since 1970); 0 if there is none."""

@@ -94,6 +94,14 @@ def _sources(board: Dashboard) -> None:
         )
     ).with_panel(
         draw(
+            "Waiting at the brokers",
+            "Messages that wait at the system of each source. Growth means that the bridge takes them too slowly, or "
+            "not at all. A source without a line does not know it: `jms-bridge status` says why.",
+            "short",
+            (f"max by (source) (jmsbridge_source_waiting_messages{{{_SOURCE}}})", "{{source}}"),
+        )
+    ).with_panel(
+        draw(
             "Outages of sources",
             "Connections made anew per second, the messages that came again and were left out because the journal had "
             "them, those without an id, which would not be recognised, those that Kafka removed unread, and headers "

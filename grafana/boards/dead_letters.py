@@ -18,7 +18,7 @@ def dead_letters() -> Dashboard:
             "Open",
             "Dead letters that are neither replayed nor discarded: `jms-bridge dlt list`.",
             "short",
-            f"sum(jmsbridge_dead_letters{{{BRIDGE}}})",
+            f'sum(jmsbridge_dead_letters{{{BRIDGE}, reason!="route-paused"}})',
             limits=[(1, "orange")],
             span=8,
         )

@@ -46,7 +46,7 @@ def _health(board: Dashboard) -> None:
             "Open dead letters",
             "Messages that wait for a person: `jms-bridge dlt list`.",
             "short",
-            f"sum(jmsbridge_dead_letters{{{BRIDGE}}})",
+            f'sum(jmsbridge_dead_letters{{{BRIDGE}, reason!="route-paused"}})',
             limits=[(1, "orange")],
         )
     ).with_panel(

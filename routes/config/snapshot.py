@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from routes.errors import ConfigurationError
 from routes.keys.secrets import contents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from routes.config.load import Linted
     from routes.config.reader import Document
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Snapshot"]
 
 _HASH_DIGITS = 16
+_PAUSED = "routes.NAME.paused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Snapshot:
     text: str = field(repr=False)
     files: Mapping[str, str] = field(repr=False)
     """Content by PATH of each `${file:PATH}` that could be read."""
+    paused: frozenset[str] = frozenset()
+    """Names of routes that are paused although the file does not say so."""
 
     @classmethod
     def take(cls, path: Path) -> Snapshot:
@@ -46,6 +49,10 @@ class Snapshot:
             raise ConfigurationError(document.faults)
         values = (entry.value for entry in document.entries)
         return cls(path, document.text, contents(values, path.absolute().parent))
+
+    def with_paused(self, routes: Iterable[str]) -> Snapshot:
+        """Returns the snapshot with these routes paused, and no others beyond those that the file pauses."""
+        return replace(self, paused=frozenset(routes))
 
     @property
     def hash(self) -> str:
@@ -69,13 +76,34 @@ class Snapshot:
 
     def dump(self) -> bytes:
         """Returns the snapshot as bytes, for `of` in another process."""
-        return json.dumps({"path": str(self.path), "text": self.text, "files": dict(self.files)}).encode()
+        content = {"path": str(self.path), "text": self.text, "files": dict(self.files), "paused": sorted(self.paused)}
+        return json.dumps(content).encode()
 
     @classmethod
     def of(cls, dumped: bytes) -> Snapshot:
         """Restores a snapshot from the bytes of `dump`."""
         content = json.loads(dumped)
-        return cls(Path(content["path"]), content["text"], content["files"])
+        return cls(Path(content["path"]), content["text"], content["files"], frozenset(content["paused"]))
+
+    def line_of_pause(self, route: str) -> str:
+        """Returns the place of the line of the file by which a route is paused or not, as `file:line`; empty: none."""
+        settings = self.with_paused(()).settings()
+        for name in settings.names("routes"):
+            entry = settings.entry(_PAUSED, name)
+            if entry is not None and settings.effective("routes.NAME.name", name) == route:
+                return f"{self.path}:{entry.line}"
+        return ""
 
     def _document(self) -> Document:
-        return read_text(self.text, str(self.path))
+        """The file, with a line more for each route that is paused and for which it has no such line."""
+        document = read_text(self.text, str(self.path))
+        if not self.paused or not document.readable:
+            return document
+        settings = settings_of(document, self.path.absolute().parent, None, self.files)
+        lines = [
+            f"{_PAUSED.replace('NAME', name)}=true\n"
+            for name in settings.names("routes")
+            if settings.effective("routes.NAME.name", name) in self.paused and not settings.is_set(_PAUSED, name)
+        ]
+        # The empty line ends a last line that goes on.
+        return read_text("".join([self.text, "\n\n", *lines]), str(self.path))

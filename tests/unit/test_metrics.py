@@ -74,7 +74,7 @@ def everything(config: Config) -> CollectorRegistry:
     of_router.connection(up=True)
     of_router.unmatched("a", 1)
     SparkMetrics(router).executors([ExecutorFigures("3", 2, 100, 200, 300, 1.5)])
-    SourceMetrics(source, "jms", "source:jms")
+    SourceMetrics(source, "jms", "source:jms").waiting(3)
     SinkMetrics(sink, "nats", "sink:nats")
     TopologyMetrics(topology, "totals").update(5, 2, 1_000, {("totals", "late_records"): 1})
     supervisor = BridgeMetrics(bridge, ["router"], "0.1", "4.2")

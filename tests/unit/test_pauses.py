@@ -37,3 +37,12 @@ def test_what_cannot_be_written_down_is_not_done(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="nothing is paused or resumed"):
         kept.add(["sink:a"], "ann@host")
     assert kept.find("sink:a") is None
+
+
+def test_routes_are_known_by_their_names(tmp_path: Path) -> None:
+    pauses = Pauses(tmp_path / "paused.json")
+    pauses.add(["sink:a", "route:orders"], "ann@host")
+    again = Pauses(tmp_path / "paused.json")
+    assert list(again.routes) == ["orders"]
+    again.remove(["route:orders"], "ann@host")
+    assert list(again.routes) == []

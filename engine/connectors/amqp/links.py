@@ -23,7 +23,7 @@ __all__ = ["IncomingTransfer", "Link", "LinkSession", "Receiver", "Sender"]
 
 _HEAD_BYTES = 100
 """Upper bound for the bytes of a transfer frame beside its part of the message."""
-_DURABILITY, _FILTER, _CAPABILITIES = 1, 7, 10
+_ADDRESS, _DURABILITY, _FILTER, _CAPABILITIES = 0, 1, 7, 10
 """Indexes of fields of a source (AMQP 1.0, 3.5.3)."""
 _GONE = Condition("amqp:link:detach-forced", "the broker has ended the link")
 
@@ -131,6 +131,8 @@ class Receiver(Link):
         """True if the broker says that its source is a topic."""
         self.is_durable = False
         """True if the broker says that its source outlives the link."""
+        self.address = ""
+        """Address of the source as the broker says it, such as the name that it gave to a dynamic one."""
         self._take = take
         self._window = window
         self._max = max_bytes
@@ -150,6 +152,7 @@ class Receiver(Link):
         if not self.attached:
             return
         source = field(fields, 5)
+        self.address = str(field(source.value, _ADDRESS) or "")
         self.filtered = self.filtered or bool(field(source.value, _FILTER))
         self.is_topic = "topic" in names(field(source.value, _CAPABILITIES))
         self.is_durable = number(source.value, _DURABILITY) > 0

@@ -155,6 +155,8 @@ class Terminus(NamedTuple):
     """Address in the broker's own spelling, which is sent in place of `address`; None: `address`."""
     is_declared: bool = False
     """True to have the broker make a missing queue durable."""
+    is_dynamic: bool = False
+    """True to have the broker make a queue for a receiver, under a name of its own, until the connection ends."""
 
     @property
     def destination(self) -> str:
@@ -172,10 +174,10 @@ class Terminus(NamedTuple):
         selector = Described(ULong(_SELECTOR_CODE), self.selector)
         return _described(
             _SOURCE,
-            self._sent_address,
+            None if self.is_dynamic else self._sent_address,
             UInt(_DURABLE if self.durable or self.is_declared else 0),
             Symbol(_NEVER) if self.durable else None,
-            *(None, None, None, None),
+            *(None, self.is_dynamic or None, None, None),
             AmqpMap([(Symbol(_SELECTOR), selector)]) if self.selector else None,
             # Default outcome: messages that a broken link leaves without an outcome return as failed deliveries.
             _described(DeliveryState.MODIFIED, True),

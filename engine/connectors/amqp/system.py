@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from engine.connectors.amqp.settings import SCHEMES, AmqpConfig, AmqpSinkConfig, AmqpSourceConfig
 from engine.connectors.amqp.transformer_settings import SECTION, check_transformers
+from engine.connectors.depth import UnsaidDepth
 from engine.connectors.jms import JmsConnector, jms_addresses
 from routes.errors import Level
 from routes.keys.addresses import is_loopback
@@ -14,6 +15,7 @@ from routes.keys.addresses import is_loopback
 if TYPE_CHECKING:
     from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
+    from engine.connectors.depth import Depth
     from engine.connectors.endpoint import SystemEndpoint
     from routes.keys.settings import Settings
 
@@ -54,6 +56,16 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         from engine.connectors.amqp_listener.source import AmqpListenerSource
 
         return (AmqpListenerSource if source.listen else AmqpSource)(endpoint, worker)
+
+    def make_depth(self, endpoint: SystemEndpoint[AmqpSourceConfig]) -> Depth:
+        """See `Connector`."""
+        from engine.connectors.amqp.depth import AmqpDepth
+
+        return (
+            UnsaidDepth("clients connect to it, and keep their messages")
+            if endpoint.settings.listen
+            else AmqpDepth(endpoint)
+        )
 
     def make_sink(self, endpoint: SystemEndpoint[AmqpSinkConfig], worker: int) -> Sink:
         """See `Connector`."""

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from engine.connectors.dropbox.folder import Folder
 
-__all__ = ["PendingFiles", "ranked"]
+__all__ = ["UNFINISHED", "PendingFiles", "ranked"]
 
 _MOST = 100_000
 _SHARE = 0.1
 """Maximum share of the time that scanning the folder may take while files wait."""
-_UNFINISHED = ".nfs"
+UNFINISHED = ".nfs"
 """Prefix of the names that NFS gives to files which are deleted while they are open."""
 
 
@@ -103,7 +103,7 @@ def _ranks(folder: Folder) -> Iterator[Rank]:
     for entry in folder.entries():
         try:
             # Only regular files: a link may lead out of the dropbox, and reading a pipe may never end.
-            if entry.is_file(follow_symlinks=False) and not entry.name.startswith(_UNFINISHED):
+            if entry.is_file(follow_symlinks=False) and not entry.name.startswith(UNFINISHED):
                 yield rank(entry.name, lambda entry=entry: entry.stat(follow_symlinks=False).st_mtime)  # type: ignore[misc]
         except FileNotFoundError:
             # Another consumer has taken it meanwhile.

@@ -21,15 +21,16 @@ from engine.connectors.dropbox.settings import FileWatch, Processed
 from engine.private import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from engine.connectors.base import Delivery
+    from engine.connectors.dropbox.box import Box
     from engine.connectors.dropbox.folder import Folder
     from engine.connectors.dropbox.folder_reader import Token
     from engine.connectors.dropbox.settings import DropboxSourceConfig
     from engine.connectors.endpoint import SystemEndpoint
 
-__all__ = ["DropboxSource"]
+__all__ = ["DropboxSource", "boxes_of", "owner_of"]
 
 _REDELIVERY = Redelivery(returns_seconds=0.0, doubt_seconds=0.0, is_marked=False)
 """Redelivery of a dropbox: files left by an earlier process are available at once, an acknowledgement is on disk when
@@ -39,6 +40,20 @@ _REPLIES = "queue:jms-bridge.reply."
 """Prefix of temporary queues, each of which `jms-bridge request` names for the replies to one request."""
 
 
+def owner_of(endpoint: SystemEndpoint[DropboxSourceConfig]) -> str:
+    """Returns the prefix of the names of the slots of a source's processes."""
+    return f"jms-bridge.{escape(endpoint.bridge_id)}.{escape(endpoint.settings.name)}"
+
+
+def boxes_of(endpoint: SystemEndpoint[DropboxSourceConfig]) -> Iterator[tuple[Box, Box | None]]:
+    """Yields the dropbox that a source reads for each destination, with its topic if it is a subscription of one."""
+    source = endpoint.settings
+    client_id = source.client_id or endpoint.bridge_id
+    for destination in source.destinations:
+        box = locate(endpoint.root, destination)
+        yield (subscription(box, source.subscription or client_id, client_id), box) if box.is_topic else (box, None)
+
+
 class DropboxSource:
     """Source of one worker, which reads all dropboxes of the source."""
 
@@ -46,12 +61,12 @@ class DropboxSource:
         """Creates the source without touching the file system. `worker` is ignored, since all workers do the same."""
         source = endpoint.settings
         self._source = source
+        self._endpoint = endpoint
         self._root = endpoint.root
         self._is_own_root = source.root is None
-        self._client_id = source.client_id or endpoint.bridge_id
         self._reading = ReaderSettings(
             source.name,
-            f"jms-bridge.{escape(endpoint.bridge_id)}.{escape(source.name)}",
+            owner_of(endpoint),
             source.scan_interval_seconds,
             source.processed is Processed.DELETE,
             endpoint.max_message_bytes,
@@ -81,8 +96,8 @@ class DropboxSource:
             if self._is_own_root:
                 make_folder(self._root)
             root = self._open_root = open_root(str(self._root))
-            for destination in self._source.destinations:
-                self._readers.append(self._reader(root, destination))
+            for destination, (box, topic) in zip(self._source.destinations, boxes_of(self._endpoint), strict=True):
+                self._readers.append(self._reader(root, destination, box, topic))
             folders = [folder for reader in self._readers for folder in reader.folders]
             self._watcher = FileWatcher(folders, inotify=self._source.watch is FileWatch.INOTIFY)
 
@@ -138,11 +153,8 @@ class DropboxSource:
                     return delivery
         return None
 
-    def _reader(self, root: Folder, destination: str) -> FolderReader:
-        box = locate(self._root, destination)
-        if not box.is_topic:
-            # A queue that was created for the reply to one request has no other users, so `close` deletes it.
-            return FolderReader(root, box, None, self._reading, is_temporary=destination.startswith(_REPLIES))
-        own = subscription(box, self._source.subscription or self._client_id, self._client_id)
-        # A subscription without a configured name is not durable, so `close` deletes it.
-        return FolderReader(root, own, box, self._reading, is_temporary=not self._source.subscription)
+    def _reader(self, root: Folder, destination: str, box: Box, topic: Box | None) -> FolderReader:
+        # A queue that was created for the reply to one request has no other users, and a subscription without a
+        # configured name is not durable, so `close` deletes these.
+        is_temporary = destination.startswith(_REPLIES) if topic is None else not self._source.subscription
+        return FolderReader(root, box, topic, self._reading, is_temporary=is_temporary)

@@ -32,6 +32,7 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
     sink = DropboxSinkConfig
     source_class = "source.DropboxSource"
     sink_class = "sink.DropboxSink"
+    depth_class = "depth.DropboxDepth"
     addresses = ADDRESSES
     place = ("folder", "root")
     in_folders = True

@@ -28,6 +28,7 @@ class JmsClientConnector(JmsConnector[JmsClientConfig, JmsClientSourceConfig, Jm
     sink = JmsClientSinkConfig
     source_class = "source.JmsClientSource"
     sink_class = "sink.JmsClientSink"
+    depth_unsaid = "JMS has no question for it, but to look at every message"
     server = None  # type: ignore[assignment] # the bridge starts none of its brokers
     addresses = jms_addresses("jms")
     any_body = True

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import TopicFacts
     from engine.kafka.types import Consumer, KafkaError, KafkaMessage
 
-__all__ = ["KafkaSource"]
+__all__ = ["KafkaSource", "begins_at_end", "group_of", "is_wanted"]
 
 _BATCH = 500
 _LOOK_SECONDS = 5.0
@@ -54,6 +54,24 @@ Place = tuple[str, int]
 """Topic and partition number."""
 
 
+def group_of(endpoint: SystemEndpoint[KafkaSourceConfig]) -> str:
+    """Returns the name of the consumer group of a source's workers."""
+    source = endpoint.settings
+    return source.consumer or f"{endpoint.bridge_id}.source.{source.name}"
+
+
+def is_wanted(endpoint: SystemEndpoint[KafkaSourceConfig], topic: str) -> bool:
+    """Returns True if a source reads the topic."""
+    if topic in endpoint.own_topics or topic.startswith("__"):
+        return False
+    return any(re.fullmatch(pattern, topic) for pattern in endpoint.settings.destinations)
+
+
+def begins_at_end(endpoint: SystemEndpoint[KafkaSourceConfig]) -> bool:
+    """Returns True if a source leaves out the records that a topic has at first."""
+    return librdkafka(endpoint.access, "consumer").get("auto.offset.reset") in _LATEST
+
+
 class KafkaSource:
     """Source of one worker, a member of the consumer group. One thread uses it, and also runs the callbacks."""
 
@@ -63,8 +81,6 @@ class KafkaSource:
         self._endpoint = endpoint
         self._source = source
         self._worker = worker
-        self._patterns = [re.compile(pattern) for pattern in source.destinations]
-        self._own = endpoint.own_topics
         self._reader = RecordConverter(source, endpoint.bridge_id, propagates=endpoint.tracing.propagate)
         self._bodies = endpoint.bodies()
         self._consumer: Consumer | None = None
@@ -82,7 +98,7 @@ class KafkaSource:
         self._removed = 0
         self._offsets: KafkaOffsets | None = None
         defaults = librdkafka(endpoint.access, "consumer")
-        self._begins_at = OFFSET_END if defaults.get("auto.offset.reset") in _LATEST else OFFSET_BEGINNING
+        self._begins_at = OFFSET_END if begins_at_end(endpoint) else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
 
     @property
@@ -108,7 +124,7 @@ class KafkaSource:
         """
         self.close()
         self._fault = None
-        group = self._source.consumer or f"{self._endpoint.bridge_id}.source.{self._source.name}"
+        group = group_of(self._endpoint)
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
         # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
         self._consumer = consumer(self._endpoint.access, group, settings | {"auto.offset.reset": "error"})
@@ -195,7 +211,7 @@ class KafkaSource:
             names = self._opened().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
             raise self._translated(error.args[0], "topics") from error
-        found = frozenset(name for name in names if self._is_wanted(name))
+        found = frozenset(name for name in names if is_wanted(self._endpoint, name))
         if found and found != self._topics:
             _log.info("topics found", source=self._source.name, topics=sorted(found - self._topics)[:20])
             rebalancing = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
@@ -209,11 +225,6 @@ class KafkaSource:
                 self._check_ids(self._asked().topics(self._ids))
             except KafkaUnavailableError as error:
                 raise NotConnectedError(str(error)) from error
-
-    def _is_wanted(self, name: str) -> bool:
-        if name in self._own or name.startswith("__"):
-            return False
-        return any(pattern.fullmatch(name) for pattern in self._patterns)
 
     def _is_record(self, message: KafkaMessage) -> bool:
         error = message.error()

@@ -26,6 +26,7 @@ class KafkaConnector(Connector[BrokerConfig, KafkaSourceConfig, SinkConfig]):
     connection = BrokerConfig
     source = KafkaSourceConfig
     source_class = "source.KafkaSource"
+    depth_class = "depth.KafkaDepth"
     own_cluster = True
     has_login = False
     place = ("", "")

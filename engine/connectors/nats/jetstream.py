@@ -34,6 +34,7 @@ __all__ = [
     "delivery_limit",
     "ensure_consumer",
     "ensure_stream",
+    "waiting",
 ]
 
 API = "$JS.API"
@@ -236,6 +237,23 @@ def acknowledged(connection: Connection, stream: str, consumer: str) -> int:
     if floor == _NONE:
         raise connection.fail("JetStream answers without a number in 'ack_floor'")
     return floor
+
+
+def waiting(connection: Connection, source: NatsSourceConfig, bridge_id: str) -> int:
+    """Returns the number of messages of the source's consumer that are not delivered, or not acknowledged.
+
+    Raises:
+        NotConnectedError: JetStream does not return it, or has no such consumer yet.
+    """
+    name = _consumer_name(source, bridge_id)
+    try:
+        info = ask(connection, f"CONSUMER.INFO.{source.stream}.{name}")
+    except (ApiError, NoRespondersError) as error:
+        raise connection.fail(f"JetStream says of consumer '{name}': {error or 'nothing'}") from error
+    pending, open_ = _number(info, "num_pending", _NONE), _number(info, "num_ack_pending", _NONE)
+    if _NONE in (pending, open_):
+        raise connection.fail(f"JetStream does not say how many messages consumer '{name}' has pending")
+    return pending + open_
 
 
 def ensure_stream(connection: Connection, name: str, subject: str) -> str:

@@ -33,6 +33,7 @@ class NatsConnector(Connector[NatsConfig, NatsSourceConfig, NatsSinkConfig]):
     sink = NatsSinkConfig
     source_class = "source.NatsSource"
     sink_class = "sink.NatsSink"
+    depth_class = "depth.NatsDepth"
     schemes = (Scheme("nats", 4222), Scheme("tls", 4222, is_tls=True))
     server = ServerTraits("nats", "NATS server", ("embedded.nats.port",))
     addresses = ADDRESSES

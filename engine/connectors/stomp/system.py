@@ -26,6 +26,7 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
     source = StompSourceConfig
     sink = StompSinkConfig
     source_class = "source.StompSource"
+    depth_class = "depth.StompDepth"
     schemes = (Scheme("stomp", 61613), Scheme("stomp+ssl", 61612, is_tls=True))
     addresses = jms_addresses("stomp")
     port_name = "STOMP port"

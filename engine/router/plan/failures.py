@@ -30,6 +30,7 @@ from engine.topologies.library.row import JvmFunctions
 from routes.keys.pattern import plain_characters
 from routes.model import Publication
 from routes.predicate.mask import UNMASKABLE
+from routes.sections import HELD, HELD_BECAUSE
 
 __all__ = [
     "CHECKS",
@@ -96,7 +97,8 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
 
     Without a limit that a journal record could exceed, no size is checked.
     """
-    made = [_body(settings)]
+    made = [_paused(settings)] if settings.paused.values else []
+    made.append(_body(settings))
     if settings.body_formats.values or settings.masks.values:
         made.append(_body_format(settings))
     if settings.schemas.values:
@@ -119,6 +121,15 @@ def checks(settings: RouteSettings, refusals: Refusals = NO_REFUSALS) -> tuple[F
     if refusals:
         made.append(_not_published(settings, refusals))
     return tuple(made)
+
+
+def _paused(settings: RouteSettings) -> FailureCheck:
+    """The check that holds the messages of paused routes, before any other: their policy is `dead-letter`."""
+
+    def fails(row: PlanRow) -> Column:
+        return settings.paused(row).isNotNull()
+
+    return FailureCheck(HELD, "publish", fails, lambda _: F.lit(HELD_BECAUSE), lambda _: HELD_BECAUSE)
 
 
 def _body(settings: RouteSettings) -> FailureCheck:

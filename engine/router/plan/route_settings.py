@@ -89,6 +89,8 @@ class RouteSettings:
     """JMS fields, properties or paths into bodies that keys are taken from, or `JOURNAL_KEY`."""
     configured_keys: ByBranch
     """The part of `keys` for routes whose key is configured, and therefore checked."""
+    paused: ByBranch
+    """Name of the route, for routes that are paused."""
     policies: ByBranch
     """Treatment of a message that fails softly (`routes.model.Policy`)."""
     any_body: ByBranch
@@ -158,6 +160,7 @@ class RouteSettings:
             sinks=of_target(lambda publication: publication.target.sink),
             keys=of_target(lambda each: each.route.key or (JOURNAL_KEY if each.target.sink else "JMSMessageID")),
             configured_keys=constant(lambda route: route.key),
+            paused=constant(lambda route: route.name if route.paused else None),
             policies=constant(lambda route: route.on_soft_failure),
             any_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.ANY else None),
             json_body=of_target(lambda publication: "" if publication.conversion is BodyConversion.JSON else None),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USER = "bridge"
+NO_MANAGER = "modest"
+"""User without the right to manage the broker."""
 PASSWORD = "s3cret:with\\odd chars"
 
 _LOGIN = """\
@@ -50,9 +52,11 @@ class SecureArtemis(EmbeddedArtemis):
         shutil.copytree(ETC, self._etc)
         (self._etc / "login.config").write_text(_LOGIN)
         escaped = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")
-        (self._etc / "users.properties").write_text(f"{USER} = {escaped}\n")
-        (self._etc / "roles.properties").write_text(f"all = {USER}\n")
-        rights = "".join(f'<permission type="{right}" roles="all"/>' for right in _RIGHTS)
+        (self._etc / "users.properties").write_text(f"{USER} = {escaped}\n{NO_MANAGER} = {escaped}\n")
+        (self._etc / "roles.properties").write_text(f"all = {USER}\nclients = {NO_MANAGER}\n")
+        rights = "".join(
+            f'<permission type="{right}" roles="all{"" if right == "manage" else ",clients"}"/>' for right in _RIGHTS
+        )
         broker = (self._etc / "broker.xml").read_text()
         before, _, rest = broker.partition("<acceptors>")
         _, _, after = rest.partition("</acceptors>")

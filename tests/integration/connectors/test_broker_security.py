@@ -16,7 +16,7 @@ from engine.telemetry.status import State
 from tests.certificates import STORE_PASSWORD, keep
 from tests.conftest import JARS
 from tests.integration.connectors.jms_harness import client
-from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
+from tests.integration.connectors.secure import NO_MANAGER, PASSWORD, USER, SecureArtemis
 from tests.waiting import patience, until
 
 if TYPE_CHECKING:
@@ -70,6 +70,24 @@ def test_it_logs_in_over_tls_and_waits_there_with_heart_beats(
         until(lambda: not source.connected, 5)
 
     assert source.status.current.state is State.READY
+    source.stop()
+    assert source.error is None
+
+
+def test_a_login_that_may_manage_nothing_reads_on_and_is_told_no_number_of_waiting_messages(
+    protocol: str, secure: SecureArtemis, configured: Configure, start: Start, queue: str
+) -> None:
+    waiting = "jmsbridge_source_waiting_messages"
+    allowed = start(configured(settings(protocol, secure, queue)))
+    until(lambda: allowed.registry.get_sample_value(waiting, {"source": "src"}) == 0)
+    allowed.stop()
+
+    source = start(configured(settings(protocol, secure, queue, username=NO_MANAGER)))
+    until(lambda: "waiting messages not known: the broker says" in source.status.current.detail)
+
+    assert "the login needs the permission 'manage' for activemq.management" in source.status.current.detail
+    assert source.registry.get_sample_value(waiting, {"source": "src"}) is None
+    assert (source.status.current.state, source.count("reconnects")) == (State.READY, 0)
     source.stop()
     assert source.error is None
 

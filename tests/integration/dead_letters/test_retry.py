@@ -14,8 +14,9 @@ from engine.dead_letters.replay import Options, ReplayOutcome
 from engine.dead_letters.retry import Retries
 from engine.embedded import EmbeddedKafka
 from engine.message import Record
-from routes.config import load
+from routes.config import load, loads
 from routes.errors import ConfigurationError
+from routes.sections import HELD
 from tests.conftest import TopicFactory
 from tests.integration.buried import Bridge, added, dead_letters_of, message, replayed
 from tests.waiting import until
@@ -120,3 +121,45 @@ def test_wrong_pauses_are_told(bridge: Bridge, text: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=r"routing\.retry") as raised:
         load(path)
     assert told in str(raised.value)
+
+
+def held(number: int, route: str = "orders") -> Record:
+    """A message that a paused route holds, in its second replay already."""
+    record = replayed(message(number), 2)
+    own = [
+        (name, route.encode() if name == "jmsbridge.route" else value) for name, value in added("journal", number, HELD)
+    ]
+    return replace(record, headers=(*record.headers, *own))
+
+
+def test_held_messages_are_replayed_in_their_order_when_their_route_is_not_paused(
+    kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    bridge = dead_letters_of(kafka, topic, tmp_path, "routing.max-replays=1\n")
+    bridge.bury_as_it_is(*map(held, range(500)), held(900, "others"), message(901))
+    assert bridge.replay(0) == [(0, ReplayOutcome.NOT_REPLAYABLE)]
+    lines = "routes.orders.in.include=TRUE\nroutes.orders.out.topic=t\nroutes.orders.paused={}\n"
+    text = bridge.config.path.read_text()
+    paused, opened = (loads(text + lines.format(value), base=tmp_path) for value in ("true", "false"))
+    config = paused
+    with Retries(lambda: config, lambda: True, lambda: 1):
+        # Only the route that is not there any more.
+        until(lambda: len(bridge.journal()) == 1)
+        time.sleep(1.5)
+        assert [record.value for record in bridge.journal()] == [b"body 900"]
+        config = opened
+        until(lambda: len(bridge.journal()) == 501)
+    with Retries(lambda: config, lambda: True, lambda: 1):
+        time.sleep(1.5)
+    assert sorted(int((record.value or b"")[5:]) for record in bridge.journal()) == [*range(500), 900]
+    assert {record.header("jmsbridge.replays") for record in bridge.journal()} == {"2"}
+
+
+def test_without_held_messages_and_retries_no_letter_is_touched(
+    kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    bridge = dead_letters_of(kafka, topic, tmp_path)
+    bridge.bury_as_it_is(held(0))
+    with Retries(lambda: bridge.config, lambda: True, lambda: 0):
+        time.sleep(2.0)
+    assert bridge.journal() == []

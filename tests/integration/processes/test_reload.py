@@ -157,6 +157,56 @@ def test_a_paused_part_ends_in_order_and_stays_so_until_it_is_resumed(bridge: Br
     assert Pauses(bridge.folder / "paused.json").find("source:s") is None
 
 
+def test_a_paused_route_takes_nothing_else_from_the_file_and_leaves_its_last_reload_as_it_was(bridge: Bridge) -> None:
+    bridge.ask(BASE.replace("routes.a.in", "routes.a.inn"))
+    bridge.wait_told("unknown key")
+    before = bridge.reload.state
+    sources = bridge.details()["source:s"]
+    assert bridge.reload.pause("route:a", "ann@host") == ["route:a"]
+    until(lambda: bridge.reload.state["paused"] and bridge.reload.state["proven"])
+    told = bridge.reload.state
+    assert str(told["paused"]["a"]).startswith("paused by ann@host at 2")
+    assert (told["hash"], told["reload"]["success"], told["reload"]["why"]) == (
+        before["hash"],
+        False,
+        before["reload"]["why"],
+    )
+    assert bridge.details()["source:s"] == sources
+    assert bridge.metric("jmsbridge_component_paused", component="route:a") == 1
+    # A reload of a file without the pause keeps it, and tells so.
+    bridge.ask(BASE + "routes.b.in.include=TRUE\nroutes.b.out.topic=b\n")
+    bridge.wait_taken()
+    assert list(bridge.reload.state["paused"]) == ["a"]
+    bridge.reload.resume("route:a", "ann@host")
+    until(lambda: bridge.reload.state["paused"] == {})
+    assert bridge.metric("jmsbridge_component_paused", component="route:a") == 0
+    assert [route.paused for route in bridge.reload.current.config.routes] == [False, False]
+
+
+def test_a_route_whose_pause_was_refused_is_paused_later(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.supervision.reload._AGAIN_SECONDS", 0.5)
+    bridge.refusal = HardFailureError("Kafka says no")
+    bridge.reload.pause("route:a", "ann@host")
+    bridge.wait_told("Kafka says no")
+    assert bridge.reload.state["paused"] == {}
+    bridge.refusal = None
+    until(lambda: list(bridge.reload.state["paused"]) == ["a"])
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "why"),
+    [
+        ("pause", "route:b", "there is no route 'b' that can be paused; there are a"),
+        ("resume", "route:a", "route:a is not paused"),
+        ("resume", "route:b", "there is no route 'b'"),
+        ("restart", "route:a", "'route:a' is not a part"),
+    ],
+)
+def test_changes_of_routes_that_cannot_be_are_refused(bridge: Bridge, change: str, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        getattr(bridge.reload, change)(*([name] if change == "restart" else [name, "ann@host"]))
+
+
 def test_a_part_that_is_resumed_while_it_ends_starts_again(bridge: Bridge) -> None:
     before = bridge.details()["source:s"]
     bridge.reload.pause("source:s", "ann@host")

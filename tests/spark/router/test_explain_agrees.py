@@ -36,6 +36,11 @@ routes.skipping.conv.key=msg.header.CorrelationId
 routes.skipping.on-soft-failure=skip
 routes.sink.in.include=n = '6'
 routes.sink.out.topic=nats:all.${{msg.header.region}}
+routes.held.in.include=n = '128'
+routes.held.out.topic=held
+routes.held.conv.key=region
+routes.held.on-soft-failure=stop
+routes.held.paused=true
 routes.constant.in.include=n = '-1'
 routes.constant.out.topic=jms:queue/x
 routes.chosen.in.include=n = '5'

@@ -29,11 +29,13 @@ from engine.telemetry.metrics import (
     PROCESS_MEMORY,
     RESTARTS,
     SINK_LAG,
+    SOURCE_WAITING,
     UNMATCHED_BY_ADDRESS,
 )
 from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
+from routes.sections import HELD
 
 CONFIGURATION = """\
 bridge.id=payments
@@ -115,8 +117,27 @@ def test_a_look_at_a_bridge_that_is_ready(bridge: Bridge, call: Call) -> None:
     assert "dead letters 7 open, oldest 2 h" in out
     assert "configuration 0123456789abcdef" in out
     assert ["router", "ready", "2", "3.0", "GiB", "router", "is", "well"] in lines
-    assert ["source:jms", "ready", "0/s", "source:jms", "is", "well"] in lines
+    assert ["source:jms", "ready", "0/s", "\N{EN DASH}", "source:jms", "is", "well"] in lines
     assert ["sink:nats", "ready", "1,234", "sink:nats", "is", "well"] in lines
+
+
+def test_messages_that_wait_at_the_system_of_a_source_are_shown_at_its_first_worker(bridge: Bridge, call: Call) -> None:
+    bridge.board.put(Status("source:jms/2", State.READY, "well"))
+    bridge.figures.set(SOURCE_WAITING, 12_345, "jms")
+    lines = [line.split() for line in call("status", "--once", "-c", str(bridge.file))[1].splitlines()]
+    assert ["source:jms", "ready", "12,345", "source:jms", "is", "well"] in lines
+    assert ["source:jms/2", "ready", "well"] in lines
+
+
+def test_paused_routes_and_their_held_messages_are_shown_apart(bridge: Bridge, call: Call) -> None:
+    bridge.told["paused"] = {"orders": "paused by ann@host"}
+    bridge.figures.set(DEAD_LETTERS, 7, "key-not-found")
+    bridge.figures.set(DEAD_LETTERS, 1200, HELD)
+    code, out, _ = call("status", "--once", "-c", str(bridge.file))
+    assert code == 0
+    assert "ready, paused: route:orders" in out
+    assert "dead letters 7 open" in out
+    assert "held 1,200" in out
 
 
 def test_addresses_that_no_route_takes_are_shown_as_far_as_there_is_room(
@@ -185,7 +206,7 @@ def test_parts_on_other_hosts_are_shown_and_count(tmp_path: Path, call: Call) ->
         lines = [line.split() for line in out.splitlines()]
         assert code == 0
         assert ["router", "this", "host", "ready", "well"] in lines
-        assert ["source:jms", "edge-1:8480", "ready", "well"] in lines
+        assert ["source:jms", "edge-1:8480", "ready", "\N{EN DASH}", "well"] in lines
         found += [PeerReport("edge-2:8480", False, 75, "no \x1broute", False, (part("sink:nats", "unreachable"),))]
         code, out, _ = call("status", "--once", "-c", str(file))
         assert code == 1

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.router.past_routes import routes_text
 from routes.config import load
+from routes.config.load import loads_routes
 from routes.config.snapshot import Snapshot
 from routes.errors import ConfigurationError
+from routes.model import Policy
 
 TEXT = """\
 bridge.id=b1
@@ -77,3 +80,40 @@ def test_secrets_are_not_shown(file: Path) -> None:
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no such file"):
         Snapshot.take(tmp_path / "gone")
+
+
+def paused(snapshot: Snapshot) -> list[str]:
+    return [route.name for route in snapshot.load(ENV).routes if route.paused]
+
+
+def test_routes_are_paused_beside_the_file_and_its_hash_stays(file: Path) -> None:
+    file.write_text(f"{TEXT}routes.b.in.include=TRUE\nroutes.b.out.topic=b\nroutes.b.name=bee\n")
+    snapshot = Snapshot.take(file)
+    assert paused(snapshot) == []
+    other = snapshot.with_paused(["bee", "nobody"])
+    assert paused(other) == ["bee"]
+    assert (other.hash, other == snapshot, other.with_paused(()) == snapshot) == (snapshot.hash, False, True)
+    assert paused(Snapshot.of(other.dump())) == ["bee"]
+    # What recovery reads has the pause as well.
+    assert "routes.b.paused=true" in routes_text(other.load(ENV).text)
+    assert loads_routes(routes_text(other.load(ENV).text)).routes[1].paused
+    assert {route.on_soft_failure for route in other.load(ENV).routes if route.paused} == {Policy.DEAD_LETTER}
+
+
+@pytest.mark.parametrize(("line", "found"), [("true", ["a"]), ("false", [])])
+def test_a_line_of_the_file_precedes(file: Path, line: str, found: list[str]) -> None:
+    assert Snapshot.take(file).line_of_pause("a") == ""
+    file.write_text(f"{TEXT}routes.a.paused={line}\n")
+    snapshot = Snapshot.take(file)
+    assert snapshot.line_of_pause("a") == f"{file}:9"
+    assert paused(snapshot.with_paused(["a"])) == found
+
+
+@pytest.mark.parametrize("end", ["", "\n", " # no comment", "\\", "\\\n  \\\n"])
+def test_a_file_that_ends_anyhow_is_not_changed_by_a_pause(file: Path, end: str) -> None:
+    file.write_text(f"{TEXT.removesuffix(chr(10))}{end}")
+    snapshot = Snapshot.take(file)
+    before, after = snapshot.settings(ENV), snapshot.with_paused(["a"]).settings(ENV)
+    added = {key for key in after.by_key if key not in before.by_key}
+    assert added == {("routes.NAME.paused", "a")}
+    assert all(after.by_key[key].entry.value == found.entry.value for key, found in before.by_key.items())

@@ -17,6 +17,7 @@ from engine.telemetry.metrics import (
     LAG_RECORDS,
     LAG_SECONDS,
     ROUTED,
+    SOURCE_WAITING,
     UNMATCHED_BY_ADDRESS,
 )
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport, Traffic
@@ -52,6 +53,14 @@ def test_the_overview_shows_every_part_of_the_topology_with_its_rate(page: Page)
     found = dict(re.findall(r'<text class="name"[^>]*>([^<]*)</text>.*?<text class="rate"[^>]*>([^<]*)<', shown, re.S))
     assert found == {"jms": "120/s", "Journal": "17 wait", "orders": "100/s", "events": "20/s", "nats": "20/s",
                      "Dead letters": ""}  # fmt: skip
+
+
+def test_a_source_shows_how_many_messages_wait_at_its_system(page: Page) -> None:
+    flow(page)
+    page.figures.set(SOURCE_WAITING, 1234, "jms")
+    page.sample()
+    shown = page.text("/")
+    assert re.search(r'<text class="name"[^>]*>jms</text>.*?<text class="rate"[^>]*>1,234 wait<', shown, re.S)
 
 
 def test_what_fails_is_told_with_a_sign_and_a_word(page: Page) -> None:

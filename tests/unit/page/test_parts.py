@@ -22,7 +22,7 @@ class Recorder:
         return ["router", "source:jms"]
 
     def pause(self, name: str, by: str) -> list[str]:
-        if name not in self.separable():
+        if name not in [*self.separable(), "route:orders"]:
             msg = f"'{name}' is not a part"
             raise UsageError(msg)
         self.asked.append(("pause", name, by))
@@ -41,6 +41,16 @@ class Recorder:
 
 def buttons(shown: str) -> list[tuple[str, str]]:
     return re.findall(r'name="part" value="([^"]*)"><button name="action" value="([^"]*)"', shown)
+
+
+def test_routes_are_paused_and_resumed_on_their_page(tmp_path: Path) -> None:
+    control = Recorder()
+    page = Page(tmp_path, control=control)
+    assert buttons(page.text("/routes"))[0] == ("route:orders", "pause")
+    fields = {"seal": page.seal("/routes"), "part": "route:orders", "action": "pause"}
+    answer = page.client.post("/parts", data=fields, headers=SAME, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"].partition("#")[0]) == (303, "/routes")
+    assert control.asked[0][:2] == ("pause", "route:orders")
 
 
 def test_parts_are_paused_and_resumed_by_buttons(tmp_path: Path) -> None:
