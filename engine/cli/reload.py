@@ -61,7 +61,7 @@ def reload(config: ConfigFile = DEFAULT_CONFIG, timeout: Timeout = 120.0, json_o
     """
     settings = load(config, logs=False)
     http = settings.section(HttpConfig)
-    number = int(_ordered(settings.bridge_id, http, "/reload").get("request", 0))
+    number = int(_ordered(settings.bridge_id, http, "/api/reload").get("request", 0))
     outcome = _outcome(http, number, timeout)
     _tell(outcome, json_output)
 
@@ -123,7 +123,7 @@ def restart(
     disk need `jms-bridge reload`.
     """
     settings = load(config, logs=False)
-    path = f"/restart?{urlencode({'part': part})}"
+    path = f"/api/restart?{urlencode({'part': part})}"
     parts = _ordered(settings.bridge_id, settings.section(HttpConfig), path).get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
 
@@ -170,7 +170,7 @@ def _change(change: str, part: str, config: Path, timeout: float, json_output: b
     settings = load(config, logs=False)
     http, actor = settings.section(HttpConfig), Actor.here()
     query = urlencode({"part": part, "by": f"{actor.user}@{actor.host}"})
-    parts = _ordered(settings.bridge_id, http, f"/{change}?{query}").get("parts", [])
+    parts = _ordered(settings.bridge_id, http, f"/api/{change}?{query}").get("parts", [])
     state = "paused" if change == "pause" else "ready"
     if late := _waited_for(http, parts, state, timeout):
         msg = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not {state} yet: see `jms-bridge status`"

@@ -1,6 +1,6 @@
-"""The API: what the pages show, as JSON, behind the same login. Every request is a GET and changes nothing.
+"""The API: what the pages show, as JSON, behind the same login. `control` has the requests that change the bridge.
 
-One table of endpoints makes the routes, and the OpenAPI document of them at `/api/openapi.json`, to which `/api` leads.
+One table of endpoints makes the other routes, and the OpenAPI document at `/api/openapi.json`, to which `/api` leads.
 An error is a JSON object with `error`, a sentence, and has the status 400 (wrong parameters), 404 (no such topic,
 record or path) or 503 (Kafka does not answer, or too many searches run).
 """
@@ -29,6 +29,7 @@ from engine.page.searches import LINES
 from engine.page.sight import SeenRecord, Sight
 from engine.printable import json_text
 from engine.record_json import record_json
+from engine.telemetry.control import CHANGES
 from engine.telemetry.metrics import (
     FAILED,
     JOURNALED,
@@ -120,7 +121,9 @@ def api(
         ),
     )
     document = schema.document(
-        VERSION, {each.path: (each.summary, each.parameters, each.answer, each.media) for each in endpoints}
+        VERSION,
+        {each.path: (each.summary, each.parameters, each.answer, each.media) for each in endpoints},
+        CHANGES,
     )
     return {
         **{each.path: _guarded(_checked(each)) for each in endpoints},
@@ -132,7 +135,7 @@ def api(
 
 def _checked(endpoint: _Endpoint) -> Callable[[Request], Awaitable[Response]]:
     """The handler of an endpoint, which refuses parameters that it does not have: a slip must not widen a search."""
-    names = [each.name for each in endpoint.parameters if not each.in_path]
+    names = [each.name for each in endpoint.parameters if each.place == "query"]
 
     async def checked(request: Request) -> Response:
         if unknown := [name for name in request.query_params if name not in names]:

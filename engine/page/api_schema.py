@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.dead_letters.state import LetterState
 from engine.find.question import TopicKind
+from engine.telemetry.control import HEADER
 from engine.telemetry.metrics import DEAD_LETTER_REASONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from engine.telemetry.control import ChangeRequest
 
 __all__ = [
     "BROWSE",
@@ -53,7 +56,9 @@ class Parameter:
     name: str
     about: str
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)
-    in_path: bool = False
+    place: str = "query"
+    """`query`, `path` or `header`."""
+    is_needed: bool = False
 
 
 def _object(**members: Mapping[str, Any]) -> Schema:
@@ -204,7 +209,7 @@ FIND = (
     Parameter("resume", "Token of an earlier answer, from which the same search continues"),
 )
 BROWSE = (
-    Parameter("topic", "Name of a topic of the bridge", in_path=True),
+    Parameter("topic", "Name of a topic of the bridge", place="path", is_needed=True),
     _WHERE,
     _SINCE,
     _UNTIL,
@@ -214,7 +219,9 @@ BROWSE = (
 COUNT_OF_LOOKS = Parameter(
     "count", "Number of entries, 200 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
 )
-POSITION = Parameter("position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", in_path=True)
+POSITION = Parameter(
+    "position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", place="path", is_needed=True
+)
 OF_LETTERS = (
     Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
     Parameter("route", "Name of the route; `-` for none"),
@@ -227,19 +234,30 @@ OF_LETTERS = (
 )
 
 
+_PART = Parameter("part", "Name of a part, such as `source:orders`; for a pause also `route:NAME`", is_needed=True)
+_FROM_PROGRAM = Parameter(
+    HEADER, "Any value; says that no page of another site has the browser ask", place="header", is_needed=True
+)
+_BY = Parameter("by", "User on whose behalf the request is made, for the audit; the login stands before it")
+
+
 def document(
-    version: str, endpoints: Mapping[str, tuple[str, tuple[Parameter, ...], Mapping[str, Any], str]]
+    version: str,
+    endpoints: Mapping[str, tuple[str, tuple[Parameter, ...], Mapping[str, Any], str]],
+    changes: Sequence[ChangeRequest],
 ) -> Schema:
     """Makes the OpenAPI 3.1 document.
 
     Args:
         version: version of the bridge.
         endpoints: by path, a summary, the parameters, the JSON Schema of the answer, and its media type.
+        changes: requests that change the bridge.
     """
     return {
         "openapi": "3.1.0",
         "info": {"title": "JMS bridge", "version": version, "description": "State and messages of a bridge."},
-        "paths": {path: {"get": _operation(path, *endpoint)} for path, endpoint in endpoints.items()},
+        "paths": {path: {"get": _operation(path, *endpoint)} for path, endpoint in endpoints.items()}
+        | {each.path: {"post": _change(each)} for each in changes},
         "components": {
             "schemas": {"Error": _object(error=_TEXT)},
             "securitySchemes": {
@@ -249,6 +267,15 @@ def document(
         },
         "security": [{}, {"basic": []}, {"bearer": []}],
     }
+
+
+def _change(change: ChangeRequest) -> Schema:
+    given = (_PART, _BY) if change.of_part else ()
+    answer = _object(parts=_MANY) if change.of_part else _object(request=_WHOLE)
+    operation = _operation(change.path, change.about, (_FROM_PROGRAM, *given), answer, "application/json")
+    answers = operation["responses"]
+    refused = {**answers["403"], "description": f"The header {HEADER} is missing, or the login is a viewer's"}
+    return {**operation, "responses": {"202": answers["200"], "400": answers["400"], "403": refused}}
 
 
 def _operation(
@@ -262,8 +289,8 @@ def _operation(
         "parameters": [
             {
                 "name": each.name,
-                "in": "path" if each.in_path else "query",
-                "required": each.in_path,
+                "in": each.place,
+                "required": each.is_needed,
                 "description": each.about,
                 "schema": each.schema,
             }

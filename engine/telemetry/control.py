@@ -1,23 +1,19 @@
 """Requests that change a running bridge: reload of its configuration; restart, pause and resumption of one part.
 
-    POST /reload            asks for the configuration to be read again; JSON has the number of the request, which
-                            `/ready` shows in `configuration.reload` as soon as it is answered
-    POST /restart?part=NAME asks for a part to be started again; JSON has the names of its processes
-    POST /pause?part=NAME&by=USER   asks for a part to end in order, and to stay so until it is resumed; JSON as above
-    POST /resume?part=NAME&by=USER  asks for a paused part to be started again; JSON as above
-
-They are served beside the status page, behind the login of an operator (`roles`). A request needs the header
-`X-Jms-Bridge`: a page of another site cannot add it to a request of its reader's browser without the consent of this
-server (CORS, Fetch standard).
+They are the POST requests of the API, whose description has them, too (`engine.page.api`), behind the login of an
+operator (`roles`). A request needs the header `X-Jms-Bridge`: a page of another site cannot add it to a request of its
+reader's browser without the consent of this server (CORS, Fetch standard).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -26,10 +22,35 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-__all__ = ["Controlled", "control"]
+__all__ = ["CHANGES", "HEADER", "PAUSE", "RELOAD", "RESTART", "RESUME", "ChangeRequest", "Controlled", "control"]
 
-_HEADER = "x-jms-bridge"
+HEADER = "X-Jms-Bridge"
+"""Header that each of the requests needs, with any value."""
 _ACCEPTED, _REFUSED, _FORBIDDEN = 202, 400, 403
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """A request that changes the bridge."""
+
+    path: str
+    about: str
+    of_part: bool = True
+    """True if the parameter `part` names a part, and the answer has the names of its processes in `parts`."""
+
+
+RELOAD = ChangeRequest(
+    "/api/reload",
+    "Asks for the configuration to be read again; `/ready` shows the number of the answered request as "
+    "`configuration.reload.request`",
+    of_part=False,
+)
+RESTART = ChangeRequest("/api/restart", "Asks for a part to be started again")
+PAUSE = ChangeRequest(
+    "/api/pause", "Asks for a part to end in order, or a route to hold its messages, until it is resumed"
+)
+RESUME = ChangeRequest("/api/resume", "Asks for a paused part or route to be started again")
+CHANGES = (RELOAD, RESTART, PAUSE, RESUME)
 
 
 class Controlled(Protocol):
@@ -57,28 +78,34 @@ def control(bridge: Controlled) -> Sequence[BaseRoute]:
     def reload(request: Request) -> Response:
         return _foreign(request) or JSONResponse({"request": bridge.request()}, status_code=_ACCEPTED)
 
-    def of_part(path: str, change: Callable[[str, str], list[str]]) -> Route:
+    def of_part(what: ChangeRequest, change: Callable[[str, str], list[str]]) -> Route:
         def changed(request: Request) -> Response:
             if refusal := _foreign(request):
                 return refusal
             try:
-                parts = change(request.query_params.get("part", ""), request.query_params.get("by", ""))
+                parts = change(request.query_params.get("part", ""), _user(request))
             except BridgeError as error:
                 return JSONResponse({"error": str(error)}, status_code=_REFUSED)
             return JSONResponse({"parts": parts}, status_code=_ACCEPTED)
 
-        return Route(path, changed, methods=["POST"])
+        return Route(what.path, changed, methods=["POST"])
 
     return [
-        Route("/reload", reload, methods=["POST"]),
-        of_part("/restart", lambda name, _: bridge.restart(name)),
-        of_part("/pause", bridge.pause),
-        of_part("/resume", bridge.resume),
+        Route(RELOAD.path, reload, methods=["POST"]),
+        of_part(RESTART, lambda name, _: bridge.restart(name)),
+        of_part(PAUSE, bridge.pause),
+        of_part(RESUME, bridge.resume),
     ]
+
+
+def _user(request: Request) -> str:
+    """The login of a request, and the user that its client names by the parameter `by`."""
+    login, client = str(request.scope.get(LOGIN, "")), request.query_params.get("by", "")
+    return f"{login} ({client})" if login and client else login or client
 
 
 def _foreign(request: Request) -> Response | None:
     """The refusal of a request that may come from a page of another site; None for others."""
-    if _HEADER in request.headers:
+    if HEADER in request.headers:
         return None
-    return JSONResponse({"error": "this request needs the header X-Jms-Bridge"}, status_code=_FORBIDDEN)
+    return JSONResponse({"error": f"this request needs the header {HEADER}"}, status_code=_FORBIDDEN)

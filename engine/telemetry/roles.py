@@ -41,10 +41,10 @@ NEEDED: Mapping[str, UserRole] = {
     "/dead-letters/all": UserRole.OPERATOR,
     "/dead-letters/letter/{partition}/{offset}/correct": UserRole.OPERATOR,
     "/dead-letters/settle": UserRole.OPERATOR,
-    "/reload": UserRole.OPERATOR,
-    "/restart": UserRole.OPERATOR,
-    "/pause": UserRole.OPERATOR,
-    "/resume": UserRole.OPERATOR,
+    "/api/reload": UserRole.OPERATOR,
+    "/api/restart": UserRole.OPERATOR,
+    "/api/pause": UserRole.OPERATOR,
+    "/api/resume": UserRole.OPERATOR,
 }
 """Roles that requests other than GET and HEAD need, by path; one with a variable in it needs an operator."""
 

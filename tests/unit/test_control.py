@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -102,10 +103,10 @@ def call(
 
 
 def test_a_request_without_the_header_changes_nothing(bridge: Bridge, address: HttpConfig) -> None:
-    assert ask(address, "/reload", 5.0)[0] == 405
-    assert order(address, "/reload", 5.0) == (202, {"request": 1})
+    assert ask(address, "/api/reload", 5.0)[0] == 405
+    assert order(address, "/api/reload", 5.0) == (202, {"request": 1})
     with closing(HTTPConnection(address.host, address.port, timeout=5)) as connection:
-        connection.request("POST", "/reload", headers={"Origin": "https://127.0.0.1"})
+        connection.request("POST", "/api/reload", headers={"Origin": "https://127.0.0.1"})
         answer = connection.getresponse()
         told = json.loads(answer.read())
     assert (answer.status, told) == (403, {"error": "this request needs the header X-Jms-Bridge"})
@@ -120,6 +121,17 @@ def test_a_part_is_paused_and_resumed_by_the_user_who_asks(bridge: Bridge, call:
     code, told = call("pause", "source:x")
     assert code == 64
     assert "'source:x' is not a part" in told
+
+
+def test_a_login_stands_before_the_user_whom_its_client_names(bridge: Bridge) -> None:
+    config = HttpConfig("127.0.0.1", 0, token="t0ken-of-an-operator")
+    app = application(bridge.board, CollectorRegistry(), configuration=bridge.state, pages=control(bridge))
+    with HttpServer(config, app) as server:
+        known = replace(config, port=int(server.url.rpartition(":")[2]))
+        assert order(known, "/api/pause?part=source:s&by=anna@host", 5.0)[0] == 202
+        assert bridge.paused_by == "http.token (anna@host)"
+        assert order(known, "/api/pause?part=source:s", 5.0)[0] == 202
+        assert bridge.paused_by == "http.token"
 
 
 def test_a_part_that_does_not_end_in_time_is_told(bridge: Bridge, call: Any) -> None:
