@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from engine.kafka.clients import admin
+from engine.kafka.clients import admin, consumer
 from engine.kafka.errors import MISSING, PASSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
 
@@ -99,6 +93,7 @@ class KafkaOffsets:
     """
 
     def __init__(self, access: KafkaAccess) -> None:
+        self._access = access
         self._servers = access.servers
         self._admin = admin(access)
 
@@ -182,20 +177,18 @@ class KafkaOffsets:
         places = [TopicPartition(topic, partition) for partition in partitions]
         if not places:
             return {}
-        question = [ConsumerGroupTopicPartitions(group, places)]
         deadline = time.monotonic() + _COORDINATOR_SECONDS
-        while True:
-            try:
-                answers = self._admin.list_consumer_group_offsets(
-                    question, require_stable=True, request_timeout=ANSWER_SECONDS
-                )
-                committed = _without_errors(answers[group].result().topic_partitions)
-            except KafkaException as error:
-                if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
-                    raise self._translated(error.args[0], [topic]) from error
-                time.sleep(_PAUSE_SECONDS)
-            else:
-                return {place.partition: place.offset for place in committed if place.offset >= 0}
+        # The admin client ends the process by a segmentation fault where a group has no coordinator yet.
+        with closing(consumer(self._access, group)) as asking:
+            while True:
+                try:
+                    committed = committed_positions(asking, places, ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() not in UNREADY or time.monotonic() > deadline:
+                        raise self._translated(error.args[0], [topic]) from error
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    return {place.partition: place.offset for place in committed if place.offset >= 0}
 
     def _describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
         names, descriptions = sorted(set(topics)), {}
@@ -293,12 +286,8 @@ def committed_positions(consumer: Consumer, places: list[TopicPartition], second
         KafkaException: no answer in that many seconds, or an error, also if it is of one partition only. The client
             raises those of the whole request; those of a partition it returns with an offset that looks like none.
     """
-    return _without_errors(consumer.committed(places, timeout=seconds))
-
-
-def _without_errors(places: list[TopicPartition]) -> list[TopicPartition]:
-    """The places of an answer; KafkaException if there is an error of one."""
-    for place in places:
+    committed = consumer.committed(places, timeout=seconds)
+    for place in committed:
         if place.error is not None:
             raise KafkaException(place.error)
-    return places
+    return committed

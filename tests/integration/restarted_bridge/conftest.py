@@ -43,11 +43,16 @@ class Editor:
         os.kill(self.bridge.process.pid, signal.SIGHUP)
 
     def reload(self, more: str) -> None:
-        """A change that is taken; returns when it is in force."""
-        taken = self.bridge.output.count("configuration in force")
+        """A change that is taken; returns when it is in force, at once if the file is as it was."""
+
+        def taken() -> int:
+            output = self.bridge.output
+            return output.count("configuration in force") + output.count("configuration read again: nothing has")
+
+        before = taken()
         self.write(more)
         self.hang_up()
-        wait(lambda: self.bridge.output.count("configuration in force") > taken, lambda: self.bridge.output)
+        wait(lambda: taken() > before, lambda: self.bridge.output)
 
     def refused(self, more: str) -> str:
         """A change that is refused; the reason."""
