@@ -94,20 +94,25 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     notes: tuple[str, ...] = ()
     kafka = KafkaOffsets(config.kafka_access)
     filters = IdFilters.opened(config.embedded.data, kafka, known)
-    if question.resume is None:
-        offsets = SearchedOffsets.of(kafka, topics, question)
-        left = _without_excluded(offsets.ranges, question, filters)
-        state, notes = SearchState.begin(left, _size(offsets.ranges) - _size(left)), offsets.notes
-    else:
-        state = SearchState.of_token(question.resume, question.digest)
-        if gone := {topic for topic, _ in state.left} - topics.keys():
-            msg = f"the token is about topic '{min(gone)}', which the bridge does not have any more; search without it"
-            raise UsageError(msg)
-    search = _Search(topics, question, state, notes)
-    yield search.progress()
-    if state.left:
-        with Scanner(config, question, filters) as scanner:
-            yield from search.run(scanner, stop)
+    # The process starts while Kafka is asked for offsets.
+    with Scanner(config, question, filters) as scanner:
+        if question.resume is None:
+            offsets = SearchedOffsets.of(kafka, topics, question)
+            left = _without_excluded(offsets.ranges, question, filters)
+            state, notes = SearchState.begin(left, _size(offsets.ranges) - _size(left)), offsets.notes
+        else:
+            state = _resumed(question.resume, question, topics)
+        search = _Search(topics, question, state, notes)
+        yield search.progress()
+        yield from search.run(scanner, stop)
+
+
+def _resumed(token: str, question: FindQuestion, topics: Mapping[str, TopicKind]) -> SearchState:
+    state = SearchState.of_token(token, question.digest)
+    if gone := {topic for topic, _ in state.left} - topics.keys():
+        msg = f"the token is about topic '{min(gone)}', which the bridge does not have any more; search without it"
+        raise UsageError(msg)
+    return state
 
 
 def _without_excluded(
