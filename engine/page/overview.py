@@ -31,6 +31,7 @@ from engine.telemetry.status import State
 from engine.topologies.graph import read_graph
 from engine.topologies.section import TopologiesConfig
 from routes.config.show import rows
+from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -155,7 +156,8 @@ def routes(view: View) -> Callable[[Request], Response]:
 
     def page(request: Request) -> Response:
         config, sight = view.config(), Sight(request, view)
-        unrouted = {reason: count for reason, count in view.samples.traffic.by(UNROUTED, "reason").items() if count}
+        counts = view.samples.traffic.by(UNROUTED, "reason")
+        unrouted = {reason: count for reason, count in counts.items() if count and reason != HELD}
         readers = _journal_readers(config)
         choice, fault = RouteChoice(), ""
         try:
@@ -228,7 +230,8 @@ def _last_error(view: View, sight: Sight, route: str) -> dict[str, Any] | None:
     """The last failure in a route: its newest dead letter, or else the time at which its failures last grew."""
     census, seen = view.census(), view.samples.failed_at.get(route)
     latest = census.latest.get(route) if census else None
-    if latest is not None:
+    # A message that was held while its route was paused does not count as a failure.
+    if latest is not None and latest.reason != HELD:
         partition, _, offset = latest.place.partition(":")
         href = f"/dead-letters/letter/{partition}/{offset}"
         detail = "" if sight.is_masked else latest.detail
