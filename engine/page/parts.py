@@ -11,7 +11,6 @@ from engine.errors import UsageError
 from engine.page import forms
 from engine.page.picture import anchor
 from engine.page.render import HEADERS, rendered
-from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ def change_part(view: View) -> Callable[[Request], Awaitable[Response]]:
                 msg = f"there is no action {action!r}; expected pause or resume"
                 raise UsageError(msg)
             change = view.control.pause if action == "pause" else view.control.resume
-            host = request.client.host if request.client else ""
-            await run_in_threadpool(change, part, f"{request.scope.get(LOGIN) or 'nobody logged in'} ({host})")
+            actor = forms.actor(request, action)
+            await run_in_threadpool(change, part, f"{actor.user} ({actor.host})")
         except forms.ForeignRequestError as error:
             return await rendered(request, view, "part.html", status=403, fault=str(error))
         except BridgeError as error:
