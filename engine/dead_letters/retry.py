@@ -13,11 +13,11 @@ from __future__ import annotations
 import heapq
 import time
 from contextlib import ExitStack
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.background import BackgroundTask, ErrorLog
 from engine.dead_letters.audit import Actor, AuditTail
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter
@@ -28,10 +28,10 @@ from engine.errors import UsageError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import ensure_audit_topic
-from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Event
 
     from engine.kafka.offsets import TopicFacts
     from routes.model import Config
@@ -52,8 +52,8 @@ _COMMAND = "routing.retry"
 _log = structlog.get_logger(__name__)
 
 
-class Retries:
-    """Replays dead letters when they are due, in a thread: `with Retries(…):`."""
+class Retries(BackgroundTask):
+    """Replays dead letters when they are due."""
 
     def __init__(
         self, config: Callable[[], Config], is_wanted: Callable[[], bool], held: Callable[[], int] = lambda: 0
@@ -62,23 +62,15 @@ class Retries:
 
         `held` returns the number of held messages; without any, and without `routing.retry`, no letter is read.
         """
+        super().__init__("retries", _JOIN_SECONDS)
         self._held = held
         self._config = config
         self._is_wanted = is_wanted
         self._schedule: _Schedule | None = None
-        self._trouble = ""
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="retries", daemon=True)
+        self._errors = ErrorLog(_log, "dead letters cannot be retried")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_JOIN_SECONDS)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Looks each second for letters that are due, while the bridge leads."""
         pause = _LOOK_SECONDS
         while not self._stop.wait(pause):
             pause = _LOOK_SECONDS
@@ -91,20 +83,12 @@ class Retries:
             try:
                 self._schedule = self._schedule or _Schedule(config)
                 self._schedule.advance(self._stop)
-                self._trouble = ""
+                self._errors.over()
             except Exception as error:
                 self._drop()
-                self._note(error)
+                self._errors.note(error)
                 pause = _PAUSE_SECONDS
         self._drop()
-
-    def _note(self, error: Exception) -> None:
-        """Logs an error once."""
-        trouble = str(error) if isinstance(error, BridgeError) else f"{type(error).__name__}: {error}"
-        if trouble != self._trouble:
-            self._trouble = trouble
-            log = _log.warning if isinstance(error, BridgeError) else _log.exception
-            log("dead letters cannot be retried", why=trouble)
 
     def _drop(self) -> None:
         if self._schedule is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, Self
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from engine.background import BackgroundTask
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.letter import DeadLetter
@@ -55,8 +56,8 @@ _USERS = "dead letters"
 _log = structlog.get_logger(__name__)
 
 
-class DeadLetterWatch:
-    """Looks at the dead letters about every second, in a thread: `with Watch(…) as watch:`."""
+class DeadLetterWatch(BackgroundTask):
+    """Looks at the dead letters about every second."""
 
     def __init__(
         self, store: Callable[[], DeadLetterStore], is_wanted: Callable[[], bool], clean: Callable[[str], str] = str
@@ -65,6 +66,7 @@ class DeadLetterWatch:
 
         `clean` removes secrets from its texts.
         """
+        super().__init__("dead letters", _JOIN_SECONDS)
         self._store_in_force = store
         self._store = store()
         self._is_wanted = is_wanted
@@ -73,16 +75,6 @@ class DeadLetterWatch:
         self._census: DeadLetterCounts | None = None
         self._answered = float("-inf")
         self._trouble = ""
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="dead letters", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_JOIN_SECONDS)
 
     def census(self) -> DeadLetterCounts | None:
         """Returns the state of the dead letters a moment ago; None while the watch is not wanted.
@@ -101,7 +93,8 @@ class DeadLetterWatch:
         look = self._look
         return None if look is None else look.state(position)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Reads what is new, more often while there is much of it; drops the counts while they are not wanted."""
         while not self._stop.wait(_CATCH_UP_SECONDS if self._is_behind else _LOOK_SECONDS):
             self._follow()
             if self._is_wanted():

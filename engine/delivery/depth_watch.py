@@ -7,11 +7,12 @@ The state of the worker goes through the watch, which adds the reason if the num
 from __future__ import annotations
 
 import time
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Self
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.background import BackgroundTask
 from engine.connectors.base import NotConnectedError
 from engine.connectors.depth import NotSaidError, UnsaidDepth
 from engine.telemetry.status import State
@@ -35,8 +36,8 @@ _FAREWELL_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
 
 
-class DepthWatch:
-    """Thread that asks for a depth: `with DepthWatch(…) as watch:`. Takes states as `StateReceiver` from any thread."""
+class DepthWatch(BackgroundTask):
+    """Questions for a depth at intervals. Takes states as `StateReceiver` from any thread."""
 
     def __init__(
         self,
@@ -47,25 +48,16 @@ class DepthWatch:
         interval_seconds: float = _INTERVAL_SECONDS,
     ) -> None:
         """`make` makes the depth, on the watch's thread; `interval_seconds` is the time between two questions."""
+        # A question that is under way has a bound of its own; the process need not wait for it.
+        super().__init__(f"depth of {source}", _FAREWELL_SECONDS)
         self._make = make
         self._source = source
         self._metrics = metrics
         self._status = status
         self._interval = interval_seconds
-        self._stop = Event()
         self._lock = Lock()
         self._state: tuple[State, str] | None = None
         self._reason = ""
-        self._thread = Thread(target=self._run, name=f"depth of {source}", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        # A question that is under way has a bound of its own; the process need not wait for it.
-        self._thread.join(_FAREWELL_SECONDS)
 
     def state(self, state: State | str, detail: str = "") -> None:
         """Passes the state of the worker on, with the reason why the number of waiting messages is not known."""
@@ -81,7 +73,8 @@ class DepthWatch:
             detail = f"{detail}; waiting messages not known: {self._reason}"
         self._status.state(state, detail)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Asks at each interval; after errors, and after slow answers, less often."""
         depth: Depth | None = None
         wait = self._interval
         while not self._stop.is_set():

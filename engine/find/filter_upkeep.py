@@ -8,11 +8,11 @@ quarter of a core, and nothing on a machine whose cores are busy.
 from __future__ import annotations
 
 import time
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import structlog
 
+from engine.background import BackgroundTask, ErrorLog
 from engine.errors import HardFailureError
 from engine.find.id_filters import IdFilters
 from engine.find.places import topic_kinds
@@ -21,7 +21,6 @@ from engine.find.scanner import Scanner
 from engine.find.section import FilterWriting, FindConfig
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import BridgeTopics
-from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,45 +41,31 @@ _NOBODY = FindQuestion(until=0)
 _log = structlog.get_logger(__name__)
 
 
-class FilterUpkeep:
-    """Writes the filters that are missing, in a thread: `with FilterUpkeep(…):`."""
+class FilterUpkeep(BackgroundTask):
+    """Writes the filters that are missing."""
 
     def __init__(self, config: Callable[[], Config], is_wanted: Callable[[], bool]) -> None:
         """Creates it for the configuration in force; nothing is written while `is_wanted` is false."""
+        super().__init__("filters of ids", _JOIN_SECONDS)
         self._config = config
         self._is_wanted = is_wanted
-        self._trouble = ""
+        self._errors = ErrorLog(_log, "filters of ids cannot be written")
         self._refused: set[str] = set()
         """Topics that Kafka does not let this user read."""
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="filters of ids", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(_JOIN_SECONDS)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Looks each minute for blocks without a filter, while the bridge leads and is to write them."""
         while not self._stop.wait(_LOOK_SECONDS):
             config = self._config()
             if not self._is_wanted() or config.section(FindConfig).filters is not FilterWriting.BACKGROUND:
                 continue
             try:
                 self.write(config)
-                self._trouble = ""
+                self._errors.over()
             except Exception as error:
-                self._note(error)
-
-    def _note(self, error: Exception) -> None:
-        """Logs an error once, and not after the end, which kills the process."""
-        trouble = str(error) if isinstance(error, BridgeError) else f"{type(error).__name__}: {error}"
-        if trouble != self._trouble and not self._stop.is_set():
-            self._trouble = trouble
-            log = _log.warning if isinstance(error, BridgeError) else _log.exception
-            log("filters of ids cannot be written", why=trouble)
+                # The end of the bridge kills the process that reads.
+                if not self._stop.is_set():
+                    self._errors.note(error)
 
     def write(self, config: Config) -> int:
         """Writes filters of blocks without one, the highest offsets first; returns their number.

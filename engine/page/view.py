@@ -12,9 +12,9 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from engine.background import BackgroundTask
 from engine.looks.log import LookLog
 from engine.page.day import DayFigures
 from engine.telemetry.amounts import duration
@@ -95,7 +95,7 @@ _READ = frozenset(
 )
 
 
-class Samples:
+class Samples(BackgroundTask):
     """Takes readings in a thread of its own: `with Samples(registry) as samples:`. Safe from any thread."""
 
     def __init__(
@@ -105,6 +105,7 @@ class Samples:
         peers: Callable[[], tuple[Traffic, ...]] = tuple,
     ) -> None:
         """`clock` returns monotonic seconds; `peers` returns the readings of the bridge's other hosts."""
+        super().__init__("samples", INTERVAL_SECONDS)
         self._registry = registry
         self._clock = clock
         self._peers = peers
@@ -114,16 +115,6 @@ class Samples:
         self._history: deque[tuple[float, float]] = deque(maxlen=_HISTORY)
         self._failed_at: dict[str, float] = {}
         self.day = DayFigures()
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="samples", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(INTERVAL_SECONDS)
 
     @property
     def traffic(self) -> Traffic:
@@ -155,7 +146,8 @@ class Samples:
             # The first reading only starts the comparison: values counted before it are not traffic.
             self._readings[-1] = reading
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Takes a reading at each interval."""
         while not self._stop.is_set():
             self.take()
             self._stop.wait(INTERVAL_SECONDS)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from prometheus_client.registry import Collector
 
+from engine.background import BackgroundTask
 from engine.telemetry import metrics
 from engine.telemetry.meters import Figures
 
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 30.0
 """Time between two looks."""
 
 
-class MachineMetrics(Collector):
+class MachineMetrics(BackgroundTask, Collector):
     """Collector of resources that a machine may run out of: time of certificates, and space on disks.
 
     It looks in a thread of its own, `with MachineMetrics(…):`, since a disk may not answer.
@@ -35,19 +35,11 @@ class MachineMetrics(Collector):
         free_bytes: Callable[[], Mapping[str, int]],
     ) -> None:
         """`certificates` returns times of expiry in seconds since 1970 by file, `free_bytes` free space by folder."""
+        super().__init__("machine metrics", join_seconds=0)
         self._certificates = certificates
         self._free_bytes = free_bytes
         self._figures = Figures()
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="machine metrics", daemon=True)
         registry.register(self)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
 
     def collect(self) -> Iterable[Family]:
         """The families, as of the last look."""
@@ -62,7 +54,8 @@ class MachineMetrics(Collector):
             figures.set(metrics.DISK_FREE, free, folder)
         self._figures = figures
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Measures at each interval."""
         while not self._stop.is_set():
             self.look()
             self._stop.wait(_LOOK_SECONDS)
