@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
 from engine.kafka.cluster import Cluster
-from engine.kafka.topics import BridgeTopics
+from engine.kafka.topics import BridgeTopics, audit_problems
 from engine.printable import listed
+from engine.telemetry.http_section import HttpConfig
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from engine.connectors.endpoint import SystemEndpoint
+    from engine.kafka.cluster import Problem
     from engine.kafka.topics import Survey
     from routes.model import Config, SourceConfig
 
-__all__ = ["REMEDY", "check_kafka", "check_kafka_source", "forgotten", "topic_findings"]
+__all__ = ["REMEDY", "audit_findings", "check_kafka", "check_kafka_source", "forgotten", "topic_findings"]
 
 REMEDY = "start it, or correct kafka.bootstrap.servers"
 _FOR_EVER_MS = (2**31 - 1) * 60_000
@@ -40,6 +42,7 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
     try:
         yield from topic_findings(BridgeTopics(config).survey(cluster))
+        yield from audit_findings(audit_problems(cluster, config, config.section(HttpConfig).looks_retention_ms))
         if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
             yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:
@@ -59,6 +62,13 @@ def topic_findings(found: Survey) -> Iterator[Finding]:
         parts.append(f"the bridge makes {listed(found.to_make)} when it starts")
     if parts:
         yield ok("topics", "; ".join(parts))
+
+
+def audit_findings(problems: Iterable[Problem]) -> Iterator[Finding]:
+    """Yields a warning for each audit that could not be written; without it the bridge refuses what it would record."""
+    for problem in problems:
+        what = f"{problem.topic} {problem.what}; without it, whatever it records is refused"
+        yield warning(problem.users, what, problem.remedy)
 
 
 def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:

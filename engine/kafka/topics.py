@@ -24,7 +24,7 @@ from engine.kafka.cluster import (
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
-from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, quarantine_topic
+from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, looks_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BridgeTopics",
     "Survey",
+    "audit_problems",
     "ensure_audit_topic",
     "ensure_looks_topic",
     "ensure_quarantine_topic",
@@ -51,6 +52,10 @@ _JOURNAL_USERS = "the journal"
 """User of the journal topic, for the text of errors."""
 _STATE_USERS = "journal.state-topic"
 """User of the state topic, for the text of errors: the key that names it."""
+_AUDIT_USERS = "the audit of dead letters"
+"""User of the audit topic of the dead letters, for the text of errors."""
+_LOOKS_USERS = "the audit of looks"
+"""User of the topic of looks, for the text of errors."""
 _ROLL_MS = 600_000
 """Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
 reads."""
@@ -329,17 +334,37 @@ def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int,
         HardFailureError: Kafka refuses to create it.
         UnreachableError: no broker answers in time.
     """
-    topic = audit_topic(dead_letters)
-    new = NewTopic(topic, 1, replication, config={"cleanup.policy": "compact"})
-    Cluster(access, timeout_seconds).ensure([new], {topic: "the audit of dead letters"})
+    new = _new_audit_topic(dead_letters, replication)
+    Cluster(access, timeout_seconds).ensure([new], {new.topic: _AUDIT_USERS})
 
 
 def ensure_looks_topic(
     access: KafkaAccess, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
 ) -> None:
     """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
-    new = NewTopic(topic, 1, replication, config={"cleanup.policy": "delete", "retention.ms": str(retention_ms)})
-    Cluster(access, timeout_seconds).ensure([new], {topic: "the audit of looks"})
+    new = _new_looks_topic(topic, replication, retention_ms)
+    Cluster(access, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
+
+
+def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) -> list[Problem]:
+    """Problems for which the audit of dead letters, or that of looks, could not be written; creates no topic.
+
+    Raises:
+        UnreachableError: no broker answers in time.
+    """
+    replication = config.journal.replication
+    letters = _new_audit_topic(config.letter_topic, replication)
+    looks = _new_looks_topic(looks_topic(config.journal.topic), replication, looks_retention_ms)
+    users = {letters.topic: _AUDIT_USERS, looks.topic: _LOOKS_USERS}
+    described = cluster.describe(users)
+    missing = [new for new in (letters, looks) if is_missing(described[new.topic])]
+    refusals = cluster.refusals(missing, users)
+    there = described.keys() - {new.topic for new in missing}
+    return refusals + [
+        problem
+        for topic in sorted(there)
+        for problem in problems_of_access(topic, users[topic], described[topic], ("READ", "WRITE"))
+    ]
 
 
 def ensure_quarantine_topic(
@@ -352,6 +377,14 @@ def ensure_quarantine_topic(
         settings = {name: like[name] for name in _KEPT if name in like}
         new = NewTopic(topic, 1, replication, config=settings)
         cluster.create([new], {topic: "the quarantine of dead letters"})
+
+
+def _new_audit_topic(dead_letters: str, replication: int) -> NewTopic:
+    return NewTopic(audit_topic(dead_letters), 1, replication, config={"cleanup.policy": "compact"})
+
+
+def _new_looks_topic(topic: str, replication: int, retention_ms: int) -> NewTopic:
+    return NewTopic(topic, 1, replication, config={"cleanup.policy": "delete", "retention.ms": str(retention_ms)})
 
 
 def _new_topic(topic: str, journal: JournalConfig, max_message_bytes: int) -> NewTopic:

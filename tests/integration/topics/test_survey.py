@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from engine.doctor.checks import Severity
-from engine.doctor.kafka import check_kafka
+from engine.doctor.kafka import audit_findings, check_kafka
 from engine.kafka.cluster import Cluster
-from engine.kafka.topics import BridgeTopics
+from engine.kafka.topics import BridgeTopics, audit_problems
 from routes.config import loads
+from routes.targets import audit_topic, looks_topic
 
 if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
@@ -72,6 +73,19 @@ def test_who_may_create_and_not_write_is_told_what_to_grant(secured_kafka: Secur
     (problem,) = found.problems
     assert (problem.topic, problem.what) == (destination, "not authorised to write it")
     assert journal not in topics(secured_kafka)
+
+
+def test_an_audit_that_cannot_be_written_is_a_warning_with_what_to_grant(secured_kafka: SecuredKafka) -> None:
+    journal = fresh("journal")
+    config = configure(secured_kafka, secured_kafka.create(fresh("orders"), AclOperation.WRITE), journal)
+    secured_kafka.allow(audit_topic(config.letter_topic), AclOperation.CREATE, AclOperation.DESCRIBE)
+
+    problems = audit_problems(Cluster(config.kafka_access, 30), config, -1)
+
+    (found,) = audit_findings(problems)
+    assert found.state is Severity.WARNING
+    assert looks_topic(journal) in found.found
+    assert found.remedy == "create it, and grant WRITE on it to the bridge's principal"
 
 
 def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) -> None:
