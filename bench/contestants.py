@@ -91,7 +91,7 @@ class Peer(Contestant):
             linger=self._linger_ms,
             bodies=self.work.bodies,
             schema=f"{self.work.schema}/subjects/{SUBJECT}/versions/latest",
-            set=f"processing.guarantee:{self._guarantee}",
+            set=f"processing.guarantee:{self._guarantee},group.instance.id:{place.run}",
         )
 
 

@@ -53,6 +53,8 @@ class Options:
     latency_seconds: int
     memory_rate: int
     memory_seconds: int
+    start_records: int
+    """Records of the full journal; 0: none is measured."""
     recovery_records: int
     find_records: int
     scale_records: int
@@ -94,6 +96,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--seconds", type=int, default=500, help="latency, stream-latency: how long, after ten seconds of warming")
     add("--memory-rate", type=int, default=20_000, help="memory: messages a second")
     add("--memory-seconds", type=int, default=600, help="memory: how long")
+    add("--start-records", type=int, default=5_000_000, help="start: records of the full journal; 0: none")
     add("--recovery-records", type=int, default=10_000_000, help="recovery: records in the outputs")
     add("--find-records", type=int, default=3_000_000, help="find: records in the journal")
     add(
@@ -129,6 +132,7 @@ def parse(arguments: Sequence[str]) -> Options:
         latency_seconds=given.seconds,
         memory_rate=given.memory_rate,
         memory_seconds=given.memory_seconds,
+        start_records=given.start_records,
         recovery_records=given.recovery_records,
         find_records=given.find_records,
         scale_records=given.scale_records,

@@ -94,6 +94,12 @@ class ProcessTree:
         """Sends it SIGHUP, which makes a bridge read its configuration again."""
         self._process.send_signal(signal.SIGHUP)
 
+    def kill_router(self, program: str) -> None:
+        """Ends one process of a bridge's router at once: its JVM for "java", else the Python process above the JVM."""
+        tree = self._tree(self._process.pid)
+        jvm = min((pid for pid, stat in tree.items() if stat.name == "java"), key=lambda pid: tree[pid].begun)
+        os.kill(jvm if program == "java" else tree[jvm].parent, signal.SIGKILL)
+
     def kill(self) -> None:
         """Ends all of it at once, as a crash of the machine does."""
         for pid in self._tree(self._process.pid):

@@ -83,6 +83,8 @@ _LOOK_SECONDS = 5.0
 """Interval at which topics that take no records are looked at again."""
 _REGISTRY_SECONDS = 2.0
 """Interval at which the schema registry is asked again for the schemas that routes name."""
+_ALIVE_SECONDS = 0.1
+"""Interval at which the process of the JVM is looked at."""
 _LOCK_SECONDS = 30.0
 """Greatest time to wait for the lock of the checkpoint."""
 
@@ -159,6 +161,15 @@ def _awaited(
             status.state(State.DEGRADED, f"trying again: {error}")
             stop.wait(_READ_SECONDS)
     return None
+
+
+def _stops(stop: Event, seconds: float) -> bool:
+    """Waits for `stop`, for `seconds` and for the life of the JVM at most; returns True if it is set."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not session.has_ended():
+        if stop.wait(min(left, _ALIVE_SECONDS)):
+            return True
+    return stop.is_set()
 
 
 class _Router:
@@ -326,7 +337,7 @@ class _Router:
             self._revisions.in_force()
         try:
             begun = looked = time.monotonic()
-            while not stop.wait(_READ_SECONDS if readiness.ready else _READY_SECONDS):
+            while not _stops(stop, _READ_SECONDS if readiness.ready else _READY_SECONDS):
                 reading = run.measure()
                 run.check(reading)
                 self._lock.check()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import threading
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -25,9 +27,19 @@ if TYPE_CHECKING:
 
     from routes.model import Config
 
-__all__ = ["close", "foreseen_end", "open_session", "opened", "running_tasks", "start"]
+__all__ = [
+    "close",
+    "foreseen_end",
+    "has_ended",
+    "leave_out_numpy",
+    "open_session",
+    "opened",
+    "running_tasks",
+    "start",
+]
 
 _STOP_SECONDS = 20
+_TEST_TOOLS = "pyspark.testing", "pyspark.testing.utils"
 
 _log = structlog.get_logger(__name__)
 
@@ -99,6 +111,17 @@ def open_session(launched: Launch) -> SparkSession:
         return SparkSession(SparkContext(gateway=gateway, conf=conf, jsc=java_context), session)
 
 
+def leave_out_numpy() -> None:
+    """Makes PySpark take NumPy for not installed, in a process whose plans have no values of NumPy.
+
+    At the first constant of a plan, PySpark asks its test tools, which import NumPy, PyArrow and unittest.
+    """
+    if _TEST_TOOLS[1] not in sys.modules:
+        for name in _TEST_TOOLS:
+            sys.modules[name] = ModuleType(name)
+        vars(sys.modules[_TEST_TOOLS[1]])["have_numpy"] = False
+
+
 def close(session: SparkSession) -> None:
     """Stops the session and its JVM; returns when the JVM's process has ended."""
     gateway = SparkContext._gateway
@@ -122,6 +145,12 @@ def close(session: SparkSession) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def has_ended() -> bool:
+    """True if the JVM of the session has ended, which is noticed otherwise at the next call."""
+    gateway = SparkContext._gateway
+    return gateway is None or gateway.proc.poll() is not None
 
 
 def running_tasks(session: SparkSession) -> int:

@@ -235,7 +235,10 @@ class ProcessSupervisor:
         return self._was_ready and failure is SetupError
 
     def _died(self, why: str, now: float, *, is_passing: bool) -> None:
-        """Schedules a restart after a pause; raises as `tend` if restarts have never helped."""
+        """Schedules a restart after a pause; raises as `tend` if restarts have never helped.
+
+        A part that was ready is started at once after its first death: what it was killed by need not come again.
+        """
         name = self.child.name
         self._deaths += 1
         longest = _READY_PAUSE_SECONDS if self._has_been_ready else _LONGEST_PAUSE_SECONDS
@@ -248,8 +251,10 @@ class ProcessSupervisor:
         if self._early_deaths >= _HOPELESS and not stands_alone:
             raise BridgeError(message)
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (self._deaths - 1), longest)
+        if self._deaths == 1 and self._has_been_ready and not is_passing and not self._is_topology:
+            pause = 0.0
         self._start_at = now + pause
-        self._board.down(name, f"{why}; starting again in {pause:g} s")
+        self._board.down(name, f"{why}; starting again {f'in {pause:g} s' if pause else 'at once'}")
         _log.warning("a part of the bridge died", component=name, why=why, restart_in_seconds=pause)
         if self._early_deaths == _HOPELESS:
             raise PartFailedError(message)

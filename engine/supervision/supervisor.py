@@ -1,10 +1,11 @@
 """The supervisor of a bridge: starts its parts as processes, keeps them running, and ends them in the right order.
 
 Of several bridges with one id only one is at work. The others stand by: their parts are started and wait (`election`).
-A part that dies is started again after a pause that doubles each time. So is an embedded broker, since its
-data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the bridge with the same line
-and exit code; so does a router or embedded broker that dies again and again before it was ever ready. Trouble of one
-source or sink with its system, and of one topology with anything, ends nothing else (`process_group`).
+A part that dies is started again, first at once if it was ready, then after a pause that doubles each time. So is an
+embedded broker, since its data is on disk. A part that ends with a `BridgeError`, which no restart can help, ends the
+bridge with the same line and exit code; so does a router or embedded broker that dies again and again before it was
+ever ready. Trouble of one source or sink with its system, and of one topology with anything, ends nothing else
+(`process_group`).
 
 Elsewhere: the work of a part (`worker`), which parts there are (`parts`), how each is kept running
 (`process_group`), changed configurations (`reload`), and the output for the user (`progress`).

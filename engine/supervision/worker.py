@@ -297,6 +297,7 @@ def _route_in(
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
     status.state(State.STARTING, "starting Spark")
+    session.leave_out_numpy()
     with session.foreseen_end(log_file(config.embedded.data)):
         spark = session.start(config, partitions[-1] if partitions else None, launched)
         status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")

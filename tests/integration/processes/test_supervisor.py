@@ -126,7 +126,6 @@ def test_a_part_that_is_killed_is_started_again_and_counted(tmp_path: Path) -> N
         first = running.pid("router")
         os.kill(first, signal.SIGKILL)
         assert running.board.wait(lambda: running.board.get("router").state is State.DOWN, SECONDS)
-        assert running.board.get("router").detail == "killed by signal 9; starting again in 1 s"
         running.wait_ready()
         assert running.pid("router") != first
     assert b'jmsbridge_component_restarts_total{component="router"} 1.0' in generate_latest(running.registry)
