@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
-from engine.topologies.library.guidance import Guided, check_aggregates, refuse_functions
+from engine.topologies.library.guidance import Guided, check_aggregates, header_faults, refuse_functions
 from engine.topologies.library.nodes import Expression, Node, RowFunction
 from engine.topologies.library.python_functions import (
     BatchFunction,
@@ -202,6 +202,17 @@ class Stream(Guided):
     def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
         """The records with another key: a struct or bytes as they are, and everything else as text."""
         return self._keyed(self._builder._named(name, "select-key"), key)
+
+    def with_headers(self, headers: Mapping[str, Expression | None], *, name: str | None = None) -> Stream:
+        """The records with headers set, each an expression of the present fields and headers, or removed, with None.
+
+        A header that is set replaces all of its name, behind the others, in the order of the mapping; these keep
+        their order. Bytes are kept as they are, other values as text. An expression that is NULL removes the header.
+        """
+        name = self._builder._named(name, "with-headers")
+        for fault in header_faults(headers):
+            self._builder._fault(name, fault)
+        return self._then(nodes.WithHeaders(name, (self.name,), headers=headers))
 
     def split(self, name: str) -> Branches[Stream, Expression]:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""

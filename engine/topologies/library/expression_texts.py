@@ -25,6 +25,7 @@ from engine.topologies.library.nodes import (
     Process,
     PythonColumn,
     SelectKey,
+    WithHeaders,
 )
 from engine.topologies.library.python_functions import PythonFunction, name_of
 
@@ -44,6 +45,10 @@ def expression_text(node: Node) -> str:
             return "all others" if condition is None else _text(condition)
         case MapValues(fields=fields) | Aggregate(columns=fields):
             return _assignments(fields)
+        case WithHeaders(headers=headers):
+            removed = [f"without {name}" for name, each in headers.items() if each is None]
+            given = {name: each for name, each in headers.items() if each is not None}
+            return ", ".join(filter(None, (_assignments(given), *removed)))
         case FlatMap(array=value) | SelectKey(key=value) | Deduplicate(id=value) | JoinForeign(on=value):
             return _text(value)
         case JoinGlobal(on=value):

@@ -50,6 +50,7 @@ __all__ = [
     "Split",
     "ToStream",
     "ToTable",
+    "WithHeaders",
     "branches",
     "children",
     "column_of",
@@ -137,6 +138,14 @@ class SelectKey(Node):
     key: Expression = field(kw_only=True)
     like: str | None = field(default=None, kw_only=True)
     """Name of a node whose kind of key it has; None: a struct or bytes as they are, and text for everything else."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithHeaders(Node):
+    """Passes each record with other headers."""
+
+    headers: Mapping[str, Expression | None] = field(kw_only=True)
+    """Value of each header that is set, by its name; None: the header is removed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ from engine.topologies.library.nodes import (
     Split,
     ToStream,
     ToTable,
+    WithHeaders,
     column_of,
 )
 from engine.topologies.library.python_functions import PackedFunction, pickled
@@ -246,6 +247,12 @@ class _Planner:
         self._java.selectKey(node.name, *node.parents, self._column(node.key), node.like)
 
     @add.register
+    def _(self, node: WithHeaders) -> None:
+        made = {name: self._column(each) for name, each in node.headers.items() if each is not None}
+        names = self._list(node.headers), self._list(made)
+        self._java.withHeaders(node.name, *node.parents, *names, self._list(made.values()))
+
+    @add.register
     def _(self, node: Merge) -> None:
         self._java.merge(node.name, self._list(node.parents))
 
@@ -405,7 +412,9 @@ def _keeps_null_keys(topology: Topology, name: str) -> bool:
                 keeps = node.keeps_left and name == node.parents[0]
             case JoinStreams():
                 keeps = (node.keeps_left, node.keeps_right)[node.parents.index(name)]
-            case Filter() | Split() | Branch() | MapValues() | FlatMap() | Merge() | PythonColumn() | DropField():
+            case Filter() | Split() | Branch() | MapValues() | FlatMap() | Merge() | WithHeaders():
+                keeps = _keeps_null_keys(topology, node.name)
+            case PythonColumn() | DropField():
                 keeps = _keeps_null_keys(topology, node.name)
             case _:
                 keeps = False

@@ -1,9 +1,11 @@
 package jmsbridge.streams;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import jmsbridge.serdes.SchemaReader;
 import jmsbridge.serdes.SchemaSerde;
 import jmsbridge.serdes.SchemaWriter;
@@ -20,6 +22,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -150,6 +153,23 @@ public final class Planner {
   public void selectKey(String node, String parent, Column column, String like) {
     KeyColumn key = keyColumn(parent, column, like == null ? null : key(like));
     add(new Steps.SelectKey(node, type(parent), key), key.kind(), parent);
+  }
+
+  /** Node without the headers {@code replaced}, and with those in {@code set}, which have the values of the columns. */
+  public void withHeaders(
+      String node, String parent, List<String> replaced, List<String> set, List<Column> columns) {
+    List<Column> bytes = new ArrayList<>();
+    for (int at = 0; at < set.size(); at++) {
+      DataType type = columns(parent, List.of(columns.get(at))).type().fields()[0].dataType();
+      if (type instanceof ArrayType || type instanceof StructType || type instanceof MapType) {
+        throw new IllegalArgumentException("the header '%s' is a single value or bytes, not %s: use to_json(...)"
+            .formatted(set.get(at), type.sql()));
+      }
+      boolean isBinary = type.equals(DataTypes.BinaryType);
+      bytes.add(isBinary ? columns.get(at) : columns.get(at).cast("string").cast("binary"));
+    }
+    Projection values = bytes.isEmpty() ? null : columns(parent, bytes);
+    add(new Steps.WithHeaders(node, type(parent), Set.copyOf(replaced), List.copyOf(set), values), parent);
   }
 
   public void merge(String node, List<String> parents) {
