@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
 from engine.topologies.library.guidance import Guided, check_aggregates, header_faults, refuse_functions
-from engine.topologies.library.nodes import Expression, Node, RowFunction
+from engine.topologies.library.nodes import Expression, Node, RowFunction, output_fault
 from engine.topologies.library.python_functions import (
     BatchFunction,
     ProcessFunction,
@@ -169,6 +169,7 @@ class Stream(Guided):
         fields: str,
         state: str | None = None,
         on_timer: TimerFunction | None = None,
+        outputs: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
@@ -181,18 +182,35 @@ class Stream(Guided):
             fields: fields of its results, as text of Spark SQL.
             state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
             on_timer: gets the context and the time of a timer, and returns records as `function`.
+            outputs: fields of the results that `context.emit(…, to=NAME)` gives the stream `output(NAME)`, by its name.
             name: name of the node, under which the state is kept.
         """
         name = self._builder._named(name, "process")
         if state is None:
             if on_timer is not None:
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
-            return self._then(nodes.Process(name, (self.name,), function=function, fields=fields))
+            plain = nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs or {})
+            return self._then(plain)
         parent = self._placed()
         node = nodes.KeyedProcess(
-            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer
+            name,
+            (parent.name,),
+            function=function,
+            fields=fields,
+            outputs=outputs or {},
+            state=state,
+            on_timer=on_timer,
         )
         return self._builder._add(node, keyed_by=parent._keyed_by)
+
+    def output(self, name: str) -> Stream:
+        """The records that the function of `process`, whose result this stream is, emits to an output."""
+        if fault := output_fault(self._builder._nodes, self.name, name):
+            self._builder._fault(self.name, fault)
+        node = nodes.ProcessOutput(f"{self.name}-{name}", (self.name,), output=name)
+        if node in self._builder._nodes:
+            return Stream(self._builder, node.name, keyed_by=self._keyed_by, is_moved=self._is_moved)
+        return self._then(node)
 
     def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
         """A record for each element of an array; a struct's fields become the record's, other elements `value`."""

@@ -41,6 +41,7 @@ __all__ = [
     "Merge",
     "Node",
     "Process",
+    "ProcessOutput",
     "PythonColumn",
     "Repartition",
     "RowFunction",
@@ -54,6 +55,7 @@ __all__ = [
     "branches",
     "children",
     "column_of",
+    "output_fault",
 ]
 
 
@@ -277,6 +279,8 @@ class Process(Node):
     function: ProcessFunction = field(kw_only=True)
     fields: str = field(kw_only=True)
     """Fields of its results as text of Spark SQL."""
+    outputs: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Fields of the results that it emits to further outputs, by the names of these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,6 +290,13 @@ class KeyedProcess(Process):
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""
     on_timer: TimerFunction | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOutput(Node):
+    """Passes the results that the function of a process emits to an output with a name."""
+
+    output: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,3 +342,12 @@ def branches(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
         if isinstance(node, Branch):
             names[node.parents[0]].append(node.name)
     return names
+
+
+def output_fault(nodes: Iterable[Node], process: str, output: str) -> str | None:
+    """Fault if the node `process` does not declare an output; None: it does."""
+    outputs = next((node.outputs for node in nodes if node.name == process and isinstance(node, Process)), {})
+    if output in outputs:
+        return None
+    known = f"has {', '.join(outputs)}" if outputs else "declares none: process(…, outputs={'alarms': 'n int'})"
+    return f"there is no output {output!r}; it {known}"

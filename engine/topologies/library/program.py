@@ -47,6 +47,7 @@ from engine.topologies.library.nodes import (
     Merge,
     Node,
     Process,
+    ProcessOutput,
     PythonColumn,
     Repartition,
     SelectKey,
@@ -317,7 +318,7 @@ class _Planner:
     @add.register
     def _(self, node: PythonColumn) -> None:
         fields = f"`{node.column}` {node.function.returns}"
-        packed = PackedFunction(node.name, node.function.function, None, bytes(self._schema(fields)), None, False)
+        packed = PackedFunction(node.name, node.function.function, None, bytes(self._schema(fields)), None, False, {})
         self._java.pythonColumn(node.name, *node.parents, pickled(packed), fields)
 
     @add.register
@@ -329,8 +330,17 @@ class _Planner:
     def _(self, node: Process) -> None:
         on_timer, state = (node.on_timer, node.state) if isinstance(node, KeyedProcess) else (None, None)
         schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
-        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True)
-        self._java.process(node.name, *node.parents, pickled(packed), node.fields, state)
+        outputs = {name: bytes(self._schema(fields)) for name, fields in node.outputs.items()}
+        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True, outputs)
+        all_fields = self._list((node.fields, *node.outputs.values()))
+        self._java.process(node.name, *node.parents, pickled(packed), all_fields, state)
+
+    @add.register
+    def _(self, node: ProcessOutput) -> None:
+        (parent,) = node.parents
+        process = self._topology.node(parent)
+        assert isinstance(process, Process)
+        self._java.processOutput(node.name, parent, list(process.outputs).index(node.output))
 
     @add.register
     def _(self, node: SinkNode) -> None:
@@ -447,5 +457,5 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ExpressionError):
         return str(error)
     if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.getMessage()).splitlines()[0]
-    return (str(error).splitlines() or ["it says nothing"])[0]
+        error = Exception(error.java_exception.getMessage())
+    return next((line for line in str(error).splitlines() if line), "it says nothing")

@@ -164,3 +164,18 @@ def test_headers_are_given_by_their_names(headers: Any, fault: str) -> None:
     builder.stream("in").with_headers(headers, name="h").to("out")
     with pytest.raises(TopologyError, match=re.escape(fault)):
         builder.build()
+
+
+def test_an_output_is_one_that_process_declares() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", name="in")
+    stream.output("alarms")
+    found = stream.process(lambda record, context: None, fields="n int", outputs={"notes": "n int"}, name="p")
+    found.output("alarms")
+    found.output("notes").to("out", name="to")
+    with pytest.raises(TopologyError) as caught:
+        builder.build()
+    assert caught.value.faults == (
+        "'in': there is no output 'alarms'; it declares none: process(…, outputs={'alarms': 'n int'})",
+        "'p': there is no output 'alarms'; it has notes",
+    )

@@ -308,11 +308,23 @@ public final class Planner {
     mapValues(node, parent, fields, false);
   }
 
-  /** Node that processes records by a pickled function; {@code state} is null if it is not keyed. */
-  public void process(String node, String parent, byte[] function, String fields, String state) {
+  /**
+   * Node that processes records by a pickled function; {@code state} is null if it is not keyed. The first fields are
+   * those of its own results, the others those of further outputs.
+   */
+  public void process(String node, String parent, byte[] function, List<String> fields, String state) {
     StructType kept = state == null ? null : StructType.fromDDL(state);
-    StructType made = StructType.fromDDL(fields);
+    List<StructType> made = new ArrayList<>();
+    fields.forEach(each -> made.add(StructType.fromDDL(each)));
     add(new PythonProcess(node, type(parent), key(parent), program.python().add(function), made, kept), parent);
+  }
+
+  /** Node that forwards the results of a process for a further output. */
+  public void processOutput(String node, String parent, int output) {
+    PythonProcess process = (PythonProcess) program.node(parent);
+    Steps.Pass pass = new Steps.Pass(node, process.typeOf(output), false, true);
+    add(pass, key(parent), new String[0]);
+    process.lead(output, pass);
   }
 
   public void deduplicate(String node, String parent, Column id, long within) {
