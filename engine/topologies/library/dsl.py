@@ -191,15 +191,9 @@ class Stream(Guided):
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
             plain = nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs or {})
             return self._then(plain)
-        parent = self._placed()
+        parent, outputs = self._placed(), outputs or {}
         node = nodes.KeyedProcess(
-            name,
-            (parent.name,),
-            function=function,
-            fields=fields,
-            outputs=outputs or {},
-            state=state,
-            on_timer=on_timer,
+            name, (parent.name,), function=function, fields=fields, outputs=outputs, state=state, on_timer=on_timer
         )
         return self._builder._add(node, keyed_by=parent._keyed_by)
 
@@ -482,12 +476,15 @@ class Table(Guided):
         name = self._builder._named(name, "map-values")
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
-    def suppress(self) -> Table:
-        """The windows' final results, each when its window and grace have ended; no changes before."""
+    def suppress(self, *, until: Expression | None = None) -> Table:
+        """The windows' final results, each when its window and grace have ended; no changes before.
+
+        `until` is a condition on the result: when it first becomes true, the result is given once before, too.
+        """
         drafts = self._builder._nodes
         for at, node in enumerate(drafts):
             if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
-                drafts[at] = replace(node, only_final=True)
+                drafts[at] = replace(node, only_final=True, until=until)
                 return self
         self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
         return self

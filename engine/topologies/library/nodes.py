@@ -194,6 +194,8 @@ class Aggregate(Node):
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
     """True if a window's result is forwarded once, when the window is closed."""
+    until: Expression | None = field(default=None, kw_only=True)
+    """Condition on a window's result at which it is forwarded once before the window is closed; None: never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -285,6 +285,8 @@ class _Planner:
                 java.session(node.name, *node.parents, columns, gap_ms, grace_ms, final)
             case None:
                 java.aggregate(node.name, *node.parents, columns)
+        if node.until is not None:
+            java.until(node.name, self._column(node.until))
 
     @add.register
     def _(self, node: GroupTable) -> None:

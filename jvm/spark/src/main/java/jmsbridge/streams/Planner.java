@@ -229,6 +229,11 @@ public final class Planner {
     add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent)), parent);
   }
 
+  /** Makes a windowed aggregate that forwards final results forward one early, when a condition on it becomes true. */
+  public void until(String node, Column condition) {
+    ((Aggregates.WindowedAggregate) program.node(node)).until(columns(node, List.of(condition.cast("boolean"))));
+  }
+
   /** Aggregate of a table by groups other than its key, through an internal topic. */
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     KeyColumn key = keyColumn(parent, group, null);
