@@ -29,8 +29,8 @@ from pyspark.sql import functions as F
 
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
-from engine.topologies.library.guidance import Guided, check_aggregates, refuse_functions
-from engine.topologies.library.nodes import Expression, Node, RowFunction
+from engine.topologies.library.guidance import Guided, check_aggregates, header_faults, refuse_functions
+from engine.topologies.library.nodes import Expression, Node, RowFunction, output_fault
 from engine.topologies.library.python_functions import (
     BatchFunction,
     ProcessFunction,
@@ -169,6 +169,7 @@ class Stream(Guided):
         fields: str,
         state: str | None = None,
         on_timer: TimerFunction | None = None,
+        outputs: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
@@ -181,18 +182,29 @@ class Stream(Guided):
             fields: fields of its results, as text of Spark SQL.
             state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
             on_timer: gets the context and the time of a timer, and returns records as `function`.
+            outputs: fields of the results that `context.emit(…, to=NAME)` gives the stream `output(NAME)`, by its name.
             name: name of the node, under which the state is kept.
         """
         name = self._builder._named(name, "process")
         if state is None:
             if on_timer is not None:
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
-            return self._then(nodes.Process(name, (self.name,), function=function, fields=fields))
-        parent = self._placed()
+            plain = nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs or {})
+            return self._then(plain)
+        parent, outputs = self._placed(), outputs or {}
         node = nodes.KeyedProcess(
-            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer
+            name, (parent.name,), function=function, fields=fields, outputs=outputs, state=state, on_timer=on_timer
         )
         return self._builder._add(node, keyed_by=parent._keyed_by)
+
+    def output(self, name: str) -> Stream:
+        """The records that the function of `process`, whose result this stream is, emits to an output."""
+        if fault := output_fault(self._builder._nodes, self.name, name):
+            self._builder._fault(self.name, fault)
+        node = nodes.ProcessOutput(f"{self.name}-{name}", (self.name,), output=name)
+        if node in self._builder._nodes:
+            return Stream(self._builder, node.name, keyed_by=self._keyed_by, is_moved=self._is_moved)
+        return self._then(node)
 
     def flat_map(self, array: Expression, *, name: str | None = None) -> Stream:
         """A record for each element of an array; a struct's fields become the record's, other elements `value`."""
@@ -202,6 +214,17 @@ class Stream(Guided):
     def select_key(self, key: Expression, *, name: str | None = None) -> Stream:
         """The records with another key: a struct or bytes as they are, and everything else as text."""
         return self._keyed(self._builder._named(name, "select-key"), key)
+
+    def with_headers(self, headers: Mapping[str, Expression | None], *, name: str | None = None) -> Stream:
+        """The records with headers set, each an expression of the present fields and headers, or removed, with None.
+
+        A header that is set replaces all of its name, behind the others, in the order of the mapping; these keep
+        their order. Bytes are kept as they are, other values as text. An expression that is NULL removes the header.
+        """
+        name = self._builder._named(name, "with-headers")
+        for fault in header_faults(headers):
+            self._builder._fault(name, fault)
+        return self._then(nodes.WithHeaders(name, (self.name,), headers=headers))
 
     def split(self, name: str) -> Branches[Stream, Expression]:
         """A split of the stream: add branches with `branch`, end with `default_branch` or `no_default_branch`."""
@@ -453,12 +476,15 @@ class Table(Guided):
         name = self._builder._named(name, "map-values")
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
-    def suppress(self) -> Table:
-        """The windows' final results, each when its window and grace have ended; no changes before."""
+    def suppress(self, *, until: Expression | None = None) -> Table:
+        """The windows' final results, each when its window and grace have ended; no changes before.
+
+        `until` is a condition on the result: when it first becomes true, the result is given once before, too.
+        """
         drafts = self._builder._nodes
         for at, node in enumerate(drafts):
             if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
-                drafts[at] = replace(node, only_final=True)
+                drafts[at] = replace(node, only_final=True, until=until)
                 return self
         self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
         return self

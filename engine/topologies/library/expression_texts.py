@@ -23,8 +23,10 @@ from engine.topologies.library.nodes import (
     MapValues,
     Node,
     Process,
+    ProcessOutput,
     PythonColumn,
     SelectKey,
+    WithHeaders,
 )
 from engine.topologies.library.python_functions import PythonFunction, name_of
 
@@ -44,17 +46,32 @@ def expression_text(node: Node) -> str:
             return "all others" if condition is None else _text(condition)
         case MapValues(fields=fields) | Aggregate(columns=fields):
             return _assignments(fields)
+        case WithHeaders(headers=headers):
+            return _headers(headers)
         case FlatMap(array=value) | SelectKey(key=value) | Deduplicate(id=value) | JoinForeign(on=value):
             return _text(value)
         case JoinGlobal(on=value):
             return "" if value is None else _text(value)
         case GroupTable():
             return ", ".join(filter(None, (_text(node.group), _assignments(node.columns))))
+        case ProcessOutput(output=output):
+            return output
+    return _python(node)
+
+
+def _python(node: Node) -> str:
+    match node:
         case PythonColumn(function=function):
             return _text(function)
         case Process(function=function):
             return name_of(function)
     return ""
+
+
+def _headers(headers: Mapping[str, Expression | None]) -> str:
+    removed = [f"without {name}" for name, each in headers.items() if each is None]
+    given = {name: each for name, each in headers.items() if each is not None}
+    return ", ".join(filter(None, (_assignments(given), *removed)))
 
 
 def _assignments(fields: Mapping[str, Any]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sysconfig
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
 from pyspark.sql import Column
 
-__all__ = ["Guided", "check_aggregates", "refuse_functions", "users_frame"]
+__all__ = ["Guided", "check_aggregates", "header_faults", "refuse_functions", "users_frame"]
 
 _NAMES: Mapping[str, str] = {
     "agg": "aggregate",
@@ -37,11 +37,16 @@ _NAMES: Mapping[str, str] = {
     "union_all": "merge",
     "where": "filter",
     "window": "windowed_by",
+    "set_header": "with_headers",
+    "set_headers": "with_headers",
     "with_column": "map_values",
     "with_column_renamed": "map_values",
     "write_stream": "to",
 }
 """Names in Kafka Streams and Spark, in small letters, by the names here."""
+_HEADERS = """with_headers({"kind": "'order'", "trace": None})"""
+_NO_TIME = "jmsbridge.no-time"
+"""Header by which internal topics tell records without a time, see `jmsbridge.streams.TaskContext`."""
 _GROUPINGS = ("group_by", "groupby")
 _OTHERS = ("site-packages", "importlib", "<string>", sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Parts of the names of files that are not the user's."""
@@ -97,6 +102,18 @@ def check_aggregates(method: str, columns: Mapping[str, object], name: object) -
         if not isinstance(column, str | Column):
             msg = f'{method} takes text of Spark SQL or Columns, not {type(column).__name__}: {field}="sum(amount)"'
             raise TypeError(msg)
+
+
+def header_faults(headers: object) -> Iterator[str]:
+    """Faults of what `with_headers` is given that can be told without a session."""
+    if not isinstance(headers, Mapping):
+        yield f"with_headers takes a mapping from names to values, not {type(headers).__name__}: {_HEADERS}"
+        return
+    if not headers:
+        yield f"it changes no header: name those that are set or removed, such as {_HEADERS}"
+    for name in headers:
+        if not isinstance(name, str) or not name or name == _NO_TIME:
+            yield f"{name!r} is not a name that a header can be given: write a text other than '' and '{_NO_TIME}'"
 
 
 def users_frame(error: BaseException) -> traceback.FrameSummary | None:

@@ -41,6 +41,7 @@ __all__ = [
     "Merge",
     "Node",
     "Process",
+    "ProcessOutput",
     "PythonColumn",
     "Repartition",
     "RowFunction",
@@ -50,9 +51,11 @@ __all__ = [
     "Split",
     "ToStream",
     "ToTable",
+    "WithHeaders",
     "branches",
     "children",
     "column_of",
+    "output_fault",
 ]
 
 
@@ -139,6 +142,14 @@ class SelectKey(Node):
     """Name of a node whose kind of key it has; None: a struct or bytes as they are, and text for everything else."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WithHeaders(Node):
+    """Passes each record with other headers."""
+
+    headers: Mapping[str, Expression | None] = field(kw_only=True)
+    """Value of each header that is set, by its name; None: the header is removed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Split(Node):
     """Passes each record to the first of its branches whose condition accepts it; other records end here."""
@@ -183,6 +194,8 @@ class Aggregate(Node):
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
     """True if a window's result is forwarded once, when the window is closed."""
+    until: Expression | None = field(default=None, kw_only=True)
+    """Condition on a window's result at which it is forwarded once before the window is closed; None: never."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,6 +281,8 @@ class Process(Node):
     function: ProcessFunction = field(kw_only=True)
     fields: str = field(kw_only=True)
     """Fields of its results as text of Spark SQL."""
+    outputs: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Fields of the results that it emits to further outputs, by the names of these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,6 +292,13 @@ class KeyedProcess(Process):
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""
     on_timer: TimerFunction | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOutput(Node):
+    """Passes the results that the function of a process emits to an output with a name."""
+
+    output: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,3 +344,12 @@ def branches(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:
         if isinstance(node, Branch):
             names[node.parents[0]].append(node.name)
     return names
+
+
+def output_fault(nodes: Iterable[Node], process: str, output: str) -> str | None:
+    """Fault if the node `process` does not declare an output; None: it does."""
+    outputs = next((node.outputs for node in nodes if node.name == process and isinstance(node, Process)), {})
+    if output in outputs:
+        return None
+    known = f"has {', '.join(outputs)}" if outputs else "declares none: process(…, outputs={'alarms': 'n int'})"
+    return f"there is no output {output!r}; it {known}"

@@ -47,6 +47,7 @@ from engine.topologies.library.nodes import (
     Merge,
     Node,
     Process,
+    ProcessOutput,
     PythonColumn,
     Repartition,
     SelectKey,
@@ -55,6 +56,7 @@ from engine.topologies.library.nodes import (
     Split,
     ToStream,
     ToTable,
+    WithHeaders,
     column_of,
 )
 from engine.topologies.library.python_functions import PackedFunction, pickled
@@ -246,6 +248,12 @@ class _Planner:
         self._java.selectKey(node.name, *node.parents, self._column(node.key), node.like)
 
     @add.register
+    def _(self, node: WithHeaders) -> None:
+        made = {name: self._column(each) for name, each in node.headers.items() if each is not None}
+        names = self._list(node.headers), self._list(made)
+        self._java.withHeaders(node.name, *node.parents, *names, self._list(made.values()))
+
+    @add.register
     def _(self, node: Merge) -> None:
         self._java.merge(node.name, self._list(node.parents))
 
@@ -277,6 +285,8 @@ class _Planner:
                 java.session(node.name, *node.parents, columns, gap_ms, grace_ms, final)
             case None:
                 java.aggregate(node.name, *node.parents, columns)
+        if node.until is not None:
+            java.until(node.name, self._column(node.until))
 
     @add.register
     def _(self, node: GroupTable) -> None:
@@ -310,7 +320,7 @@ class _Planner:
     @add.register
     def _(self, node: PythonColumn) -> None:
         fields = f"`{node.column}` {node.function.returns}"
-        packed = PackedFunction(node.name, node.function.function, None, bytes(self._schema(fields)), None, False)
+        packed = PackedFunction(node.name, node.function.function, None, bytes(self._schema(fields)), None, False, {})
         self._java.pythonColumn(node.name, *node.parents, pickled(packed), fields)
 
     @add.register
@@ -322,8 +332,17 @@ class _Planner:
     def _(self, node: Process) -> None:
         on_timer, state = (node.on_timer, node.state) if isinstance(node, KeyedProcess) else (None, None)
         schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
-        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True)
-        self._java.process(node.name, *node.parents, pickled(packed), node.fields, state)
+        outputs = {name: bytes(self._schema(fields)) for name, fields in node.outputs.items()}
+        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True, outputs)
+        all_fields = self._list((node.fields, *node.outputs.values()))
+        self._java.process(node.name, *node.parents, pickled(packed), all_fields, state)
+
+    @add.register
+    def _(self, node: ProcessOutput) -> None:
+        (parent,) = node.parents
+        process = self._topology.node(parent)
+        assert isinstance(process, Process)
+        self._java.processOutput(node.name, parent, list(process.outputs).index(node.output))
 
     @add.register
     def _(self, node: SinkNode) -> None:
@@ -405,7 +424,9 @@ def _keeps_null_keys(topology: Topology, name: str) -> bool:
                 keeps = node.keeps_left and name == node.parents[0]
             case JoinStreams():
                 keeps = (node.keeps_left, node.keeps_right)[node.parents.index(name)]
-            case Filter() | Split() | Branch() | MapValues() | FlatMap() | Merge() | PythonColumn() | DropField():
+            case Filter() | Split() | Branch() | MapValues() | FlatMap() | Merge() | WithHeaders():
+                keeps = _keeps_null_keys(topology, node.name)
+            case PythonColumn() | DropField():
                 keeps = _keeps_null_keys(topology, node.name)
             case _:
                 keeps = False
@@ -438,5 +459,5 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ExpressionError):
         return str(error)
     if isinstance(error, Py4JJavaError):
-        return str(error.java_exception.getMessage()).splitlines()[0]
-    return (str(error).splitlines() or ["it says nothing"])[0]
+        error = Exception(error.java_exception.getMessage())
+    return next((line for line in str(error).splitlines() if line), "it says nothing")

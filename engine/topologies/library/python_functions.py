@@ -92,8 +92,11 @@ class InputRecord(NamedTuple):
 class ProcessorContext:
     """State and timers of the key of the record or the timer that a function of `process` is called for."""
 
-    def __init__(self, fields: frozenset[str] | None, *, is_nested: bool) -> None:
-        """Creates the context of functions whose state has these fields; None: they keep none."""
+    def __init__(self, fields: frozenset[str] | None, *, is_nested: bool, outputs: Iterable[str] = ()) -> None:
+        """Creates the context of functions whose state has these fields; None: they keep none.
+
+        `outputs` are the names of their further outputs.
+        """
         self.key: Any = None
         """Key of the record or timer."""
         self.stream_time = -(1 << 63)
@@ -104,6 +107,9 @@ class ProcessorContext:
         self._state: dict[str, Any] | None = None
         self._is_changed = False
         self._timers: list[tuple[int, bool]] = []
+        self._outputs = (None, *outputs)
+        self._emitted: list[tuple[int, Mapping[str, Any]]] = []
+        """Results in their order, each with the place of its output."""
 
     @property
     def state(self) -> dict[str, Any] | None:
@@ -122,6 +128,21 @@ class ProcessorContext:
             raise KeyError(msg)
         self._state = None if state is None else dict(state)
         self._is_changed = True
+
+    def emit(self, result: Mapping[str, Any], *, to: str | None = None) -> None:
+        """Forwards a result, a mapping from fields to values, to an output of `process`; without `to` as one returned.
+
+        Results are forwarded in the order in which they are emitted, yielded and returned, if the function ends well.
+        Raises ValueError for an output that `process` does not declare, TypeError for a result that is not a mapping.
+        """
+        if to not in self._outputs:
+            known = ", ".join(self._outputs[1:]) or "none"  # type: ignore[arg-type]
+            msg = f"there is no output {to!r}; process() declares {known} in outputs={{…}}"
+            raise ValueError(msg)
+        if not isinstance(result, Mapping):
+            msg = f"it forwards a {type(result).__name__}; its results have to be mappings from fields to values"
+            raise TypeError(msg)
+        self._emitted.append((self._outputs.index(to), dict(result)))
 
     def schedule(self, at: int) -> None:
         """Sets a timer of the key: `on_timer` is called when stream time reaches `at`, in milliseconds since 1970.
@@ -150,6 +171,7 @@ class ProcessorContext:
         self.key, self._state, self._now = key, state, now
         self._is_changed = False
         self._timers.clear()
+        self._emitted = []
 
 
 ProcessFunction: TypeAlias = Callable[[InputRecord, ProcessorContext], Iterable[Mapping[str, Any]] | None]
@@ -169,6 +191,8 @@ class PackedFunction(NamedTuple):
     state: bytes | None
     """Schema of Arrow of the state; None: none."""
     is_process: bool
+    outputs: Mapping[str, bytes]
+    """Schemas of Arrow of the results for further outputs of a process, by the names of these."""
 
 
 def pickled(packed: PackedFunction) -> bytes:

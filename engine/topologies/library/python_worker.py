@@ -21,7 +21,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -200,10 +200,14 @@ class _BatchFunction:
         return pa.concat_arrays(found)
 
 
+_Results: TypeAlias = list[tuple[int, Mapping[str, Any]]]
+"""Results of a function in their order, each with the place of its output."""
+
+
 class _Outcome(NamedTuple):
     """Result of a function for one record or timer."""
 
-    outputs: list[Mapping[str, Any]]
+    outputs: _Results
     row: int
     slot: int
     timer: int | None
@@ -215,19 +219,18 @@ class _RecordFunction:
     def __init__(self, packed: PackedFunction, watch: FunctionWatch) -> None:
         self._packed = packed
         self._watch = watch
-        schema = pa.ipc.read_schema(pa.py_buffer(packed.output))
-        self._output = pa.struct(list(schema))
-        self._outputs = pa.schema(
-            [("row", pa.int32()), ("slot", pa.int32()), ("timer", pa.int64()), ("value", self._output)]
-        )
-        self._names = frozenset(schema.names)
+        schemas = [pa.ipc.read_schema(pa.py_buffer(each)) for each in (packed.output, *packed.outputs.values())]
+        self._kinds = [pa.struct(list(each)) for each in schemas]
+        values = [(f"value{at}", kind) for at, kind in enumerate(self._kinds)]
+        self._outputs = pa.schema([("row", pa.int32()), ("slot", pa.int32()), ("timer", pa.int64()), *values])
+        self._names = [frozenset(each.names) for each in schemas]
         self._state = None
         fields = None
         if packed.state is not None:
             kept = pa.ipc.read_schema(pa.py_buffer(packed.state))
             self._state, fields = pa.struct(list(kept)), frozenset(kept.names)
         is_nested = self._state is not None and any(pa.types.is_nested(each.type) for each in self._state)
-        self._context = ProcessorContext(fields, is_nested=is_nested)
+        self._context = ProcessorContext(fields, is_nested=is_nested, outputs=packed.outputs)
         self._failures = _Failures(packed.node)
 
     def answer(self, parts: list[bytes]) -> _Answer:
@@ -245,25 +248,26 @@ class _RecordFunction:
         outcomes = run.outcomes()
         columns = ([each.row for each in outcomes for _ in each.outputs],
                    [each.slot for each in outcomes for _ in each.outputs],
-                   [each.timer for each in outcomes for _ in each.outputs],
-                   [value for each in outcomes for value in each.outputs])  # fmt: skip
-        for value in columns[3]:
-            self._check_names(value)
-        outputs = _pieces(pa.record_batch(list(columns), self._outputs))
+                   [each.timer for each in outcomes for _ in each.outputs])  # fmt: skip
+        results = [result for each in outcomes for result in each.outputs]
+        for at, value in results:
+            self._check_names(at, value)
+        values = [[value if own == at else None for own, value in results] for at in range(len(self._kinds))]
+        outputs = _pieces(pa.record_batch([*columns, *values], self._outputs))
         states, timers = ([], b"") if self._state is None else (run.states(), run.timers())
         return _Answer(self._failures.take(), outputs, states, timers)
 
-    def _check(self, outputs: list[Mapping[str, Any]], state: Mapping[str, Any] | None) -> None:
-        for value in outputs:
-            self._check_names(value)
-        _check_size(pa.array(outputs, self._output).nbytes)
+    def _check(self, outputs: _Results, state: Mapping[str, Any] | None) -> None:
+        for at, value in outputs:
+            self._check_names(at, value)
+        _check_size(sum(pa.array([value], self._kinds[at]).nbytes for at, value in outputs))
         if self._state is not None:
             _check_size(pa.array([state], self._state).nbytes)
 
-    def _check_names(self, value: Mapping[str, Any]) -> None:
-        if not value.keys() <= self._names:
-            unknown = ", ".join(sorted(map(str, value.keys() - self._names)))
-            msg = f"{unknown}: no such field among those of the output, {', '.join(sorted(self._names))}"
+    def _check_names(self, at: int, value: Mapping[str, Any]) -> None:
+        if not value.keys() <= self._names[at]:
+            unknown = ", ".join(sorted(map(str, value.keys() - self._names[at])))
+            msg = f"{unknown}: no such field among those of the output, {', '.join(sorted(self._names[at]))}"
             raise ValueError(msg)
 
 
@@ -325,12 +329,15 @@ class _Run:
         self._fire(batch.num_rows - 1)
         return self._outcomes
 
-    def _called(self, function: Callable[..., Any], *about: Any) -> list[Mapping[str, Any]]:
+    def _called(self, function: Callable[..., Any], *about: Any) -> _Results:
         self._watch.begin()
         try:
-            return _listed(function(*about))
+            result = function(*about)
+            for each in [result] if isinstance(result, Mapping) else result or ():
+                self._context.emit(each)
         finally:
             self._watch.end()
+        return self._context._emitted
 
     def _fire(self, row: int) -> None:
         """Calls the function for the timers that are due, as caused by the record of a row."""
@@ -384,18 +391,6 @@ class _Run:
         changes = [*self._changes.items(), *((timer, True) for timer in sorted(self._pending))]
         columns = [[slot for (_, slot), _ in changes], [at for (at, _), _ in changes], [each for _, each in changes]]
         return _stream(pa.record_batch(columns, _TIMERS))
-
-
-def _listed(result: Iterable[Mapping[str, Any]] | Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Lists the outputs that a function has returned or yielded."""
-    if result is None:
-        return []
-    outputs = [result] if isinstance(result, Mapping) else list(result)
-    for each in outputs:
-        if not isinstance(each, Mapping):
-            msg = f"it forwards a {type(each).__name__}; its results have to be mappings from fields to values"
-            raise TypeError(msg)
-    return outputs
 
 
 def _records(batch: pa.RecordBatch) -> Iterable[InputRecord]:

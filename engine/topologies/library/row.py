@@ -64,6 +64,10 @@ class HeaderView:
         """Text of the first header of that name; NULL without one or its value."""
         return self.call(f"header:{name}")
 
+    def content(self, name: str) -> Column:
+        """Bytes of the first header of that name; NULL without one or its value."""
+        return F.get(F.filter(self._headers, lambda each: each["key"] == F.lit(name)), F.lit(0))["value"]
+
     def call(self, function: str, *more: Column) -> Column:
         """The result of a function of `jvm/spark` over the headers, and over further columns."""
         return self.functions.call(function, self._headers, *more)
@@ -101,6 +105,10 @@ class Row:
     def header(self, name: str) -> Column:
         """Text of the first header of that name; NULL if the header is missing or has no value."""
         return self.header_view.text(name)
+
+    def header_bytes(self, name: str) -> Column:
+        """Bytes of the first header of that name; NULL if the header is missing or has no value."""
+        return self.header_view.content(name)
 
     def has_header(self, name: str) -> Column:
         """True if the record has a header of that name, with or without a value."""

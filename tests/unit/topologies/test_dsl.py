@@ -147,3 +147,35 @@ def test_windows_that_no_calendar_has_are_refused(size: Any, settings: dict[str,
 def test_windows_of_a_calendar_say_what_they_are() -> None:
     windows = TimeWindows.of("2 Weeks", zone="Europe/Berlin", offset="6 h", grace="1 minute")
     assert str(windows) == "windows of 2 weeks in Europe/Berlin from 21600000 ms after midnight, grace 60000 ms"
+
+
+@pytest.mark.parametrize(
+    ("headers", "fault"),
+    [
+        ({}, "'h': it changes no header: name those that are set or removed"),
+        ("trace", "'h': with_headers takes a mapping from names to values, not str"),
+        ({"": "1"}, "'h': '' is not a name that a header can be given"),
+        ({5: None}, "'h': 5 is not a name that a header can be given"),
+        ({"jmsbridge.no-time": "''"}, "'h': 'jmsbridge.no-time' is not a name that a header can be given"),
+    ],
+)
+def test_headers_are_given_by_their_names(headers: Any, fault: str) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").with_headers(headers, name="h").to("out")
+    with pytest.raises(TopologyError, match=re.escape(fault)):
+        builder.build()
+
+
+def test_an_output_is_one_that_process_declares() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", name="in")
+    stream.output("alarms")
+    found = stream.process(lambda record, context: None, fields="n int", outputs={"notes": "n int"}, name="p")
+    found.output("alarms")
+    found.output("notes").to("out", name="to")
+    with pytest.raises(TopologyError) as caught:
+        builder.build()
+    assert caught.value.faults == (
+        "'in': there is no output 'alarms'; it declares none: process(…, outputs={'alarms': 'n int'})",
+        "'p': there is no output 'alarms'; it has notes",
+    )

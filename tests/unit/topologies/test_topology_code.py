@@ -97,7 +97,7 @@ def test_modules_are_imported_from_code_whatever_is_on_disk(folder: Path) -> Non
 def test_functions_bring_their_code_to_another_process(folder: Path) -> None:
     serve(read_code("billing.topology:build", folder).modules)
     tag = importlib.import_module("billing.topology").tag
-    plain, data = pickle.dumps((0, tag)), pickled(PackedFunction("n", tag, None, b"", None, True))
+    plain, data = pickle.dumps((0, tag)), pickled(PackedFunction("n", tag, None, b"", None, True, {}))
     (folder / "billing/shared.py").write_text("RATE = 'newer'\n")
     for given, returned in ((plain, "newer"), (data, "old")):
         # As in a process that has imported nothing yet.

@@ -98,10 +98,14 @@ final class Aggregates {
   }
 
   /** Aggregates of windows of a key; the results of a closed window alone if {@code onlyFinal}, else each change. */
-  private abstract static class WindowedAggregate extends KeyedAggregate {
+  abstract static class WindowedAggregate extends KeyedAggregate {
     private static final long serialVersionUID = 1L;
+    /** Results that were forwarded before their windows are closed. */
+    private static final char EARLY = 'e';
     protected final long grace;
     protected final boolean onlyFinal;
+    private final RowCheck rows;
+    private Projection until;
     private transient UnsafeProjection copier;
     private transient GenericInternalRow window;
     private transient JoinedRow joined;
@@ -110,6 +114,12 @@ final class Aggregates {
       super(name, windowed(aggregator.type()), aggregator);
       this.grace = grace;
       this.onlyFinal = onlyFinal;
+      rows = new RowCheck(type);
+    }
+
+    /** Sets the condition on a result at which it is forwarded early. */
+    final void until(Projection condition) {
+      until = condition;
     }
 
     private static StructType windowed(StructType result) {
@@ -166,13 +176,55 @@ final class Aggregates {
     }
 
     private void close(Store.Entry window) {
+      Keys.Reader reader = new Keys.Reader(window.key());
+      InternalRow early = until == null ? null : takeEarly(reader.bytes(), reader.number());
       try {
-        forward(shown(window));
+        StreamRecord last = shown(window);
+        forward(last.withChange(last.value(), early));
       } catch (EvaluationException failure) {
         byte[] of = new Keys.Reader(window.key()).bytes();
         long latest = Rows.time(window.value());
         reject(StreamRecord.of(of, null, latest), start(window.key()), latest, failure);
       }
+    }
+
+    /** The result of a window with a record, if the condition of early results is true; else null. */
+    final InternalRow early(StreamRecord record, long start, long latest, UnsafeRow after) {
+      if (until == null) {
+        return null;
+      }
+      InternalRow result = row(start, end(start, latest), after);
+      UnsafeRow isDue = until.apply(record.withTime(latest), result);
+      return !isDue.isNullAt(0) && isDue.getBoolean(0) ? result : null;
+    }
+
+    final boolean wasEarly(byte[] of, long start) {
+      return until != null && task.store().get(early(of, start)) != null;
+    }
+
+    /** Notes that a window gave an early result: the one that its final result replaces, null for that of another. */
+    final void noteEarly(byte[] of, long start, InternalRow result) {
+      task.store().put(early(of, start), result == null ? new byte[0] : Rows.bytes(result));
+    }
+
+    final void forwardEarly(StreamRecord record, long start, long latest, InternalRow result) {
+      noteEarly(record.key(), start, result);
+      forward(record.withChange(result, null).withTime(latest));
+    }
+
+    /** Forgets the early result of a window and returns it; null if it gave none. */
+    final InternalRow takeEarly(byte[] of, long start) {
+      byte[] at = early(of, start);
+      byte[] kept = task.store().get(at);
+      if (kept == null) {
+        return null;
+      }
+      task.store().remove(at);
+      return kept.length == 0 ? null : rows.kept(kept, 0);
+    }
+
+    private byte[] early(byte[] of, long start) {
+      return keys(EARLY).bytes(of).number(start).done();
     }
 
     /** Rejects a record in one window alone, or a result of many records, which has no position. */
@@ -201,7 +253,8 @@ final class Aggregates {
 
     /** A window as a record changes it; {@code former} and {@code now} are null where only final results count. */
     private record Change(
-        byte[] at, boolean isNew, long start, long latest, UnsafeRow after, InternalRow former, InternalRow now) {}
+        byte[] at, boolean isNew, long start, long latest, UnsafeRow after, InternalRow former, InternalRow now,
+        InternalRow early) {}
 
     private record Failure(long start, long latest, EvaluationException why) {}
 
@@ -258,6 +311,8 @@ final class Aggregates {
           task.store().put(each.at, Rows.timed(each.latest, each.after));
           if (!onlyFinal) {
             forward(record.withChange(each.now, each.former).withTime(each.latest));
+          } else if (each.early != null && !wasEarly(record.key(), each.start)) {
+            forwardEarly(record, each.start, each.latest, each.early);
           }
         }
       }
@@ -267,7 +322,8 @@ final class Aggregates {
       long end = end(start, latest);
       InternalRow now = onlyFinal ? null : row(start, end, after);
       InternalRow former = onlyFinal || before == null ? null : former(start, end, before);
-      return new Change(window(record, start), before == null, start, latest, after, former, now);
+      InternalRow early = early(record, start, latest, after);
+      return new Change(window(record, start), before == null, start, latest, after, former, now, early);
     }
 
     /** The latest stream time at which a window that begins at a time still takes records. */
@@ -369,8 +425,20 @@ final class Aggregates {
       }
       buffer = with(buffer, record);
       InternalRow now = onlyFinal ? null : row(start, end, buffer);
+      InternalRow early = early(record, start, end, buffer);
       observe(time);
+      boolean wasEarly = false;
       for (Store.Entry each : near) {
+        long from = start(each.key());
+        if (wasEarly(record.key(), from)) {
+          wasEarly = true;
+          InternalRow given = takeEarly(record.key(), from);
+          if (from == start) {
+            former = given;
+          } else if (given != null) {
+            removals.add(record.withChange(null, given).withTime(Rows.time(each.value())));
+          }
+        }
         task.store().remove(each.key());
         forgetExpiry(closes(Rows.time(each.value())), each.key());
       }
@@ -380,6 +448,10 @@ final class Aggregates {
       removals.forEach(this::forward);
       if (!onlyFinal) {
         forward(record.withChange(now, former).withTime(end));
+      } else if (wasEarly) {
+        noteEarly(record.key(), start, former);
+      } else if (early != null) {
+        forwardEarly(record, start, end, early);
       }
       expire();
     }

@@ -55,7 +55,8 @@ final class Aggregator implements Serializable {
   Aggregator(SparkSession session, StructType fieldTypes, KeyKind key, List<Column> aggregates) {
     Dataset<Row> frame = Expressions.frame(session, fieldTypes, key);
     Column[] others = aggregates.subList(1, aggregates.size()).toArray(Column[]::new);
-    Dataset<Row> grouped = (Dataset<Row>) frame.groupBy().agg(aggregates.get(0), others);
+    Dataset<Row> grouped =
+        SummaryFunctions.using(session, () -> (Dataset<Row>) frame.groupBy().agg(aggregates.get(0), others));
     LogicalPlan plan = Expressions.optimised(grouped);
     var parts = PhysicalAggregation$.MODULE$.unapply(plan);
     if (parts.isEmpty()) {
@@ -71,7 +72,7 @@ final class Aggregator implements Serializable {
     for (AggregateExpression each : CollectionConverters.asJava(parts.get()._2())) {
       if (!(each.aggregateFunction() instanceof DeclarativeAggregate function) || each.isDistinct()) {
         throw new IllegalArgumentException("%s cannot be aggregated record by record; use functions such as count, sum,"
-            .formatted(each.sql()) + " avg, min, max, first, last, min_by, max_by, bool_or");
+            .formatted(each.sql()) + " avg, min, max, first, last, min_by, max_by, bool_or, collect_list(field, 100), approx_count_distinct");
       }
       List<Attribute> own = new ArrayList<>();
       CollectionConverters.asJava(function.aggBufferAttributes()).forEach(own::add);

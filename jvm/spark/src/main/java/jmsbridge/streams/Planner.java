@@ -1,9 +1,11 @@
 package jmsbridge.streams;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import jmsbridge.serdes.SchemaReader;
 import jmsbridge.serdes.SchemaSerde;
 import jmsbridge.serdes.SchemaWriter;
@@ -20,6 +22,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegralType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -152,6 +155,23 @@ public final class Planner {
     add(new Steps.SelectKey(node, type(parent), key), key.kind(), parent);
   }
 
+  /** Node without the headers {@code replaced}, and with those in {@code set}, which have the values of the columns. */
+  public void withHeaders(
+      String node, String parent, List<String> replaced, List<String> set, List<Column> columns) {
+    List<Column> bytes = new ArrayList<>();
+    for (int at = 0; at < set.size(); at++) {
+      DataType type = columns(parent, List.of(columns.get(at))).type().fields()[0].dataType();
+      if (type instanceof ArrayType || type instanceof StructType || type instanceof MapType) {
+        throw new IllegalArgumentException("the header '%s' is a single value or bytes, not %s: use to_json(...)"
+            .formatted(set.get(at), type.sql()));
+      }
+      boolean isBinary = type.equals(DataTypes.BinaryType);
+      bytes.add(isBinary ? columns.get(at) : columns.get(at).cast("string").cast("binary"));
+    }
+    Projection values = bytes.isEmpty() ? null : columns(parent, bytes);
+    add(new Steps.WithHeaders(node, type(parent), Set.copyOf(replaced), List.copyOf(set), values), parent);
+  }
+
   public void merge(String node, List<String> parents) {
     Node first = program.node(parents.get(0));
     for (String each : parents) {
@@ -207,6 +227,11 @@ public final class Planner {
   public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
     Aggregator aggregator = aggregator(parent, aggregates);
     add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent)), parent);
+  }
+
+  /** Makes a windowed aggregate that forwards final results forward one early, when a condition on it becomes true. */
+  public void until(String node, Column condition) {
+    ((Aggregates.WindowedAggregate) program.node(node)).until(columns(node, List.of(condition.cast("boolean"))));
   }
 
   /** Aggregate of a table by groups other than its key, through an internal topic. */
@@ -288,11 +313,23 @@ public final class Planner {
     mapValues(node, parent, fields, false);
   }
 
-  /** Node that processes records by a pickled function; {@code state} is null if it is not keyed. */
-  public void process(String node, String parent, byte[] function, String fields, String state) {
+  /**
+   * Node that processes records by a pickled function; {@code state} is null if it is not keyed. The first fields are
+   * those of its own results, the others those of further outputs.
+   */
+  public void process(String node, String parent, byte[] function, List<String> fields, String state) {
     StructType kept = state == null ? null : StructType.fromDDL(state);
-    StructType made = StructType.fromDDL(fields);
+    List<StructType> made = new ArrayList<>();
+    fields.forEach(each -> made.add(StructType.fromDDL(each)));
     add(new PythonProcess(node, type(parent), key(parent), program.python().add(function), made, kept), parent);
+  }
+
+  /** Node that forwards the results of a process for a further output. */
+  public void processOutput(String node, String parent, int output) {
+    PythonProcess process = (PythonProcess) program.node(parent);
+    Steps.Pass pass = new Steps.Pass(node, process.typeOf(output), false, true);
+    add(pass, key(parent), new String[0]);
+    process.lead(output, pass);
   }
 
   public void deduplicate(String node, String parent, Column id, long within) {

@@ -20,6 +20,8 @@ import org.apache.spark.sql.types.StructType;
 final class PythonProcess extends StatefulNode {
   private static final long serialVersionUID = 1L;
   private static final char TIMER = 't';
+  /** Place of the first output in a result; one of them has a value. */
+  private static final int VALUES = 3;
   private static final StructType TIMERS =
       new StructType().add("slot", DataTypes.IntegerType).add("time", DataTypes.LongType);
   private static final StructType TIMER_CHANGES = TIMERS.add("is_set", DataTypes.BooleanType);
@@ -30,6 +32,9 @@ final class PythonProcess extends StatefulNode {
   private final RowCheck stateRow;
   private final StructType states;
   private final StructType outputs;
+  private final List<StructType> further;
+  /** Nodes of the further outputs; null for one that leads nowhere. */
+  private final Node[] ways;
   private final PythonBatch batch;
   private transient Map<ByteBuffer, Integer> slots;
   private transient List<byte[]> keysOfSlots;
@@ -37,21 +42,37 @@ final class PythonProcess extends StatefulNode {
   private transient ArrowRows stateRows;
   private transient ArrowRows timerRows;
 
-  /** Creates the node; {@code state} is null if it is not keyed. */
-  PythonProcess(String name, StructType from, KeyKind key, int function, StructType output, StructType state) {
-    super(name, output);
+  /** Creates the node; {@code state} is null if it is not keyed. The first of the outputs is that of the node itself. */
+  PythonProcess(
+      String name, StructType from, KeyKind key, int function, List<StructType> types, StructType state) {
+    super(name, types.get(0));
+    further = List.copyOf(types.subList(1, types.size()));
+    ways = new Node[further.size()];
     this.function = function;
     this.key = key;
     this.state = state;
     stateRow = state == null ? null : new RowCheck(state);
     StructType kept = state == null ? new StructType().add("none", DataTypes.BooleanType) : state;
     states = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
-    outputs = new StructType()
+    StructType results = new StructType()
         .add("row", DataTypes.IntegerType)
         .add("slot", DataTypes.IntegerType)
-        .add("timer", DataTypes.LongType)
-        .add("value", output);
+        .add("timer", DataTypes.LongType);
+    for (int at = 0; at < types.size(); at++) {
+      results = results.add("value" + at, types.get(at));
+    }
+    outputs = results;
     batch = new PythonBatch(from, key);
+  }
+
+  /** Fields of a further output. */
+  StructType typeOf(int output) {
+    return further.get(output);
+  }
+
+  /** Makes a node get the results for a further output. */
+  void lead(int output, Node to) {
+    ways[output] = to;
   }
 
   @Override
@@ -191,10 +212,19 @@ final class PythonProcess extends StatefulNode {
     due.forEach(each -> task.store().remove(each.key()));
     answer.outputs(outputs, each -> {
       StreamRecord cause = resume(causes, each.getInt(0));
-      UnsafeRow value = each.getStruct(3, type.size()).copy();
-      forward(each.isNullAt(2)
-          ? cause.withValue(value)
-          : StreamRecord.of(keysOfSlots.get(each.getInt(1)), value, each.getLong(2)));
+      int output = 0;
+      while (each.isNullAt(VALUES + output)) {
+        output++;
+      }
+      int size = output == 0 ? type.size() : further.get(output - 1).size();
+      UnsafeRow value = each.getStruct(VALUES + output, size).copy();
+      StreamRecord result = each.isNullAt(2)
+          ? cause.withValue(value) : StreamRecord.of(keysOfSlots.get(each.getInt(1)), value, each.getLong(2));
+      if (output == 0) {
+        forward(result);
+      } else if (ways[output - 1] != null) {
+        ways[output - 1].process(result, 0);
+      }
     });
     answer.failures((row, error) ->
         task.reject(name, resume(causes, row), new EvaluationException(new IllegalStateException(error))));

@@ -1,11 +1,15 @@
 package jmsbridge.streams;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import jmsbridge.serdes.ValueWriter;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
@@ -141,6 +145,41 @@ final class Steps {
       if (former != null) {
         forward(record.withKey(former));
       }
+    }
+  }
+
+  /** Sets and removes headers; the others keep their order, before those that are set. */
+  static final class WithHeaders extends Node {
+    private static final long serialVersionUID = 1L;
+    private final Set<String> replaced;
+    private final List<String> set;
+    private final Projection values;
+
+    /** Creates the node; {@code values} are the bytes of the headers that are set, of which null ones are left out. */
+    WithHeaders(String name, StructType type, Set<String> replaced, List<String> set, Projection values) {
+      super(name, type);
+      this.replaced = replaced;
+      this.set = set;
+      this.values = values;
+    }
+
+    @Override
+    void process(StreamRecord record, int port) {
+      List<Header> headers = new ArrayList<>();
+      for (Header each : record.headers()) {
+        if (!replaced.contains(each.key())) {
+          headers.add(each);
+        }
+      }
+      if (!set.isEmpty()) {
+        UnsafeRow row = values.apply(record, record.value());
+        for (int at = 0; at < set.size(); at++) {
+          if (!row.isNullAt(at)) {
+            headers.add(new RecordHeader(set.get(at), row.getBinary(at)));
+          }
+        }
+      }
+      forward(record.withHeaders(headers.toArray(StreamRecord.NO_HEADERS)));
     }
   }
 

@@ -35,6 +35,10 @@ record StreamRecord(
     return new StreamRecord(key, now, former, time, headers, topic, partition, offset);
   }
 
+  StreamRecord withHeaders(Header[] others) {
+    return new StreamRecord(key, value, before, time, others, topic, partition, offset);
+  }
+
   StreamRecord withTime(long other) {
     return new StreamRecord(key, value, before, other, headers, topic, partition, offset);
   }
