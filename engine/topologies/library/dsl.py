@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from typing import TypeAlias
 
 from pyspark.sql import Column
@@ -29,6 +28,7 @@ from pyspark.sql import functions as F
 
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
+from engine.topologies.library.drafts import Late, TopologyDraft
 from engine.topologies.library.guidance import Guided, check_aggregates, refuse_functions
 from engine.topologies.library.nodes import Expression, Node, RowFunction
 from engine.topologies.library.python_functions import (
@@ -40,41 +40,61 @@ from engine.topologies.library.python_functions import (
 )
 from engine.topologies.library.serdes import Key, KeyKind, Serde, binary, key_form
 from engine.topologies.library.topology import Topology, TopologyError, faults_of
-from engine.topologies.library.windows import Duration, Windows, check_windows, milliseconds
+from engine.topologies.library.windows import Duration, Windows, check_windows
 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 _Topic: TypeAlias = str | Column | RowFunction
 
 
-class StreamsBuilder(Guided):
+class StreamsBuilder(TopologyDraft, Guided):
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", *, max_ahead: Duration | None = None) -> None:
         """Creates a builder without nodes.
 
         `name` is the application id of the topology: it names its consumer group, its internal topics and its state.
+        A record that is later than the clock by more than `max_ahead` is one that fails, and moves no stream time; with
+        None all are taken. `stream` and `table` can say otherwise for a topic.
         """
+        super().__init__()
         self._name = name
-        self._nodes: list[Node] = []
-        self._faults: list[str] = []
+        self._max_ahead = max_ahead
 
-    def stream(self, topic: str, *, value: Serde | None = None, key: Key = "text", name: str | None = None) -> Stream:
+    def stream(
+        self,
+        topic: str,
+        *,
+        value: Serde | None = None,
+        key: Key = "text",
+        max_ahead: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream:
         """A stream of the records of a topic, whose values have the form `value`, or are bytes.
 
         Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `json_schema(…)`,
-        `protobuf(…)`.
+        `protobuf(…)`. `max_ahead` is that of the builder if it is None.
         """
-        return self._source(self._named(name, "stream"), topic, value or binary(), key)
+        return self._source(self._named(name, "stream"), topic, value or binary(), key, max_ahead)
 
-    def table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> Table:
+    def table(
+        self,
+        topic: str,
+        *,
+        value: Serde,
+        key: Key = "text",
+        max_ahead: Duration | None = None,
+        name: str | None = None,
+    ) -> Table:
         """A table of the latest value of each key of a topic; a record without a value removes its key."""
         name = self._named(name, "table")
-        source = self._source(f"{name}-source", topic, value, key)._placed(f"{name}-keys")
+        source = self._source(f"{name}-source", topic, value, key, max_ahead)._placed(f"{name}-keys")
         return self._table(nodes.ToTable(name, (source.name,)))
 
-    def _source(self, name: str, topic: str, value: Serde, key: Key) -> Stream:
-        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key))
+    def _source(self, name: str, topic: str, value: Serde, key: Key, max_ahead: Duration | None) -> Stream:
+        given = self._max_ahead if max_ahead is None else max_ahead
+        ahead_ms = None if given is None else self._duration(name, given)
+        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key), max_ahead_ms=ahead_ms)
         # Equal keys may differ in their bytes, by the schema's id for one, and so be in several partitions.
         return self._add(node, is_moved=not isinstance(node.key, KeyKind))
 
@@ -96,11 +116,6 @@ class StreamsBuilder(Guided):
             raise TopologyError(faults)
         return Topology(tuple(self._nodes), self._name)
 
-    def _named(self, name: str | None, kind: str) -> str:
-        """The name of a new node: the given one, or one that numbers the nodes of its kind."""
-        taken = {node.name for node in self._nodes}
-        return name or next(each for each in (f"{kind}-{number}" for number in count(1)) if each not in taken)
-
     def _add(self, node: Node, *, keyed_by: str | None = None, is_moved: bool = False) -> Stream:
         self._nodes.append(node)
         return Stream(self, node.name, keyed_by=keyed_by, is_moved=is_moved)
@@ -108,16 +123,6 @@ class StreamsBuilder(Guided):
     def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
         self._nodes.append(node)
         return Table(self, node.name, windows=windows, is_kept=is_kept)
-
-    def _fault(self, name: str, fault: str) -> None:
-        self._faults.append(f"'{name}': {fault}")
-
-    def _duration(self, name: str, given: Duration, *, least: int = 0) -> int:
-        try:
-            return milliseconds(given, least=least)
-        except ValueError as error:
-            self._fault(name, str(error))
-            return least
 
     def _is_own(self, name: str, *others: Stream | Table | GlobalTable) -> None:
         if any(other._builder is not self for other in others):
@@ -241,15 +246,17 @@ class Stream(Guided):
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The records with the fields of the other side's record under the same key; those without one end here.
 
         `on` is the key of this side. With a stream, `within` is how far apart the times may be, or how much earlier and
-        how much later the other side's may be. `prefix` is for the names of the other side's fields.
+        how much later the other side's may be; `late` is for records that come too late for that: `drop`, or
+        `dead-letter` for the policy for failures. `prefix` is for the names of the other side's fields.
         """
-        return self._join(other, "join", on, within, grace, prefix, name, keeps=(False, False))
+        return self._join(other, "join", on, within, grace, prefix, name, late, keeps=(False, False))
 
     def left_join(
         self,
@@ -258,11 +265,12 @@ class Stream(Guided):
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The result of `join`, with this stream's records that have no partner, when none can come any more."""
-        return self._join(other, "left-join", on, within, grace, prefix, name, keeps=(True, False))
+        return self._join(other, "left-join", on, within, grace, prefix, name, late, keeps=(True, False))
 
     def outer_join(
         self,
@@ -271,11 +279,12 @@ class Stream(Guided):
         within: Duration | tuple[Duration, Duration],
         on: Expression | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The result of `join`, with the records of both streams that have no partner, when none can come any more."""
-        return self._join(other, "outer-join", on, within, grace, prefix, name, keeps=(True, True))
+        return self._join(other, "outer-join", on, within, grace, prefix, name, late, keeps=(True, True))
 
     def deduplicate(self, *, within: Duration, by: Expression = "key", name: str | None = None) -> Stream:
         """The first of the records with one id within a time; records with one id must have one key.
@@ -347,6 +356,7 @@ class Stream(Guided):
         grace: Duration,
         prefix: str,
         name: str | None,
+        late: Late,
         *,
         keeps: tuple[bool, bool],
     ) -> Stream:
@@ -355,6 +365,9 @@ class Stream(Guided):
         builder._is_own(name, other)
         if within is not None and not isinstance(other, Stream):
             builder._fault(name, "`within` is for the join of two streams")
+        rejects = builder._rejects(name, late)
+        if rejects and not isinstance(other, Stream):
+            builder._fault(name, "`late` is for the join of two streams: with a table no record is late")
         if isinstance(other, GlobalTable):
             parents = (self.name, other.name)
             return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=on))
@@ -377,6 +390,7 @@ class Stream(Guided):
                 before_ms=builder._duration(name, before),
                 after_ms=builder._duration(name, after),
                 grace_ms=builder._duration(name, grace),
+                rejects_late=rejects,
             )
         return builder._add(node, keyed_by=left._keyed_by)
 
@@ -392,14 +406,18 @@ class GlobalTable(Guided):
 class Grouped(Guided):
     """Records of a stream by their keys; `windowed_by` groups them by windows of time as well."""
 
-    def __init__(self, stream: Stream, windows: Windows | None = None) -> None:
+    def __init__(self, stream: Stream, windows: Windows | None = None, *, rejects_late: bool = False) -> None:
         self._stream = stream
         self._windows = windows
+        self._rejects_late = rejects_late
 
-    def windowed_by(self, windows: Windows) -> Grouped:
-        """The records of each key by windows of time; TypeError for other values."""
+    def windowed_by(self, windows: Windows, *, late: Late = "drop") -> Grouped:
+        """The records of each key by windows of time; TypeError for other values.
+
+        `late` is for records that no window takes any more: `drop`, or `dead-letter` for the policy for failures.
+        """
         check_windows(windows)
-        return Grouped(self._stream, windows)
+        return Grouped(self._stream, windows, rejects_late=self._stream._builder._rejects(self._stream.name, late))
 
     def count(self, name: str | None = None) -> Table:
         """The number of records, in the field `count`."""
@@ -423,7 +441,9 @@ class Grouped(Guided):
         if not columns:
             builder._fault(name, "it aggregates nothing: name the results, such as total=F.sum('amount')")
         parent = self._stream._placed()
-        node = nodes.Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
+        node = nodes.Aggregate(
+            name, (parent.name,), columns=columns, windows=self._windows, rejects_late=self._rejects_late
+        )
         return builder._table(node, windows=self._windows)
 
 

@@ -95,6 +95,8 @@ class SourceNode(Node):
     topic: str = ""
     value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
     key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
+    max_ahead_ms: int | None = field(default=None, kw_only=True)
+    """Time by which a record may be later than the clock; one that is later still fails. None: any."""
 
     def __post_init__(self) -> None:
         """Raises TypeError for values in a form that is not a serde."""
@@ -183,6 +185,8 @@ class Aggregate(Node):
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
     """True if a window's result is forwarded once, when the window is closed."""
+    rejects_late: bool = field(default=False, kw_only=True)
+    """True if a record that is late for all its windows is one that fails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,6 +241,8 @@ class JoinStreams(Join):
     """Time by which the right record may be earlier than the left one."""
     after_ms: int = field(kw_only=True)
     grace_ms: int = field(kw_only=True)
+    rejects_late: bool = field(default=False, kw_only=True)
+    """True if a late record is one that fails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

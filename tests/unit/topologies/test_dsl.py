@@ -93,6 +93,15 @@ def test_names_that_topics_cannot_have_are_faults() -> None:
             "'j': `within` is for",
         ),
         (lambda b: b.stream("in").deduplicate(within="soon", name="d"), "'d': 'soon' is not a duration"),
+        (lambda b: b.stream("in", max_ahead="soon", name="s"), "'s': 'soon' is not a duration"),
+        (
+            lambda b: b.stream("in", name="s").group_by_key().windowed_by(TimeWindows.of("1 s"), late="skip"),
+            "'s': late is 'skip', but has to be 'drop' or 'dead-letter'",
+        ),
+        (
+            lambda b: b.stream("in").join(b.table("t", value=json("x int")), late="dead-letter", name="j"),
+            "'j': `late` is for the join of two streams",
+        ),
         (lambda b: b.stream("in").group_by_key().aggregate("a"), "'a': it aggregates nothing"),
         (
             lambda b: b.stream("in").group_by_key().count(name="c").suppress(),
