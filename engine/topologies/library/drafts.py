@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Literal, TypeAlias
 
@@ -35,6 +37,14 @@ class TopologyDraft:
         except ValueError as error:
             self._fault(name, str(error))
             return least
+
+    def _change(self, name: str, fits: Callable[[Node], bool], fault: str, **settings: object) -> None:
+        """Gives the node of that name other settings, or a fault if it does not fit."""
+        at = next(at for at, node in enumerate(self._nodes) if node.name == name)
+        if fits(self._nodes[at]):
+            self._nodes[at] = replace(self._nodes[at], **settings)  # type: ignore[arg-type]
+        else:
+            self._fault(name, fault)
 
     def _rejects(self, name: str, late: str) -> bool:
         """True if late records are to fail; a fault of the node of that name for another word than those of `Late`."""

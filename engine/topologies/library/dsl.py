@@ -20,7 +20,6 @@ A record goes to every consumer of its stream, and at a split to the first branc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 from pyspark.sql import Column
@@ -475,12 +474,22 @@ class Table(Guided):
 
     def suppress(self) -> Table:
         """The windows' final results, each when its window and grace have ended; no changes before."""
-        drafts = self._builder._nodes
-        for at, node in enumerate(drafts):
-            if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
-                drafts[at] = replace(node, only_final=True)
-                return self
-        self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
+        fault = "suppress is for a windowed aggregate, right behind it"
+        self._builder._change(self.name, lambda node: bool(getattr(node, "windows", None)), fault, only_final=True)
+        return self
+
+    def expire_after(self, ttl: Duration) -> Table:
+        """The table, from which a row is removed when stream time is later than its last update by more than `ttl`."""
+        fault = "expire_after is for a table, to_table or an aggregate without windows and history, right behind it"
+        ttl_ms = self._builder._duration(self.name, ttl, least=1)
+        self._builder._change(self.name, nodes.can_expire, fault, ttl_ms=ttl_ms)
+        return self
+
+    def keep_history(self, history: Duration) -> Table:
+        """The table, of which joins with streams take the row of the record's time, for so much stream time back."""
+        fault = "keep_history is for a table or to_table without expire_after, right behind it"
+        history_ms = self._builder._duration(self.name, history, least=1)
+        self._builder._change(self.name, nodes.can_keep_history, fault, history_ms=history_ms)
         return self
 
     def join(self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None) -> Table:

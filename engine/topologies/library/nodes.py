@@ -51,6 +51,8 @@ __all__ = [
     "ToStream",
     "ToTable",
     "branches",
+    "can_expire",
+    "can_keep_history",
     "children",
     "column_of",
 ]
@@ -168,6 +170,11 @@ class Repartition(Node):
 class ToTable(Node):
     """Keeps the latest value of each key."""
 
+    ttl_ms: int | None = field(default=None, kw_only=True)
+    """Stream time after its last update at which a row is removed; None: it stays."""
+    history_ms: int | None = field(default=None, kw_only=True)
+    """Stream time for which former values are kept, for joins as of a time; None: there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToStream(Node):
@@ -185,6 +192,8 @@ class Aggregate(Node):
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
     """True if a window's result is forwarded once, when the window is closed."""
+    ttl_ms: int | None = field(default=None, kw_only=True)
+    """Stream time after the last record of a key at which its aggregate, which has no windows, is removed."""
     rejects_late: bool = field(default=False, kw_only=True)
     """True if a record that is late for all its windows is one that fails."""
 
@@ -210,7 +219,7 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class JoinTable(Join):
-    """Joins each record of a stream, the first parent, with the present value of a table, the second."""
+    """Joins each record of a stream, the first parent, with the row of a table, the second, present or of its time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,6 +319,18 @@ SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)
 """Nodes whose state is rows that can be asked for."""
 STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 """Nodes that keep state."""
+
+
+def can_expire(node: Node) -> bool:
+    """True for a node from which rows can be removed after a time."""
+    return (isinstance(node, Aggregate) and node.windows is None) or (
+        isinstance(node, ToTable) and node.history_ms is None
+    )
+
+
+def can_keep_history(node: Node) -> bool:
+    """True for a node that can keep the former values of rows."""
+    return isinstance(node, ToTable) and node.ttl_ms is None
 
 
 def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:

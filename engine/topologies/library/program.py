@@ -217,7 +217,7 @@ class _Planner:
         if isinstance(node, GlobalTableNode):
             self._java.globalTable(*about)
         else:
-            self._java.source(*about, -1 if node.max_ahead_ms is None else node.max_ahead_ms)
+            self._java.source(*about, _or_never(node.max_ahead_ms))
 
     @add.register
     def _(self, node: Filter) -> None:
@@ -259,7 +259,10 @@ class _Planner:
 
     @add.register
     def _(self, node: ToTable) -> None:
-        self._java.toTable(node.name, *node.parents)
+        if node.history_ms is not None:
+            self._java.versionedTable(node.name, *node.parents, node.history_ms)
+        else:
+            self._java.toTable(node.name, *node.parents, _or_never(node.ttl_ms))
 
     @add.register
     def _(self, node: ToStream) -> None:
@@ -269,7 +272,7 @@ class _Planner:
     def _(self, node: Aggregate) -> None:
         java, about = self._java, (node.name, *node.parents, self._aggregates(node.columns))
         if node.windows is None:
-            java.aggregate(*about)
+            java.aggregate(*about, _or_never(node.ttl_ms))
             return
         closing = java.closing(node.windows.grace_ms, node.only_final, node.rejects_late)
         match node.windows:
@@ -398,6 +401,11 @@ class _Planner:
         for item in items:
             made.add(item)
         return made
+
+
+def _or_never(milliseconds: int | None) -> int:
+    """The time as the JVM gets it, for which a number below 0 stands for none."""
+    return -1 if milliseconds is None else milliseconds
 
 
 def _keeps_null_keys(topology: Topology, name: str) -> bool:

@@ -60,22 +60,49 @@ final class Aggregates {
   /** Aggregate of all records of a key. */
   static final class Total extends KeyedAggregate implements TableState {
     private static final long serialVersionUID = 1L;
+    private final long ttl;
 
-    Total(String name, Aggregator aggregator) {
+    /** Creates the aggregate, which is removed {@code ttl} milliseconds after the last record of its key; below 0: never. */
+    Total(String name, Aggregator aggregator, long ttl) {
       super(name, aggregator.type(), aggregator);
+      this.ttl = ttl;
     }
 
     @Override
     void add(StreamRecord record) {
+      long time = ttl < 0 ? time() : timeWith(record);
+      if (ttl >= 0 && record.time() + ttl < time) {
+        task.count(name, "late_records");
+        return;
+      }
       byte[] at = keys(STATE).bytes(record.key()).done();
-      byte[] kept = task.store().get(at);
+      byte[] found = task.store().get(at);
+      byte[] kept = found != null && ttl >= 0 && isOutdated(found, ttl, time) ? null : found;
       UnsafeRow before = buffer(kept);
       UnsafeRow after = with(before, record);
       long latest = latest(kept, record);
       InternalRow now = aggregator.result(after);
       InternalRow former = kept == null ? null : EvaluationException.orNull(() -> aggregator.result(before));
+      if (ttl >= 0) {
+        observe(time);
+        expire();
+      }
+      if (ttl >= 0 && kept == null) {
+        expireAfter(latest + ttl, at);
+      }
       task.store().put(at, Rows.timed(latest, after));
       forward(record.withChange(now, former).withTime(latest));
+    }
+
+    @Override
+    void expire() {
+      if (ttl >= 0) {
+        for (Store.Entry each : outdated(ttl)) {
+          byte[] key = new Keys.Reader(each.key()).bytes();
+          InternalRow former = EvaluationException.orNull(() -> aggregator.result(buffer(each.value())));
+          forward(StreamRecord.of(key, null, Rows.time(each.value()) + ttl).withChange(null, former));
+        }
+      }
     }
 
     @Override

@@ -48,7 +48,7 @@ final class Joins {
     }
   }
 
-  /** Joins each record of a stream with the present value of a table. */
+  /** Joins each record of a stream with the value of a table: the present one, or that of the record's time. */
   static final class StreamTable extends Node {
     private static final long serialVersionUID = 1L;
     private final Node table;
@@ -82,7 +82,7 @@ final class Joins {
       if (key == null) {
         task.count(name, "null_keys");
       }
-      InternalRow right = key == null ? null : ((TableState) table).lookUp(key);
+      InternalRow right = key == null ? null : ((TableState) table).lookUp(key, record.time());
       if (right != null || isLeft) {
         forward(record.withValue(joiner.join(record.value(), right)));
       }

@@ -171,8 +171,14 @@ public final class Planner {
     addInternal(node, topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
   }
 
-  public void toTable(String node, String parent) {
-    add(new ToTable(node, type(parent)), parent);
+  /** Table, whose rows are removed {@code ttl} milliseconds after their last update; below 0: never. */
+  public void toTable(String node, String parent, long ttl) {
+    add(new ToTable(node, type(parent), ttl), parent);
+  }
+
+  /** Table that keeps former values for {@code history} milliseconds. */
+  public void versionedTable(String node, String parent, long history) {
+    add(new VersionedTable(node, type(parent), history), parent);
   }
 
   /** Stream of a table's changes; without removals where the key alone does not tell what was removed. */
@@ -180,8 +186,9 @@ public final class Planner {
     add(new Steps.Pass(node, type(parent), false, keepsRemovals), parent);
   }
 
-  public void aggregate(String node, String parent, List<Column> aggregates) {
-    add(new Aggregates.Total(node, aggregator(parent, aggregates)), parent);
+  /** Aggregate without windows; {@code ttl} as in {@link #toTable}. */
+  public void aggregate(String node, String parent, List<Column> aggregates, long ttl) {
+    add(new Aggregates.Total(node, aggregator(parent, aggregates), ttl), parent);
   }
 
   /** What becomes of windows that end, see {@link Aggregates.Closing}. */
