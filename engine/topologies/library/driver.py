@@ -57,6 +57,7 @@ class TopologyTestDriver:
         spark: SparkSession | None = None,
         *,
         on_failure: str = "dead-letter",
+        wall_clock_ms: int | None = None,
     ) -> None:
         """Creates the driver; `plan` describes `on_failure` and the errors at the first input.
 
@@ -66,6 +67,7 @@ class TopologyTestDriver:
             spark: a session with the project's Java classes; None: that of the process, or a new one, which the
                 drivers of the process share and the last one that is closed ends.
             on_failure: `dead-letter`, `skip` or `stop`.
+            wall_clock_ms: time that the clock shows for `max_ahead`, in milliseconds since 1970; None: the present.
 
         Raises:
             TypeError: the argument is neither a topology nor a function that returns one.
@@ -85,6 +87,7 @@ class TopologyTestDriver:
             self._give_back()
             raise
         self._on_failure = on_failure
+        self._wall_clock_ms = wall_clock_ms
         self._run: Any = None
         self._left: weakref.finalize[..., TopologyTestDriver] | None = None
         self._program: Program | None = None
@@ -244,6 +247,8 @@ class TopologyTestDriver:
             self._program = plan(self._topology, self._spark, on_failure=self._on_failure, registry=self._schemas())
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
+            if self._wall_clock_ms is not None:
+                self._run.setClock(self._wall_clock_ms)
             self._left = weakref.finalize(self, _LEFT.append, self._run)
         return self._run
 

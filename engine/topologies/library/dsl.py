@@ -20,8 +20,6 @@ A record goes to every consumer of its stream, and at a split to the first branc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from itertools import count
 from typing import TypeAlias
 
 from pyspark.sql import Column
@@ -29,6 +27,7 @@ from pyspark.sql import functions as F
 
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
+from engine.topologies.library.drafts import Late, TopologyDraft
 from engine.topologies.library.guidance import Guided, check_aggregates, header_faults, refuse_functions
 from engine.topologies.library.nodes import Expression, Node, RowFunction, output_fault
 from engine.topologies.library.python_functions import (
@@ -40,41 +39,61 @@ from engine.topologies.library.python_functions import (
 )
 from engine.topologies.library.serdes import Key, KeyKind, Serde, binary, key_form
 from engine.topologies.library.topology import Topology, TopologyError, faults_of
-from engine.topologies.library.windows import Duration, Windows, check_windows, milliseconds
+from engine.topologies.library.windows import Duration, Windows, check_windows
 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 _Topic: TypeAlias = str | Column | RowFunction
 
 
-class StreamsBuilder(Guided):
+class StreamsBuilder(TopologyDraft, Guided):
     """Builder of a topology: collects nodes, and checks them all in `build`."""
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", *, max_ahead: Duration | None = None) -> None:
         """Creates a builder without nodes.
 
         `name` is the application id of the topology: it names its consumer group, its internal topics and its state.
+        A record that is later than the clock by more than `max_ahead` is one that fails, and moves no stream time; with
+        None all are taken. `stream` and `table` can say otherwise for a topic.
         """
+        super().__init__()
         self._name = name
-        self._nodes: list[Node] = []
-        self._faults: list[str] = []
+        self._max_ahead = max_ahead
 
-    def stream(self, topic: str, *, value: Serde | None = None, key: Key = "text", name: str | None = None) -> Stream:
+    def stream(
+        self,
+        topic: str,
+        *,
+        value: Serde | None = None,
+        key: Key = "text",
+        max_ahead: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream:
         """A stream of the records of a topic, whose values have the form `value`, or are bytes.
 
         Keys are `text`, `bytes` or `long`, or have fields or a schema: `json(…)`, `avro(…)`, `json_schema(…)`,
-        `protobuf(…)`.
+        `protobuf(…)`. `max_ahead` is that of the builder if it is None.
         """
-        return self._source(self._named(name, "stream"), topic, value or binary(), key)
+        return self._source(self._named(name, "stream"), topic, value or binary(), key, max_ahead)
 
-    def table(self, topic: str, *, value: Serde, key: Key = "text", name: str | None = None) -> Table:
+    def table(
+        self,
+        topic: str,
+        *,
+        value: Serde,
+        key: Key = "text",
+        max_ahead: Duration | None = None,
+        name: str | None = None,
+    ) -> Table:
         """A table of the latest value of each key of a topic; a record without a value removes its key."""
         name = self._named(name, "table")
-        source = self._source(f"{name}-source", topic, value, key)._placed(f"{name}-keys")
+        source = self._source(f"{name}-source", topic, value, key, max_ahead)._placed(f"{name}-keys")
         return self._table(nodes.ToTable(name, (source.name,)))
 
-    def _source(self, name: str, topic: str, value: Serde, key: Key) -> Stream:
-        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key))
+    def _source(self, name: str, topic: str, value: Serde, key: Key, max_ahead: Duration | None) -> Stream:
+        given = self._max_ahead if max_ahead is None else max_ahead
+        ahead_ms = None if given is None else self._duration(name, given)
+        node = nodes.SourceNode(name, topic=topic, value=value, key=key_form(key), max_ahead_ms=ahead_ms)
         # Equal keys may differ in their bytes, by the schema's id for one, and so be in several partitions.
         return self._add(node, is_moved=not isinstance(node.key, KeyKind))
 
@@ -96,11 +115,6 @@ class StreamsBuilder(Guided):
             raise TopologyError(faults)
         return Topology(tuple(self._nodes), self._name)
 
-    def _named(self, name: str | None, kind: str) -> str:
-        """The name of a new node: the given one, or one that numbers the nodes of its kind."""
-        taken = {node.name for node in self._nodes}
-        return name or next(each for each in (f"{kind}-{number}" for number in count(1)) if each not in taken)
-
     def _add(self, node: Node, *, keyed_by: str | None = None, is_moved: bool = False) -> Stream:
         self._nodes.append(node)
         return Stream(self, node.name, keyed_by=keyed_by, is_moved=is_moved)
@@ -108,16 +122,6 @@ class StreamsBuilder(Guided):
     def _table(self, node: Node, *, windows: Windows | None = None, is_kept: bool = True) -> Table:
         self._nodes.append(node)
         return Table(self, node.name, windows=windows, is_kept=is_kept)
-
-    def _fault(self, name: str, fault: str) -> None:
-        self._faults.append(f"'{name}': {fault}")
-
-    def _duration(self, name: str, given: Duration, *, least: int = 0) -> int:
-        try:
-            return milliseconds(given, least=least)
-        except ValueError as error:
-            self._fault(name, str(error))
-            return least
 
     def _is_own(self, name: str, *others: Stream | Table | GlobalTable) -> None:
         if any(other._builder is not self for other in others):
@@ -264,15 +268,17 @@ class Stream(Guided):
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The records with the fields of the other side's record under the same key; those without one end here.
 
         `on` is the key of this side. With a stream, `within` is how far apart the times may be, or how much earlier and
-        how much later the other side's may be. `prefix` is for the names of the other side's fields.
+        how much later the other side's may be; `late` is for records that come too late for that: `drop`, or
+        `dead-letter` for the policy for failures. `prefix` is for the names of the other side's fields.
         """
-        return self._join(other, "join", on, within, grace, prefix, name, keeps=(False, False))
+        return self._join(other, "join", on, within, grace, prefix, name, late, keeps=(False, False))
 
     def left_join(
         self,
@@ -281,11 +287,12 @@ class Stream(Guided):
         on: Expression | None = None,
         within: Duration | tuple[Duration, Duration] | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The result of `join`, with this stream's records that have no partner, when none can come any more."""
-        return self._join(other, "left-join", on, within, grace, prefix, name, keeps=(True, False))
+        return self._join(other, "left-join", on, within, grace, prefix, name, late, keeps=(True, False))
 
     def outer_join(
         self,
@@ -294,11 +301,12 @@ class Stream(Guided):
         within: Duration | tuple[Duration, Duration],
         on: Expression | None = None,
         grace: Duration = "0 s",
+        late: Late = "drop",
         prefix: str = "",
         name: str | None = None,
     ) -> Stream:
         """The result of `join`, with the records of both streams that have no partner, when none can come any more."""
-        return self._join(other, "outer-join", on, within, grace, prefix, name, keeps=(True, True))
+        return self._join(other, "outer-join", on, within, grace, prefix, name, late, keeps=(True, True))
 
     def deduplicate(self, *, within: Duration, by: Expression = "key", name: str | None = None) -> Stream:
         """The first of the records with one id within a time; records with one id must have one key.
@@ -370,6 +378,7 @@ class Stream(Guided):
         grace: Duration,
         prefix: str,
         name: str | None,
+        late: Late,
         *,
         keeps: tuple[bool, bool],
     ) -> Stream:
@@ -378,6 +387,9 @@ class Stream(Guided):
         builder._is_own(name, other)
         if within is not None and not isinstance(other, Stream):
             builder._fault(name, "`within` is for the join of two streams")
+        rejects = builder._rejects(name, late)
+        if rejects and not isinstance(other, Stream):
+            builder._fault(name, "`late` is for the join of two streams: with a table no record is late")
         if isinstance(other, GlobalTable):
             parents = (self.name, other.name)
             return self._then(nodes.JoinGlobal(name, parents, keeps_left=keeps[0], prefix=prefix, on=on))
@@ -400,6 +412,7 @@ class Stream(Guided):
                 before_ms=builder._duration(name, before),
                 after_ms=builder._duration(name, after),
                 grace_ms=builder._duration(name, grace),
+                rejects_late=rejects,
             )
         return builder._add(node, keyed_by=left._keyed_by)
 
@@ -415,14 +428,18 @@ class GlobalTable(Guided):
 class Grouped(Guided):
     """Records of a stream by their keys; `windowed_by` groups them by windows of time as well."""
 
-    def __init__(self, stream: Stream, windows: Windows | None = None) -> None:
+    def __init__(self, stream: Stream, windows: Windows | None = None, *, rejects_late: bool = False) -> None:
         self._stream = stream
         self._windows = windows
+        self._rejects_late = rejects_late
 
-    def windowed_by(self, windows: Windows) -> Grouped:
-        """The records of each key by windows of time; TypeError for other values."""
+    def windowed_by(self, windows: Windows, *, late: Late = "drop") -> Grouped:
+        """The records of each key by windows of time; TypeError for other values.
+
+        `late` is for records that no window takes any more: `drop`, or `dead-letter` for the policy for failures.
+        """
         check_windows(windows)
-        return Grouped(self._stream, windows)
+        return Grouped(self._stream, windows, rejects_late=self._stream._builder._rejects(self._stream.name, late))
 
     def count(self, name: str | None = None) -> Table:
         """The number of records, in the field `count`."""
@@ -446,7 +463,9 @@ class Grouped(Guided):
         if not columns:
             builder._fault(name, "it aggregates nothing: name the results, such as total=F.sum('amount')")
         parent = self._stream._placed()
-        node = nodes.Aggregate(name, (parent.name,), columns=columns, windows=self._windows)
+        node = nodes.Aggregate(
+            name, (parent.name,), columns=columns, windows=self._windows, rejects_late=self._rejects_late
+        )
         return builder._table(node, windows=self._windows)
 
 
@@ -481,12 +500,23 @@ class Table(Guided):
 
         `until` is a condition on the result: when it first becomes true, the result is given once before, too.
         """
-        drafts = self._builder._nodes
-        for at, node in enumerate(drafts):
-            if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
-                drafts[at] = replace(node, only_final=True, until=until)
-                return self
-        self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
+        fault = "suppress is for a windowed aggregate, right behind it"
+        changes = {"only_final": True, "until": until}
+        self._builder._change(self.name, lambda node: bool(getattr(node, "windows", None)), fault, **changes)
+        return self
+
+    def expire_after(self, ttl: Duration) -> Table:
+        """The table, from which a row is removed when stream time is later than its last update by more than `ttl`."""
+        fault = "expire_after is for a table, to_table or an aggregate without windows and history, right behind it"
+        ttl_ms = self._builder._duration(self.name, ttl, least=1)
+        self._builder._change(self.name, nodes.can_expire, fault, ttl_ms=ttl_ms)
+        return self
+
+    def keep_history(self, history: Duration) -> Table:
+        """The table, of which joins with streams take the row of the record's time, for so much stream time back."""
+        fault = "keep_history is for a table or to_table without expire_after, right behind it"
+        history_ms = self._builder._duration(self.name, history, least=1)
+        self._builder._change(self.name, nodes.can_keep_history, fault, history_ms=history_ms)
         return self
 
     def join(self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None) -> Table:

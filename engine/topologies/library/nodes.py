@@ -53,6 +53,8 @@ __all__ = [
     "ToTable",
     "WithHeaders",
     "branches",
+    "can_expire",
+    "can_keep_history",
     "children",
     "column_of",
     "output_fault",
@@ -98,6 +100,8 @@ class SourceNode(Node):
     topic: str = ""
     value: Serde = field(default=ColumnSerde(SerdeKind.BYTES), kw_only=True)
     key: KeyForm = field(default=KeyKind.TEXT, kw_only=True)
+    max_ahead_ms: int | None = field(default=None, kw_only=True)
+    """Time by which a record may be later than the clock; one that is later still fails. None: any."""
 
     def __post_init__(self) -> None:
         """Raises TypeError for values in a form that is not a serde."""
@@ -177,6 +181,11 @@ class Repartition(Node):
 class ToTable(Node):
     """Keeps the latest value of each key."""
 
+    ttl_ms: int | None = field(default=None, kw_only=True)
+    """Stream time after its last update at which a row is removed; None: it stays."""
+    history_ms: int | None = field(default=None, kw_only=True)
+    """Stream time for which former values are kept, for joins as of a time; None: there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToStream(Node):
@@ -196,6 +205,10 @@ class Aggregate(Node):
     """True if a window's result is forwarded once, when the window is closed."""
     until: Expression | None = field(default=None, kw_only=True)
     """Condition on a window's result at which it is forwarded once before the window is closed; None: never."""
+    ttl_ms: int | None = field(default=None, kw_only=True)
+    """Stream time after the last record of a key at which its aggregate, which has no windows, is removed."""
+    rejects_late: bool = field(default=False, kw_only=True)
+    """True if a record that is late for all its windows is one that fails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +232,7 @@ class Join(Node):
 
 @dataclass(frozen=True, slots=True)
 class JoinTable(Join):
-    """Joins each record of a stream, the first parent, with the present value of a table, the second."""
+    """Joins each record of a stream, the first parent, with the row of a table, the second, present or of its time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,6 +263,8 @@ class JoinStreams(Join):
     """Time by which the right record may be earlier than the left one."""
     after_ms: int = field(kw_only=True)
     grace_ms: int = field(kw_only=True)
+    rejects_late: bool = field(default=False, kw_only=True)
+    """True if a late record is one that fails."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -326,6 +341,18 @@ SHOWN = (ToTable, Aggregate, GroupTable, JoinForeign, KeyedProcess)
 """Nodes whose state is rows that can be asked for."""
 STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 """Nodes that keep state."""
+
+
+def can_expire(node: Node) -> bool:
+    """True for a node from which rows can be removed after a time."""
+    return (isinstance(node, Aggregate) and node.windows is None) or (
+        isinstance(node, ToTable) and node.history_ms is None
+    )
+
+
+def can_keep_history(node: Node) -> bool:
+    """True for a node that can keep the former values of rows."""
+    return isinstance(node, ToTable) and node.ttl_ms is None
 
 
 def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:

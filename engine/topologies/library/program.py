@@ -215,8 +215,11 @@ class _Planner:
 
     @add.register
     def _(self, node: SourceNode) -> None:
-        make = self._java.globalTable if isinstance(node, GlobalTableNode) else self._java.source
-        make(node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value))
+        about = node.name, node.topic, self._key_reader(node), self._reader(node.topic, node.value)
+        if isinstance(node, GlobalTableNode):
+            self._java.globalTable(*about)
+        else:
+            self._java.source(*about, _or_never(node.max_ahead_ms))
 
     @add.register
     def _(self, node: Filter) -> None:
@@ -264,7 +267,10 @@ class _Planner:
 
     @add.register
     def _(self, node: ToTable) -> None:
-        self._java.toTable(node.name, *node.parents)
+        if node.history_ms is not None:
+            self._java.versionedTable(node.name, *node.parents, node.history_ms)
+        else:
+            self._java.toTable(node.name, *node.parents, _or_never(node.ttl_ms))
 
     @add.register
     def _(self, node: ToStream) -> None:
@@ -272,19 +278,20 @@ class _Planner:
 
     @add.register
     def _(self, node: Aggregate) -> None:
-        java, columns, final = self._java, self._aggregates(node.columns), node.only_final
+        java, about = self._java, (node.name, *node.parents, self._aggregates(node.columns))
+        if node.windows is None:
+            java.aggregate(*about, _or_never(node.ttl_ms))
+            return
+        closing = java.closing(node.windows.grace_ms, node.only_final, node.rejects_late)
         match node.windows:
-            case TimeWindows(size_ms, advance_ms, grace_ms):
-                java.hopping(node.name, *node.parents, columns, size_ms, advance_ms, grace_ms, final)
-            case CalendarWindows(count, unit, zone, offset_ms, grace_ms):
-                units = (f"{unit.upper()}S", count, zone, offset_ms)
-                java.calendar(node.name, *node.parents, columns, *units, grace_ms, final)
-            case SlidingWindows(size_ms, grace_ms):
-                java.sliding(node.name, *node.parents, columns, size_ms, grace_ms, final)
-            case SessionWindows(gap_ms, grace_ms):
-                java.session(node.name, *node.parents, columns, gap_ms, grace_ms, final)
-            case None:
-                java.aggregate(node.name, *node.parents, columns)
+            case TimeWindows(size_ms, advance_ms):
+                java.hopping(*about, size_ms, advance_ms, closing)
+            case CalendarWindows(count, unit, zone, offset_ms):
+                java.calendar(*about, f"{unit.upper()}S", count, zone, offset_ms, closing)
+            case SlidingWindows(size_ms):
+                java.sliding(*about, size_ms, closing)
+            case SessionWindows(gap_ms):
+                java.session(*about, gap_ms, closing)
         if node.until is not None:
             java.until(node.name, self._column(node.until))
 
@@ -311,7 +318,8 @@ class _Planner:
     @add.register
     def _(self, node: JoinStreams) -> None:
         times = (node.before_ms, node.after_ms, node.grace_ms)
-        self._java.joinStreams(node.name, *node.parents, node.prefix, *times, node.keeps_left, node.keeps_right)
+        about = node.prefix, *times, node.keeps_left, node.keeps_right, node.rejects_late
+        self._java.joinStreams(node.name, *node.parents, *about)
 
     @add.register
     def _(self, node: Deduplicate) -> None:
@@ -412,6 +420,11 @@ class _Planner:
         for item in items:
             made.add(item)
         return made
+
+
+def _or_never(milliseconds: int | None) -> int:
+    """The time as the JVM gets it, for which a number below 0 stands for none."""
+    return -1 if milliseconds is None else milliseconds
 
 
 def _keeps_null_keys(topology: Topology, name: str) -> bool:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.topologies.library.describe import describe, mermaid
 from engine.topologies.library.nodes import (
     STATEFUL,
     Branch,
+    Filter,
     GroupTable,
     JoinForeign,
+    JoinTable,
+    MapValues,
     Merge,
     Node,
     Repartition,
     SinkNode,
     SourceNode,
+    ToTable,
     branches,
     children,
 )
@@ -140,6 +144,20 @@ def _structure_faults(nodes: Sequence[Node]) -> Iterable[str]:
     for node in nodes:
         if isinstance(node, Merge) and len(set(node.parents)) < len(node.parents):
             yield f"'{node.name}': merges a stream with itself"
+    named = {node.name: node for node in nodes}
+    for join in nodes:
+        if isinstance(join, JoinTable) and (table := _table_behind_steps(named, join.parents[1])):
+            yield f"'{join.name}': steps behind '{table}' have no history: join '{table}' itself, and take them behind"
+
+
+def _table_behind_steps(named: Mapping[str, Node], table: str) -> str | None:
+    """Name of the table with a history from which steps lead to a table without one; None: there is none."""
+    node = named.get(table)
+    if not isinstance(node, ToTable) or node.history_ms is not None:
+        return None
+    while isinstance(node, Filter | MapValues) or (node is not None and node.name == table):
+        node = named.get(node.parents[0])
+    return node.name if isinstance(node, ToTable) and node.history_ms is not None else None
 
 
 def _topic_faults(name: str, topic: str) -> Iterable[str]:

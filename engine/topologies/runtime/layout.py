@@ -182,6 +182,10 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
             return 0, 0, max(windows.grace_ms, _LEAST_SLACK_MS)
         case JoinStreams():
             return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
+        case (
+            Aggregate(ttl_ms=int() as kept_ms) | ToTable(ttl_ms=int() as kept_ms) | ToTable(history_ms=int() as kept_ms)
+        ):
+            return 0, 0, min(max(kept_ms, _LEAST_SLACK_MS), _SLACK_WITHOUT_LATE_MS)
         case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():
             return 0, 0, _SLACK_WITHOUT_LATE_MS
         case _:
@@ -250,7 +254,11 @@ def _settings(node: Node) -> list[str]:
     match node:
         case Aggregate():
             columns = [f"{name}={_text(each)}" for name, each in node.columns.items()]
-            return [*columns, str(node.windows), str(node.only_final)]
+            return [*columns, str(node.windows), str(node.only_final), *_lifetime(node)]
+        case ToTable(history_ms=int()):
+            return ["history"]
+        case ToTable():
+            return _lifetime(node)
         case GroupTable():
             return [_text(node.group), *(f"{name}={_text(each)}" for name, each in node.columns.items())]
         case JoinForeign():
@@ -261,6 +269,10 @@ def _settings(node: Node) -> list[str]:
             return [f"within_ms={node.within_ms}"]
         case _:
             return []
+
+
+def _lifetime(node: Aggregate | ToTable) -> list[str]:
+    return [] if node.ttl_ms is None else [f"ttl_ms={node.ttl_ms}"]
 
 
 def _text(expression: object) -> str:

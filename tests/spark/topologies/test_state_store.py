@@ -47,8 +47,20 @@ def once(left: Stream, right: Stream) -> Stream:
     return left.deduplicate(within="3 seconds", name="once")
 
 
+def expiring(left: Stream, right: Stream) -> Stream:
+    return left.to_table(name="t").expire_after("1 second").to_stream()
+
+
+def versioned(left: Stream, right: Stream) -> Stream:
+    return right.left_join(left.to_table(name="t").keep_history("2 seconds"), prefix="l_", name="j")
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 3_000, 1 << 20])
-@pytest.mark.parametrize("build", [hopping, sessions, sliding, joined, outer_joined, once])
+@pytest.mark.parametrize(
+    "build",
+    [hopping, sessions, sliding, joined, outer_joined, once, expiring, versioned],
+    ids=lambda each: each.__name__,
+)
 def test_state_is_the_same_behind_a_cache(
     spark: SparkSession, tmp_path: Path, build: Callable[[Stream, Stream], Stream], cache_bytes: int
 ) -> None:

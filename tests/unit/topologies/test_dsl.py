@@ -93,6 +93,38 @@ def test_names_that_topics_cannot_have_are_faults() -> None:
             "'j': `within` is for",
         ),
         (lambda b: b.stream("in").deduplicate(within="soon", name="d"), "'d': 'soon' is not a duration"),
+        (lambda b: b.stream("in", max_ahead="soon", name="s"), "'s': 'soon' is not a duration"),
+        (
+            lambda b: b.stream("in", name="s").group_by_key().windowed_by(TimeWindows.of("1 s"), late="skip"),
+            "'s': late is 'skip', but has to be 'drop' or 'dead-letter'",
+        ),
+        (
+            lambda b: b.stream("in").join(b.table("t", value=json("x int")), late="dead-letter", name="j"),
+            "'j': `late` is for the join of two streams",
+        ),
+        (
+            lambda b: b.table("t", value=json("x int"), name="t").filter("x = 1", name="f").expire_after("1 s"),
+            "'f': expire_after is for a table, to_table or an aggregate without windows",
+        ),
+        (
+            lambda b: b.stream("in").group_by_key().windowed_by(TimeWindows.of("1 s")).count("c").expire_after("1 s"),
+            "'c': expire_after is for a table, to_table or an aggregate without windows",
+        ),
+        (lambda b: b.stream("in").to_table(name="t").expire_after("0 s"), "'t': '0 s' is too short; at least 1 ms"),
+        (
+            lambda b: b.stream("in").to_table(name="t").expire_after("1 s").keep_history("1 s"),
+            "'t': keep_history is for a table or to_table without expire_after",
+        ),
+        (
+            lambda b: b.stream("in").group_by_key().count("c").keep_history("1 s"),
+            "'c': keep_history is for a table or to_table",
+        ),
+        (
+            lambda b: b.stream("in").join(
+                b.table("t", value=json("x int"), name="t").keep_history("1 s").filter("x = 1"), name="j"
+            ),
+            "'j': steps behind 't' have no history: join 't' itself, and take them behind",
+        ),
         (lambda b: b.stream("in").group_by_key().aggregate("a"), "'a': it aggregates nothing"),
         (
             lambda b: b.stream("in").group_by_key().count(name="c").suppress(),

@@ -60,22 +60,49 @@ final class Aggregates {
   /** Aggregate of all records of a key. */
   static final class Total extends KeyedAggregate implements TableState {
     private static final long serialVersionUID = 1L;
+    private final long ttl;
 
-    Total(String name, Aggregator aggregator) {
+    /** Creates the aggregate, which is removed {@code ttl} milliseconds after the last record of its key; below 0: never. */
+    Total(String name, Aggregator aggregator, long ttl) {
       super(name, aggregator.type(), aggregator);
+      this.ttl = ttl;
     }
 
     @Override
     void add(StreamRecord record) {
+      long time = ttl < 0 ? time() : timeWith(record);
+      if (ttl >= 0 && record.time() + ttl < time) {
+        task.count(name, "late_records");
+        return;
+      }
       byte[] at = keys(STATE).bytes(record.key()).done();
-      byte[] kept = task.store().get(at);
+      byte[] found = task.store().get(at);
+      byte[] kept = found != null && ttl >= 0 && isOutdated(found, ttl, time) ? null : found;
       UnsafeRow before = buffer(kept);
       UnsafeRow after = with(before, record);
       long latest = latest(kept, record);
       InternalRow now = aggregator.result(after);
       InternalRow former = kept == null ? null : EvaluationException.orNull(() -> aggregator.result(before));
+      if (ttl >= 0) {
+        observe(time);
+        expire();
+      }
+      if (ttl >= 0 && kept == null) {
+        expireAfter(latest + ttl, at);
+      }
       task.store().put(at, Rows.timed(latest, after));
       forward(record.withChange(now, former).withTime(latest));
+    }
+
+    @Override
+    void expire() {
+      if (ttl >= 0) {
+        for (Store.Entry each : outdated(ttl)) {
+          byte[] key = new Keys.Reader(each.key()).bytes();
+          InternalRow former = EvaluationException.orNull(() -> aggregator.result(buffer(each.value())));
+          forward(StreamRecord.of(key, null, Rows.time(each.value()) + ttl).withChange(null, former));
+        }
+      }
     }
 
     @Override
@@ -97,23 +124,34 @@ final class Aggregates {
     }
   }
 
-  /** Aggregates of windows of a key; the results of a closed window alone if {@code onlyFinal}, else each change. */
+  /**
+   * What becomes of windows that end.
+   *
+   * @param grace milliseconds of stream time during which a window that has ended takes records
+   * @param onlyFinal whether only the results of closed windows are forwarded, or each change
+   * @param rejectsLate whether a record that is late for all windows is left to the topology's policy for failures
+   */
+  record Closing(long grace, boolean onlyFinal, boolean rejectsLate) {}
+
+  /** Aggregates of windows of a key. */
   abstract static class WindowedAggregate extends KeyedAggregate {
     private static final long serialVersionUID = 1L;
     /** Results that were forwarded before their windows are closed. */
     private static final char EARLY = 'e';
     protected final long grace;
     protected final boolean onlyFinal;
+    private final boolean rejectsLate;
     private final RowCheck rows;
     private Projection until;
     private transient UnsafeProjection copier;
     private transient GenericInternalRow window;
     private transient JoinedRow joined;
 
-    WindowedAggregate(String name, Aggregator aggregator, long grace, boolean onlyFinal) {
+    WindowedAggregate(String name, Aggregator aggregator, Closing closing) {
       super(name, windowed(aggregator.type()), aggregator);
-      this.grace = grace;
-      this.onlyFinal = onlyFinal;
+      grace = closing.grace;
+      onlyFinal = closing.onlyFinal;
+      rejectsLate = closing.rejectsLate;
       rows = new RowCheck(type);
     }
 
@@ -232,6 +270,11 @@ final class Aggregates {
       task.reject(name, record, new TaskContext.Window(start, end(start, latest)), failure);
     }
 
+    /** Counts a record that came after the last of its windows had closed, at a stream time that is known. */
+    final void late(StreamRecord record, long start, long end, long closes) {
+      task.late(name, record, new TaskContext.Window(start, end), time() - closes, rejectsLate);
+    }
+
     final byte[] window(StreamRecord record, long start) {
       return keys(STATE).bytes(record.key()).number(start).done();
     }
@@ -247,8 +290,8 @@ final class Aggregates {
   private abstract static class FixedWindows extends WindowedAggregate {
     private static final long serialVersionUID = 1L;
 
-    FixedWindows(String name, Aggregator aggregator, long grace, boolean onlyFinal) {
-      super(name, aggregator, grace, onlyFinal);
+    FixedWindows(String name, Aggregator aggregator, Closing closing) {
+      super(name, aggregator, closing);
     }
 
     /** A window as a record changes it; {@code former} and {@code now} are null where only final results count. */
@@ -335,8 +378,8 @@ final class Aggregates {
     private static final long serialVersionUID = 1L;
     private final WindowGrid grid;
 
-    Hopping(String name, Aggregator aggregator, WindowGrid grid, long grace, boolean onlyFinal) {
-      super(name, aggregator, grace, onlyFinal);
+    Hopping(String name, Aggregator aggregator, WindowGrid grid, Closing closing) {
+      super(name, aggregator, closing);
       this.grid = grid;
     }
 
@@ -355,7 +398,9 @@ final class Aggregates {
       long time = timeWith(record);
       Plan plan = new Plan(record);
       boolean isLate = true;
+      long latest = grid.first(record.time());
       for (long start = grid.first(record.time()); start <= record.time(); start = grid.next(start)) {
+        latest = start;
         if (closes(start) >= time) {
           isLate = false;
           byte[] kept = task.store().get(window(record, start));
@@ -367,7 +412,7 @@ final class Aggregates {
       observe(time);
       plan.carryOut();
       if (isLate) {
-        task.count(name, "late_records");
+        late(record, latest, grid.end(latest), closes(latest));
       }
       expire();
     }
@@ -378,8 +423,8 @@ final class Aggregates {
     private static final long serialVersionUID = 1L;
     private final long gap;
 
-    Session(String name, Aggregator aggregator, long gap, long grace, boolean onlyFinal) {
-      super(name, aggregator, grace, onlyFinal);
+    Session(String name, Aggregator aggregator, long gap, Closing closing) {
+      super(name, aggregator, closing);
       this.gap = gap;
     }
 
@@ -402,8 +447,8 @@ final class Aggregates {
         start = Math.min(start, start(each.key()));
         end = Math.max(end, Rows.time(each.value()));
       }
-      if (end + gap + grace < time) {
-        task.count(name, "late_records");
+      if (closes(end) < time) {
+        late(record, start, end, closes(end));
         expire();
         return;
       }
@@ -469,8 +514,8 @@ final class Aggregates {
     private final long size;
     private final RowCheck records;
 
-    Sliding(String name, Aggregator aggregator, long size, long grace, boolean onlyFinal, StructType record) {
-      super(name, aggregator, grace, onlyFinal);
+    Sliding(String name, Aggregator aggregator, long size, Closing closing, StructType record) {
+      super(name, aggregator, closing);
       this.size = size;
       records = new RowCheck(record);
     }
@@ -489,7 +534,7 @@ final class Aggregates {
     void add(StreamRecord record) {
       long time = timeWith(record);
       if (closes(record.time()) < time) {
-        task.count(name, "late_records");
+        late(record, record.time(), record.time() + size, closes(record.time()));
         expire();
         return;
       }

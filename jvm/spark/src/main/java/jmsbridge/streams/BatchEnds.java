@@ -146,10 +146,11 @@ final class BatchEnds implements AutoCloseable {
       long offset = limit < 0 ? from.get(at) : first == null ? most.get(at) : first.offset();
       found.put(at, Math.max(from.get(at), Math.min(offset, most.get(at))));
     });
-    // A later time before the position hides what comes behind it.
-    Map<TopicPartition, Long> hidden = only(found, at -> firsts.get(at) != null && firsts.get(at).offset() < from.get(at));
+    // A later time before the position, or one that is ahead of the clock, hides what comes behind it.
+    Map<TopicPartition, Long> hidden = only(found, at -> firsts.get(at) != null
+        && (firsts.get(at).offset() < from.get(at) || isAhead(at.topic(), firsts.get(at).timestamp())));
     times(only(from, hidden::containsKey), most).forEach((at, time) -> {
-      if (time < limits.get(at)) {
+      if (time < limits.get(at) || time == Long.MAX_VALUE) {
         found.put(at, most.get(at));
       }
     });
@@ -185,10 +186,16 @@ final class BatchEnds implements AutoCloseable {
 
   private long time(ConsumerRecord<byte[], byte[]> record) {
     if (!settings.program().isInternal(record.topic())) {
-      return record.timestamp();
+      return isAhead(record.topic(), record.timestamp()) ? Long.MAX_VALUE : record.timestamp();
     }
     long time = TaskContext.time(record);
     return time < 0 ? Long.MAX_VALUE : time;
+  }
+
+  /** Whether a record will have no time, since it is ahead of the clock. */
+  private boolean isAhead(String topic, long time) {
+    long most = settings.program().maxAhead(topic);
+    return most >= 0 && time - most > System.currentTimeMillis();
   }
 
   private boolean isInternal(TopicPartition at) {

@@ -45,7 +45,7 @@ public final class CommittedState {
         RocksStore store = new RocksStore(folder, tasks.size(), firstBatches.getOrDefault(tasks.size(), 0));
         stores.add(store);
         store.look(version);
-        tasks.add(new Task(program.copy(), store, null, null));
+        tasks.add(new Task(program.copy(), store, null, null, null));
       } catch (IOException failure) {
         throw new UncheckedIOException(failure);
       }

@@ -1,5 +1,6 @@
 package jmsbridge.streams;
 
+import java.time.Instant;
 import java.util.function.Supplier;
 
 /** A node cannot process a record, mostly since an expression failed; the message is that of the first cause. */
@@ -25,7 +26,21 @@ class EvaluationException extends RuntimeException {
         "timestamp", "the record has no time: its timestamp in Kafka is less than 0, and the node needs one");
   }
 
-  /** The part of the record that is at fault: {@code timestamp}, or {@code function} for an expression. */
+  /** The failure of a source for a record that is later than the clock by more than {@code maxAhead} milliseconds. */
+  static EvaluationException ahead(long time, long maxAhead) {
+    return new EvaluationException("future", ("the record's time, %s, is later than the clock by more than %d ms: correct the"
+        + " clock of its producer, or max_ahead").formatted(Instant.ofEpochMilli(time), maxAhead));
+  }
+
+  /** The failure of a node for a record that came some milliseconds of stream time after its last window had closed. */
+  static EvaluationException late(long lateness) {
+    return new EvaluationException("late", "the record is late by %d ms: a grace longer by that would take it".formatted(lateness));
+  }
+
+  /**
+   * The part of the record that is at fault: {@code timestamp}, {@code future} for a time that is ahead of the clock,
+   * {@code late} for one that has passed, or {@code function} for an expression.
+   */
   String reason() {
     return reason;
   }

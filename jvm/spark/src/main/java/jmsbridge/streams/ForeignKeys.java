@@ -121,7 +121,7 @@ final class ForeignKeys {
     private transient Joins.Joiner joiner;
 
     Result(String name, StructType type, Node left, Node right, boolean isLeft) {
-      super(name, type);
+      super(name, type, -1);
       rights = new RowCheck(right.type);
       this.left = left;
       this.isLeft = isLeft;

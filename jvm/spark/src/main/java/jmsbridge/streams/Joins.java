@@ -48,7 +48,7 @@ final class Joins {
     }
   }
 
-  /** Joins each record of a stream with the present value of a table. */
+  /** Joins each record of a stream with the value of a table: the present one, or that of the record's time. */
   static final class StreamTable extends Node {
     private static final long serialVersionUID = 1L;
     private final Node table;
@@ -82,7 +82,7 @@ final class Joins {
       if (key == null) {
         task.count(name, "null_keys");
       }
-      InternalRow right = key == null ? null : ((TableState) table).lookUp(key);
+      InternalRow right = key == null ? null : ((TableState) table).lookUp(key, record.time());
       if (right != null || isLeft) {
         forward(record.withValue(joiner.join(record.value(), right)));
       }
@@ -147,6 +147,7 @@ final class Joins {
     private final long[] after;
     private final long grace;
     private final boolean[] keeps;
+    private final boolean rejectsLate;
     private final long bucketMs;
     /** The records of each side. */
     private transient TimeBuckets[] sides;
@@ -154,7 +155,7 @@ final class Joins {
 
     StreamStream(
         String name, StructType type, StructType left, StructType right, long before, long after, long grace, boolean keepsLeft,
-        boolean keepsRight) {
+        boolean keepsRight, boolean rejectsLate) {
       super(name, type);
       leftFields = left.size();
       rows = new RowCheck[] {new RowCheck(left), new RowCheck(right)};
@@ -162,6 +163,7 @@ final class Joins {
       this.after = new long[] {after, before};
       this.grace = grace;
       keeps = new boolean[] {keepsLeft, keepsRight};
+      this.rejectsLate = rejectsLate;
       bucketMs = Math.max(before + after, LEAST_BUCKET_MS);
     }
 
@@ -192,7 +194,8 @@ final class Joins {
       long time = observe(record);
       long closes = record.time() + after[port] + grace;
       if (closes < time) {
-        task.count(name, "late_records");
+        var partners = new TaskContext.Window(record.time() - before[port], record.time() + after[port]);
+        task.late(name, record, partners, time - closes, rejectsLate);
         expire();
         return;
       }

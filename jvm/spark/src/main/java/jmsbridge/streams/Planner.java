@@ -85,8 +85,9 @@ public final class Planner {
     return List.of(type(node).fieldNames());
   }
 
-  public void source(String node, String topic, KeyReader keys, ValueReader reader) {
-    addSource(new Steps.Source(node, reader.type(), topic, keys, reader), keys.kind());
+  /** Source, whose records may be later than the clock by {@code maxAhead} milliseconds; below 0: by any number. */
+  public void source(String node, String topic, KeyReader keys, ValueReader reader, long maxAhead) {
+    addSource(new Steps.Source(node, reader.type(), topic, keys, reader, maxAhead), keys.kind());
     schemas.note(topic, reader);
   }
 
@@ -190,8 +191,14 @@ public final class Planner {
     addInternal(node, topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
   }
 
-  public void toTable(String node, String parent) {
-    add(new ToTable(node, type(parent)), parent);
+  /** Table, whose rows are removed {@code ttl} milliseconds after their last update; below 0: never. */
+  public void toTable(String node, String parent, long ttl) {
+    add(new ToTable(node, type(parent), ttl), parent);
+  }
+
+  /** Table that keeps former values for {@code history} milliseconds. */
+  public void versionedTable(String node, String parent, long history) {
+    add(new VersionedTable(node, type(parent), history), parent);
   }
 
   /** Stream of a table's changes; without removals where the key alone does not tell what was removed. */
@@ -199,34 +206,38 @@ public final class Planner {
     add(new Steps.Pass(node, type(parent), false, keepsRemovals), parent);
   }
 
-  public void aggregate(String node, String parent, List<Column> aggregates) {
-    add(new Aggregates.Total(node, aggregator(parent, aggregates)), parent);
+  /** Aggregate without windows; {@code ttl} as in {@link #toTable}. */
+  public void aggregate(String node, String parent, List<Column> aggregates, long ttl) {
+    add(new Aggregates.Total(node, aggregator(parent, aggregates), ttl), parent);
+  }
+
+  /** What becomes of windows that end, see {@link Aggregates.Closing}. */
+  public Aggregates.Closing closing(long grace, boolean onlyFinal, boolean rejectsLate) {
+    return new Aggregates.Closing(grace, onlyFinal, rejectsLate);
   }
 
   public void hopping(
-      String node, String parent, List<Column> aggregates, long size, long advance, long grace, boolean onlyFinal) {
-    hopping(node, parent, aggregates, new WindowGrid.Multiples(size, advance), grace, onlyFinal);
+      String node, String parent, List<Column> aggregates, long size, long advance, Aggregates.Closing closing) {
+    hopping(node, parent, aggregates, new WindowGrid.Multiples(size, advance), closing);
   }
 
   /** Windows of days, weeks, months or years, see {@link CalendarGrid}. */
   public void calendar(String node, String parent, List<Column> aggregates, String unit, int count, String zone,
-      long offset, long grace, boolean onlyFinal) {
-    hopping(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), grace, onlyFinal);
+      long offset, Aggregates.Closing closing) {
+    hopping(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), closing);
   }
 
   private void hopping(
-      String node, String parent, List<Column> aggregates, WindowGrid grid, long grace, boolean onlyFinal) {
-    add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, grace, onlyFinal), parent);
+      String node, String parent, List<Column> aggregates, WindowGrid grid, Aggregates.Closing closing) {
+    add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, closing), parent);
   }
 
-  public void session(String node, String parent, List<Column> aggregates, long gap, long grace, boolean onlyFinal) {
-    Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Session(node, aggregator, gap, grace, onlyFinal), parent);
+  public void session(String node, String parent, List<Column> aggregates, long gap, Aggregates.Closing closing) {
+    add(new Aggregates.Session(node, aggregator(parent, aggregates), gap, closing), parent);
   }
 
-  public void sliding(String node, String parent, List<Column> aggregates, long size, long grace, boolean onlyFinal) {
-    Aggregator aggregator = aggregator(parent, aggregates);
-    add(new Aggregates.Sliding(node, aggregator, size, grace, onlyFinal, type(parent)), parent);
+  public void sliding(String node, String parent, List<Column> aggregates, long size, Aggregates.Closing closing) {
+    add(new Aggregates.Sliding(node, aggregator(parent, aggregates), size, closing, type(parent)), parent);
   }
 
   /** Makes a windowed aggregate that forwards final results forward one early, when a condition on it becomes true. */
@@ -279,7 +290,7 @@ public final class Planner {
   }
 
   private void addInternal(String node, String topic, KeyKind key, RowReader reader) {
-    addSource(new Steps.Source(node, reader.type(), topic, KeyReader.of(key), reader), key);
+    addSource(new Steps.Source(node, reader.type(), topic, KeyReader.of(key), reader, -1), key);
   }
 
   private void addSource(Steps.Source source, KeyKind key) {
@@ -289,11 +300,12 @@ public final class Planner {
 
   public void joinStreams(
       String node, String left, String right, String prefix, long before, long after, long grace, boolean keepsLeft,
-      boolean keepsRight) {
+      boolean keepsRight, boolean rejectsLate) {
     checkKeys(node, left, right);
     StructType type = joined(left, right, prefix);
-    add(new Joins.StreamStream(node, type, type(left), type(right), before, after, grace, keepsLeft, keepsRight), key(left), left,
-        right);
+    add(new Joins.StreamStream(
+            node, type, type(left), type(right), before, after, grace, keepsLeft, keepsRight, rejectsLate),
+        key(left), left, right);
   }
 
   /** A schema of Arrow for fields as text of Spark SQL. */

@@ -86,6 +86,12 @@ public final class Program implements TopologyFacts, Serializable {
     sources.put(source.topic, source);
   }
 
+  /** Milliseconds by which records of a topic may be later than the clock; below 0: any number. */
+  long maxAhead(String topic) {
+    Steps.Source source = sources.get(topic);
+    return source == null ? -1 : source.maxAhead;
+  }
+
   Node source(String topic) {
     return sources.get(topic);
   }

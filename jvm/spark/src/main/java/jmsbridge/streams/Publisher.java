@@ -48,6 +48,7 @@ final class Publisher implements Output, AutoCloseable {
   private final Map<TopicPartition, Long> ahead = new HashMap<>();
   private final AtomicReference<Exception> failure = new AtomicReference<>();
   private final OutputTopics topics;
+  private final ClockReadings clock;
   private final RefusedRecords refused;
   private final Map<String, Way> ways = new HashMap<>();
   private final AtomicInteger underWay = new AtomicInteger();
@@ -70,8 +71,9 @@ final class Publisher implements Output, AutoCloseable {
     }
   }
 
-  Publisher(RunSettings settings, int share, Set<TopicPartition> partitions) {
+  Publisher(RunSettings settings, int share, Set<TopicPartition> partitions, ClockReadings clock) {
     this.settings = settings;
+    this.clock = clock;
     topics = OutputTopics.of(settings.producer());
     refused = new RefusedRecords(settings.refused());
     ProducerConfig read = new ProducerConfig(serialized(settings.producer()));
@@ -93,6 +95,7 @@ final class Publisher implements Output, AutoCloseable {
           if (each != null) {
             committed.put(at, each.offset());
             ahead.put(at, each.offset());
+            clock.repeat(at, each.offset(), each.metadata());
           }
         });
       }
@@ -236,7 +239,7 @@ final class Publisher implements Output, AutoCloseable {
     Map<TopicPartition, OffsetAndMetadata> further = new HashMap<>();
     next.forEach((at, offset) -> {
       if (offset > committed.getOrDefault(at, 0L)) {
-        further.put(at, new OffsetAndMetadata(offset));
+        further.put(at, new OffsetAndMetadata(offset, clock.committed(at)));
       }
     });
     if (further.isEmpty() && !isOpen) {

@@ -36,6 +36,7 @@ final class RunningShare {
   private final ShareConsumer consumer;
   /** Null if no node depends on the order of an internal topic. */
   private final Gate gate;
+  private final ClockReadings clock = new ClockReadings(System::currentTimeMillis);
   private Publisher publisher;
   private final PythonWorker python;
   private final RecordMark mark;
@@ -62,7 +63,7 @@ final class RunningShare {
       }
     });
     gate = gate();
-    consumer = new ShareConsumer(settings, partitions, gate);
+    consumer = new ShareConsumer(settings, partitions, gate, clock);
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
@@ -158,6 +159,7 @@ final class RunningShare {
     inUse.acquireUninterruptibly();
     this.batch = batch;
     try {
+      clock.begin();
       if (!store.load(batch)) {
         open();
       }
@@ -183,8 +185,8 @@ final class RunningShare {
       globals.share(program);
     }
     closeTask();
-    publisher = new Publisher(settings, number, partitions);
-    task = new Task(program, store, publisher, python);
+    publisher = new Publisher(settings, number, partitions, clock);
+    task = new Task(program, store, publisher, python, clock);
     task.goOnCounting(before);
   }
 

@@ -38,6 +38,7 @@ final class ShareConsumer implements AutoCloseable {
     private final boolean isInternal;
     private final boolean isFeeder;
     private final boolean isFollower;
+    private final long maxAhead;
     private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
     /** All records before this offset were given; read by other threads. */
     private volatile long next = -1;
@@ -52,6 +53,7 @@ final class ShareConsumer implements AutoCloseable {
       isInternal = settings.program().isInternal(of.topic());
       isFeeder = settings.order().isFeeder(of.topic());
       isFollower = settings.order().isFollower(of.topic());
+      maxAhead = settings.program().maxAhead(of.topic());
     }
 
     /** The first record that waits, if it is before the end; null if there is none. */
@@ -60,8 +62,12 @@ final class ShareConsumer implements AutoCloseable {
       return head == null || head.offset() >= end ? null : head;
     }
 
-    private long time(ConsumerRecord<byte[], byte[]> head) {
-      return isInternal ? TaskContext.time(head) : head.timestamp();
+    /** The time by which the first record has its turn: one that is ahead of the clock has none, and holds up nothing. */
+    private long time(ConsumerRecord<byte[], byte[]> head, ClockReadings clock) {
+      if (isInternal) {
+        return TaskContext.time(head);
+      }
+      return clock.isAhead(head, maxAhead) ? StreamRecord.NO_TIME : head.timestamp();
     }
   }
 
@@ -73,6 +79,7 @@ final class ShareConsumer implements AutoCloseable {
   private final Map<TopicPartition, Long> noted = new HashMap<>();
   private final BiConsumer<String, List<ConsumerRecord<byte[], byte[]>>> fetched;
   private final Gate gate;
+  private final ClockReadings clock;
   private final Map<String, Object> settings;
   /** Asks for ends of internal partitions; a question of the other consumer would wait behind its fetch. Often null. */
   private KafkaConsumer<byte[], byte[]> ends;
@@ -81,8 +88,9 @@ final class ShareConsumer implements AutoCloseable {
   private boolean isHeld;
 
   /** Creates the consumer; {@code gate} may be null. */
-  ShareConsumer(RunSettings settings, Set<TopicPartition> of, Gate gate) {
+  ShareConsumer(RunSettings settings, Set<TopicPartition> of, Gate gate, ClockReadings clock) {
     this.gate = gate;
+    this.clock = clock;
     // Records of a topic are looked at when they come, some time before they are given.
     fetched = settings.program()::expect;
     this.settings = settings.isExact() ? settings.consumer() : settings.groupConsumer();
@@ -226,7 +234,7 @@ final class ShareConsumer implements AutoCloseable {
     for (Fetched each : partitions) {
       ConsumerRecord<byte[], byte[]> head = each.head();
       if (head != null) {
-        long time = each.time(head);
+        long time = each.time(head, clock);
         if (found == null || time < earliest || time == earliest && each.of.topic().compareTo(first.of.topic()) < 0) {
           first = each;
           found = head;

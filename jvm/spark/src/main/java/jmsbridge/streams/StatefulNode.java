@@ -2,6 +2,8 @@ package jmsbridge.streams;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.zip.CRC32;
 import org.apache.spark.sql.types.StructType;
@@ -125,6 +127,30 @@ abstract class StatefulNode extends Node {
 
   final void forgetExpiry(long end, byte[] entry) {
     task.store().remove(keys(EXPIRY).number(end).bytes(entry).done());
+  }
+
+  /**
+   * Removes rows, each behind its time, that were not updated for a time, and gives them in the order of their times. An
+   * update need not be noted, if only the first time of a row was by {@link #expireAfter}, and each one that is earlier.
+   */
+  final List<Store.Entry> outdated(long ttl) {
+    List<Store.Entry> rows = new ArrayList<>();
+    for (byte[] at : expired()) {
+      byte[] kept = task.store().get(at);
+      if (kept != null && isOutdated(kept, ttl, time)) {
+        task.store().remove(at);
+        rows.add(new Store.Entry(at, kept));
+      } else if (kept != null) {
+        expireAfter(Rows.time(kept) + ttl, at);
+      }
+    }
+    rows.sort(Comparator.<Store.Entry>comparingLong(each -> Rows.time(each.value()))
+        .thenComparing(Store.Entry::key, Arrays::compareUnsigned));
+    return rows;
+  }
+
+  static boolean isOutdated(byte[] row, long ttl, long streamTime) {
+    return Rows.time(row) + ttl < streamTime;
   }
 
   /** Entries that have expired, in the order of their times; they are no longer noted as such. */

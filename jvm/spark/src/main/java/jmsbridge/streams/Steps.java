@@ -304,12 +304,15 @@ final class Steps {
   static final class Source extends Node {
     private static final long serialVersionUID = 1L;
     final String topic;
+    /** Milliseconds by which a record may be later than the clock; below 0: any number. */
+    final long maxAhead;
     private final KeyReader keys;
     private final ValueReader reader;
 
-    Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader) {
+    Source(String name, StructType type, String topic, KeyReader keys, ValueReader reader, long maxAhead) {
       super(name, type);
       this.topic = topic;
+      this.maxAhead = maxAhead;
       this.keys = keys;
       this.reader = reader;
     }
@@ -317,6 +320,9 @@ final class Steps {
     /** Reads a record's key and its value, in the field {@code value} of the given record, and forwards it. */
     @Override
     void process(StreamRecord record, int port) {
+      if (task.isAhead(maxAhead)) {
+        throw EvaluationException.ahead(record.time(), maxAhead);
+      }
       byte[] bytes = record.value() == null ? null : record.value().getBinary(0);
       String part = "key";
       StreamRecord read;

@@ -14,10 +14,10 @@ final class Task {
   private final TaskContext context;
 
   /** Opens the nodes of a program, which is this task's own copy; {@code python} is the task's as long as it works. */
-  Task(Program program, Store store, Output output, PythonWorker python) {
+  Task(Program program, Store store, Output output, PythonWorker python, ClockReadings clock) {
     this.program = program;
     this.store = store;
-    context = new TaskContext(program, store, output, python);
+    context = new TaskContext(program, store, output, python, clock);
     program.nodes().forEach(each -> each.open(context));
   }
 
@@ -32,7 +32,13 @@ final class Task {
 
   void process(ConsumerRecord<byte[], byte[]> record) {
     context.begin(record);
-    program.source(record.topic()).process(context.read(), 0);
+    Node source = program.source(record.topic());
+    StreamRecord read = context.read();
+    try {
+      source.process(read, 0);
+    } catch (EvaluationException failure) {
+      context.reject(source.name, read, failure);
+    }
   }
 
   /** Sends a record to the dead letters unprocessed, whatever the policy: somebody has told to set it aside. */

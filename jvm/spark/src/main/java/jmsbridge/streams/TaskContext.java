@@ -25,21 +25,28 @@ final class TaskContext {
   private record Event(String node, String name) {}
 
   /** Window of a key, from a start to an end in milliseconds since 1970. */
-  record Window(long start, long end) {}
+  record Window(long start, long end) {
+    private Map<String, String> headers() {
+      return Map.of(
+          "jmsbridge.window-start", Long.toString(start), "jmsbridge.window-end", Long.toString(end));
+    }
+  }
 
   private final TopologyFacts topology;
   private final Store store;
   private final Output output;
   private final PythonWorker python;
+  private final ClockReadings clock;
   private final Map<Event, LongAdder> counts = new ConcurrentHashMap<>();
   private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
 
-  TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python) {
+  TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python, ClockReadings clock) {
     this.topology = topology;
     this.store = store;
     this.output = output;
     this.python = python;
+    this.clock = clock;
   }
 
   Store store() {
@@ -72,6 +79,11 @@ final class TaskContext {
     if (latest != null) {
       resume(latest);
     }
+  }
+
+  /** Whether the record that was read now is later than the clock by more than some milliseconds; below 0: none is. */
+  boolean isAhead(long maxAhead) {
+    return clock.isAhead(current, maxAhead);
   }
 
   /** The record of a topic that was read now, with its bytes in the field {@code value}. */
@@ -127,16 +139,36 @@ final class TaskContext {
     if (failure instanceof UnpublishableException unpublishable) {
       // The result itself: what it was made of is still in the topics that the program reads.
       var result = unpublishable.result;
-      reject(node, "publish", record, null, result.key(), result.value(), failure);
+      reject(node, "publish", record, Map.of(), result.key(), result.value(), failure);
       return;
     }
-    reject(node, record, null, failure);
+    reject(node, record, Map.of(), failure);
   }
 
   /** Treats a record, or a result of many records, for which an expression of a node failed in one window alone. */
   void reject(String node, StreamRecord record, Window window, EvaluationException failure) {
+    reject(node, record, window.headers(), failure);
+  }
+
+  /**
+   * Counts a record that came too late for a node.
+   *
+   * @param window the window that would have taken records longest
+   * @param lateness milliseconds of stream time since then
+   * @param isRejected whether the topology's policy for failures treats the record
+   */
+  void late(String node, StreamRecord record, Window window, long lateness, boolean isRejected) {
+    count(node, "late_records");
+    if (isRejected) {
+      Map<String, String> about = new HashMap<>(window.headers());
+      about.put("jmsbridge.lateness", Long.toString(lateness));
+      reject(node, record, about, EvaluationException.late(lateness));
+    }
+  }
+
+  private void reject(String node, StreamRecord record, Map<String, String> about, EvaluationException failure) {
     boolean isOfTopic = current != null && record.topic() != null;
-    reject(node, failure.reason(), record, window, keyOf(record), isOfTopic ? current.value() : null, failure);
+    reject(node, failure.reason(), record, about, keyOf(record), isOfTopic ? current.value() : null, failure);
   }
 
   /**
@@ -146,7 +178,7 @@ final class TaskContext {
    * @param value the value that a dead letter gets
    */
   void reject(String node, String reason, StreamRecord record, byte[] value, EvaluationException failure) {
-    reject(node, reason, record, null, keyOf(record), value, failure);
+    reject(node, reason, record, Map.of(), keyOf(record), value, failure);
   }
 
   /** The key in the topic that the record comes from; that of a result of many records is its own. */
@@ -155,7 +187,7 @@ final class TaskContext {
   }
 
   private void reject(
-      String node, String reason, StreamRecord record, Window window, byte[] key, byte[] value,
+      String node, String reason, StreamRecord record, Map<String, String> about, byte[] key, byte[] value,
       EvaluationException failure) {
     boolean isOfTopic = record.topic() != null;
     String where = isOfTopic ? position(record.topic(), record.partition(), record.offset()) : null;
@@ -166,7 +198,7 @@ final class TaskContext {
           "node '%s' cannot process %s: %s".formatted(node, what, text(failure)), failure.getCause());
     }
     if (topology.policy() == FailurePolicy.DEAD_LETTER) {
-      sendLetter(node, reason, where, window, text(failure), key, value, record.time(), record.headers());
+      sendLetter(node, reason, where, about, text(failure), key, value, record.time(), record.headers());
     }
   }
 
@@ -174,14 +206,14 @@ final class TaskContext {
   void setAside(String node) {
     ConsumerRecord<byte[], byte[]> record = current;
     count(node, "rejected_records");
-    sendLetter(node, "skipped", position(record.topic(), record.partition(), record.offset()), null,
+    sendLetter(node, "skipped", position(record.topic(), record.partition(), record.offset()), Map.of(),
         "set aside by `jms-bridge topology skip`", record.key(), record.value(), record.timestamp(),
         record.headers().toArray());
   }
 
   /** Publishes a dead letter; of one that its topic does not take, the beginning and the headers about it. */
   private void sendLetter(
-      String node, String reason, String where, Window window, String error, byte[] key, byte[] value, long time,
+      String node, String reason, String where, Map<String, String> more, String error, byte[] key, byte[] value, long time,
       Header[] own) {
     Map<String, String> about = new LinkedHashMap<>();
     about.put("jmsbridge.reason", reason);
@@ -193,10 +225,7 @@ final class TaskContext {
     if (time >= 0) {
       about.put("jmsbridge.timestamp", Long.toString(time));
     }
-    if (window != null) {
-      about.put("jmsbridge.window-start", Long.toString(window.start()));
-      about.put("jmsbridge.window-end", Long.toString(window.end()));
-    }
+    about.putAll(more);
     about.put("jmsbridge.error", error);
     List<Header> headers = new ArrayList<>(List.of(own));
     about.forEach((name, text) -> headers.add(header(name, text)));

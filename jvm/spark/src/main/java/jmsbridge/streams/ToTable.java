@@ -7,10 +7,13 @@ import org.apache.spark.sql.types.StructType;
 class ToTable extends StatefulNode implements TableState {
   private static final long serialVersionUID = 1L;
   private final RowCheck rows;
+  private final long ttl;
 
-  ToTable(String name, StructType type) {
+  /** Creates the table, whose rows are removed {@code ttl} milliseconds after their last update; below 0: never. */
+  ToTable(String name, StructType type, long ttl) {
     super(name, type);
     rows = new RowCheck(type);
+    this.ttl = ttl;
   }
 
   @Override
@@ -18,6 +21,14 @@ class ToTable extends StatefulNode implements TableState {
     if (record.key() == null) {
       task.count(name, "null_keys");
       return;
+    }
+    if (ttl >= 0) {
+      long time = observe(record);
+      expire();
+      if (record.time() + ttl < time) {
+        task.count(name, "late_records");
+        return;
+      }
     }
     change(record, record.value());
   }
@@ -27,6 +38,9 @@ class ToTable extends StatefulNode implements TableState {
     byte[] at = keys(STATE).bytes(record.key()).done();
     byte[] kept = task.store().get(at);
     if (now != null) {
+      if (ttl >= 0 && (kept == null || record.time() < Rows.time(kept))) {
+        expireAfter(record.time() + ttl, at);
+      }
       task.store().put(at, Rows.timed(record.time(), now));
     } else if (kept == null) {
       return;
@@ -34,6 +48,17 @@ class ToTable extends StatefulNode implements TableState {
       task.store().remove(at);
     }
     forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, rows)));
+  }
+
+  @Override
+  final void expire() {
+    if (ttl >= 0) {
+      for (Store.Entry each : outdated(ttl)) {
+        byte[] key = new Keys.Reader(each.key()).bytes();
+        InternalRow former = Rows.timedRow(each.value(), rows);
+        forward(StreamRecord.of(key, null, Rows.time(each.value()) + ttl).withChange(null, former));
+      }
+    }
   }
 
   @Override
