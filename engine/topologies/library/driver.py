@@ -29,6 +29,7 @@ from engine.topologies.library.schema_serdes import SchemaSerde
 from engine.topologies.library.serdes import KeyKind
 from engine.topologies.library.state import NodeState
 from engine.topologies.library.topology import Topology, TopologyError
+from engine.topologies.library.windows import Duration, milliseconds
 
 __all__ = ["Output", "TopologyTestDriver"]
 
@@ -57,6 +58,7 @@ class TopologyTestDriver:
         spark: SparkSession | None = None,
         *,
         on_failure: str = "dead-letter",
+        wall_clock: int = 0,
     ) -> None:
         """Creates the driver; `plan` describes `on_failure` and the errors at the first input.
 
@@ -66,6 +68,8 @@ class TopologyTestDriver:
             spark: a session with the project's Java classes; None: that of the process, or a new one, which the
                 drivers of the process share and the last one that is closed ends.
             on_failure: `dead-letter`, `skip` or `stop`.
+            wall_clock: the time that the driver's clock shows at first, in milliseconds since 1970. It stands still
+                but for `advance_wall_clock`.
 
         Raises:
             TypeError: the argument is neither a topology nor a function that returns one.
@@ -85,6 +89,7 @@ class TopologyTestDriver:
             self._give_back()
             raise
         self._on_failure = on_failure
+        self._wall_clock = wall_clock
         self._run: Any = None
         self._left: weakref.finalize[..., TopologyTestDriver] | None = None
         self._program: Program | None = None
@@ -162,6 +167,18 @@ class TopologyTestDriver:
             self._running().advance(timestamp)
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
+
+    def advance_wall_clock(self, duration: Duration) -> None:
+        """Moves the driver's clock on by a duration: windows and timers that follow it close and fire, in order.
+
+        Raises ValueError for a text that is not a duration, and TopologyError as `pipe_input`.
+        """
+        now = self._wall_clock + milliseconds(duration)
+        try:
+            self._running().advanceClock(now)
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
+        self._wall_clock = now
 
     def read_output(self, topic: str, *, as_bytes: bool = False) -> list[Output]:
         """The records published to a topic since they were last read, in their order.
@@ -244,6 +261,7 @@ class TopologyTestDriver:
             self._program = plan(self._topology, self._spark, on_failure=self._on_failure, registry=self._schemas())
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
+            self._run.clock(self._wall_clock)
             self._left = weakref.finalize(self, _LEFT.append, self._run)
         return self._run
 

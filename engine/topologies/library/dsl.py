@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -45,6 +45,8 @@ from engine.topologies.library.windows import Duration, Windows, check_windows, 
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 _Topic: TypeAlias = str | Column | RowFunction
+Close: TypeAlias = Literal["stream-time", "clock"]
+"""What ends windows: the times of records alone, or the clock as well."""
 
 
 class StreamsBuilder(Guided):
@@ -169,6 +171,7 @@ class Stream(Guided):
         fields: str,
         state: str | None = None,
         on_timer: TimerFunction | None = None,
+        on_clock: TimerFunction | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
@@ -181,16 +184,17 @@ class Stream(Guided):
             fields: fields of its results, as text of Spark SQL.
             state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
             on_timer: gets the context and the time of a timer, and returns records as `function`.
+            on_clock: the same for timers of the clock.
             name: name of the node, under which the state is kept.
         """
         name = self._builder._named(name, "process")
         if state is None:
-            if on_timer is not None:
+            if on_timer is not None or on_clock is not None:
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
             return self._then(nodes.Process(name, (self.name,), function=function, fields=fields))
         parent = self._placed()
         node = nodes.KeyedProcess(
-            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer
+            name, (parent.name,), function=function, fields=fields, state=state, on_timer=on_timer, on_clock=on_clock
         )
         return self._builder._add(node, keyed_by=parent._keyed_by)
 
@@ -453,12 +457,18 @@ class Table(Guided):
         name = self._builder._named(name, "map-values")
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
-    def suppress(self) -> Table:
-        """The windows' final results, each when its window and grace have ended; no changes before."""
+    def suppress(self, *, close: Close = "stream-time") -> Table:
+        """The windows' final results, each when its window and grace have ended; no changes before.
+
+        With `close="clock"` the clock ends them, too, though no record comes any more.
+        """
+        if close not in get_args(Close):
+            allowed = " or ".join(f'"{each}"' for each in get_args(Close))
+            self._builder._fault(self.name, f"suppress(close={close!r}): windows close by {allowed}")
         drafts = self._builder._nodes
         for at, node in enumerate(drafts):
             if node.name == self.name and isinstance(node, nodes.Aggregate) and node.windows is not None:
-                drafts[at] = replace(node, only_final=True)
+                drafts[at] = replace(node, only_final=True, follows_clock=close == "clock")
                 return self
         self._builder._fault(self.name, "suppress is for a windowed aggregate, right behind it")
         return self

@@ -183,6 +183,8 @@ class Aggregate(Node):
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
     """True if a window's result is forwarded once, when the window is closed."""
+    follows_clock: bool = field(default=False, kw_only=True)
+    """True if the clock closes windows, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,6 +279,12 @@ class KeyedProcess(Process):
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""
     on_timer: TimerFunction | None = field(default=None, kw_only=True)
+    on_clock: TimerFunction | None = field(default=None, kw_only=True)
+
+    @property
+    def follows_clock(self) -> bool:
+        """True if it has timers of the clock."""
+        return self.on_clock is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -155,6 +155,8 @@ def plan(
                 raise TopologyError([f"'{node.name}': {where}: {reason_of(error)}"]) from error
             if isinstance(node, SHOWN):
                 planner.show(node)
+            if isinstance(node, Aggregate | KeyedProcess) and node.follows_clock:
+                java.program().followClock(node.name)
     return Program(topology, java.program(), java, dead_letters, planner.versions)
 
 
@@ -320,9 +322,11 @@ class _Planner:
 
     @add.register
     def _(self, node: Process) -> None:
-        on_timer, state = (node.on_timer, node.state) if isinstance(node, KeyedProcess) else (None, None)
+        keyed = node if isinstance(node, KeyedProcess) else None
+        state = None if keyed is None else keyed.state
         schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
-        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True)
+        timers = (None, None) if keyed is None else (keyed.on_timer, keyed.on_clock)
+        packed = PackedFunction(node.name, node.function, timers[0], *schemas, True, timers[1])
         self._java.process(node.name, *node.parents, pickled(packed), node.fields, state)
 
     @add.register

@@ -40,6 +40,8 @@ final class Publisher implements Output, AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(2);
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SETTLE_NANOS = 1_000_000_000;
+  /** Begins the text beside a committed position that tells the clock. */
+  private static final String CLOCK = "clock ";
 
   private final RunSettings settings;
   private final KafkaProducer<byte[], byte[]> producer;
@@ -57,6 +59,10 @@ final class Publisher implements Output, AutoCloseable {
   private final CompressionType compression;
   private boolean isOpen;
   private boolean isHeldBack;
+  /** The clock up to which an earlier run has committed what was due. */
+  private long clockAhead = Positions.NEVER;
+  /** The clock up to which the present outputs were due. */
+  private long clock = Positions.NEVER;
 
   /** What is on its way to one topic. */
   private static final class Way {
@@ -93,6 +99,7 @@ final class Publisher implements Output, AutoCloseable {
           if (each != null) {
             committed.put(at, each.offset());
             ahead.put(at, each.offset());
+            clockAhead = Math.max(clockAhead, clockIn(each.metadata()));
           }
         });
       }
@@ -106,10 +113,20 @@ final class Publisher implements Output, AutoCloseable {
     return all;
   }
 
+  /** The clock in the text beside a committed position. */
+  private static long clockIn(String metadata) {
+    return metadata.startsWith(CLOCK) ? Long.parseLong(metadata.substring(CLOCK.length())) : Positions.NEVER;
+  }
+
+  /** Says up to which time of the clock the next outputs are due that come from the clock. */
+  void follow(long to) {
+    clock = to;
+  }
+
   @Override
   public void begin(ConsumerRecord<byte[], byte[]> record) {
-    isHeldBack = false;
-    if (!ahead.isEmpty()) {
+    isHeldBack = record == null && clock <= clockAhead;
+    if (record != null && !ahead.isEmpty()) {
       TopicPartition of = new TopicPartition(record.topic(), record.partition());
       isHeldBack = record.offset() < ahead.getOrDefault(of, 0L);
       if (!isHeldBack) {
@@ -236,11 +253,15 @@ final class Publisher implements Output, AutoCloseable {
     Map<TopicPartition, OffsetAndMetadata> further = new HashMap<>();
     next.forEach((at, offset) -> {
       if (offset > committed.getOrDefault(at, 0L)) {
-        further.put(at, new OffsetAndMetadata(offset));
+        further.put(at, position(offset));
       }
     });
     if (further.isEmpty() && !isOpen) {
       return;
+    }
+    if (further.isEmpty()) {
+      // What the clock made due is committed with the clock beside a position that stays.
+      committed.forEach((at, offset) -> further.put(at, position(offset)));
     }
     if (!isOpen) {
       producer.beginTransaction();
@@ -249,6 +270,10 @@ final class Publisher implements Output, AutoCloseable {
     producer.commitTransaction();
     isOpen = false;
     further.forEach((at, each) -> committed.put(at, each.offset()));
+  }
+
+  private OffsetAndMetadata position(long offset) {
+    return new OffsetAndMetadata(offset, clock == Positions.NEVER ? "" : CLOCK + clock);
   }
 
   @Override

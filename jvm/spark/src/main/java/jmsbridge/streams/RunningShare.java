@@ -43,10 +43,12 @@ final class RunningShare {
   private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
+  private volatile long due = Long.MIN_VALUE;
   private volatile long batch;
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
+  private ShareRange range;
   private long committedAt;
   /** Time that the last commit took. */
   private long commitNanos;
@@ -131,14 +133,14 @@ final class RunningShare {
     GLOBALS.forEach((run, reader) -> {
       Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, reader.gaps(), ""));
+      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, reader.gaps(), Long.MAX_VALUE, ""));
     });
     return figures;
   }
 
   private ShareFigures figuresOfShare() {
     return new ShareFigures(
-        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), consumer.gaps(),
+        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), consumer.gaps(), due,
         HttpRegistry.troubles());
   }
 
@@ -150,6 +152,11 @@ final class RunningShare {
 
   ShareConsumer consumer() {
     return consumer;
+  }
+
+  /** Takes note of what the task reads. */
+  void follow(ShareRange of) {
+    range = of;
   }
 
   /** Begins a batch, with the state as the batches before it left it. */
@@ -198,6 +205,7 @@ final class RunningShare {
     if (globals != null) {
       globals.check();
     }
+    task.clock(consumer.isBatch() ? range.clock() : System.currentTimeMillis());
     if (current != null) {
       processCurrent();
       records.incrementAndGet();
@@ -240,6 +248,11 @@ final class RunningShare {
   void end() {
     try {
       task.flush();
+      if (range.tick() != Positions.NEVER) {
+        task.clock(range.clock());
+        publisher.follow(range.tick());
+        task.tick(range.tick());
+      }
       publisher.commit(consumer.next());
       if (gate != null && consumer.isBatch()) {
         gate.end();
@@ -250,6 +263,7 @@ final class RunningShare {
       task.save();
       store.commit();
       stateBytes = rocks.bytes();
+      due = task.due();
     } finally {
       inUse.release();
     }

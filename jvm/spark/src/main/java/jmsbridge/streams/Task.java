@@ -30,6 +30,36 @@ final class Task {
     }
   }
 
+  /** Says what the clock shows to functions that ask. */
+  void clock(long now) {
+    context.clock(now);
+  }
+
+  /** The time of the clock at which a node has something to do; the greatest: none. */
+  long due() {
+    long due = Long.MAX_VALUE;
+    for (Node each : program.nodes()) {
+      if (each instanceof StatefulNode stateful && stateful.followsClock()) {
+        due = Math.min(due, stateful.due());
+      }
+    }
+    return due;
+  }
+
+  /** Has nodes do what is due up to a time of the clock, in the order of the times, whatever the nodes. */
+  void tick(long clock) {
+    flush();
+    context.begin(null);
+    for (long due = due(); due <= clock; due = due()) {
+      for (Node each : program.nodes()) {
+        if (each instanceof StatefulNode stateful && stateful.followsClock()) {
+          stateful.tick(due);
+        }
+      }
+      flush();
+    }
+  }
+
   void process(ConsumerRecord<byte[], byte[]> record) {
     context.begin(record);
     program.source(record.topic()).process(context.read(), 0);

@@ -34,6 +34,7 @@ final class TaskContext {
   private final Map<Event, LongAdder> counts = new ConcurrentHashMap<>();
   private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
+  private long clock;
 
   TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python) {
     this.topology = topology;
@@ -50,12 +51,21 @@ final class TaskContext {
     return python;
   }
 
-  /** The record of a topic that is processed. */
+  /** The clock, in milliseconds since 1970. */
+  long clock() {
+    return clock;
+  }
+
+  void clock(long now) {
+    clock = now;
+  }
+
+  /** The record of a topic that is processed; null: none, as the clock moves on. */
   ConsumerRecord<byte[], byte[]> current() {
     return current;
   }
 
-  /** Goes on with a record of a topic that was read now. */
+  /** Goes on with a record of a topic that was read now; null: with what the clock makes due. */
   void begin(ConsumerRecord<byte[], byte[]> record) {
     latest = record;
     resume(record);
@@ -69,9 +79,7 @@ final class TaskContext {
 
   /** Goes on with the record that was read last. */
   void resumeLatest() {
-    if (latest != null) {
-      resume(latest);
-    }
+    resume(latest);
   }
 
   /** The record of a topic that was read now, with its bytes in the field {@code value}. */

@@ -28,6 +28,7 @@ public final class TestRun {
   private PythonWorker python;
   private Task task;
   private long version;
+  private long clock;
   private final Map<String, List<ProducerRecord<byte[], byte[]>>> outputs = new HashMap<>();
   private final Map<String, Long> ends = new HashMap<>();
   private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
@@ -52,6 +53,7 @@ public final class TestRun {
     program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     python = new PythonWorker(program.python());
     task = new Task(program, store, this::send, python);
+    task.clock(clock);
   }
 
   /** Commits the state that is in a folder. */
@@ -101,6 +103,22 @@ public final class TestRun {
     }
     task.flush();
     processWaiting();
+  }
+
+  /** Says what the clock shows to functions that ask, in milliseconds since 1970. */
+  public void clock(long now) {
+    clock = now;
+    task.clock(now);
+  }
+
+  /** Moves the clock on to a time: nodes do what is due by then, in the order of the times. */
+  public void advanceClock(long to) {
+    for (long due = task.due(); due <= to; due = task.due()) {
+      task.clock(due);
+      task.tick(due);
+      processWaiting();
+    }
+    clock(to);
   }
 
   /** Moves the stream time of all nodes on to a time. */
