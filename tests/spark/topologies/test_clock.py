@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json as texts
 import random
+import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
+from engine.embedded import EmbeddedKafka
 from engine.streams import (
+    InputRecord,
+    ProcessorContext,
     SessionWindows,
+    SlidingWindows,
     StreamsBuilder,
     TimeWindows,
     Topology,
     TopologyTestDriver,
     json,
+    plan,
 )
+from tests.conftest import TopicFactory
+from tests.topic_records import committed_records, ordered_producer
+from tests.waiting import until
 
 SIZE, ADVANCE, GRACE, GAP = 100, 40, 30, 50
 
@@ -165,3 +179,147 @@ def test_windows_close_as_in_a_model(spark: SparkSession) -> None:
             assert counts.get(("sessions", "late_records"), 0) == sessions.late, seed
             late += hopping.late - others.late
     assert late > 0
+
+
+def test_calendar_and_sliding_windows_close_without_a_further_record(spark: SparkSession) -> None:
+    builder = StreamsBuilder("closing")
+    keyed = builder.stream("in", value=json("n int")).group_by_key()
+    day = TimeWindows.of("1 day", zone="Europe/Berlin", grace="1 h")
+    for name, windows in (("days", day), ("sliding", SlidingWindows.of("10 s", grace="5 s"))):
+        keyed.windowed_by(windows).count(name).suppress(close="clock").to(f"{name}-out")
+    with TopologyTestDriver(builder.build(), spark) as driver:
+        driver.pipe_input("in", "k", {"n": 1}, timestamp=20_000)
+        driver.pipe_input("in", "k", {"n": 1}, timestamp=25_000)
+
+        def counts(topic: str) -> list[int]:
+            return [each.value["count"] for each in driver.read_output(topic)]
+
+        driver.advance_wall_clock("25 s")
+        assert counts("sliding-out") == []
+        # The window from 10 to 20 s, which both of its ends belong to, closes behind 25 s.
+        driver.advance_wall_clock("1 ms")
+        assert counts("sliding-out") == [1]
+        driver.advance_wall_clock("1 minute")
+        assert counts("sliding-out") == [2, 1]
+        # A day in Berlin ends at 23:00 UTC.
+        driver.advance_wall_clock(f"{24 * 3_600_000 - 85_002} ms")
+        assert counts("days-out") == []
+        driver.advance_wall_clock("1 ms")
+        assert counts("days-out") == [2]
+        driver.pipe_input("in", "k", {"n": 1}, timestamp=26_000)
+        assert driver.counts() == {("days", "late_records"): 1, ("sliding", "late_records"): 1}
+
+
+def awaits(order: InputRecord, context: ProcessorContext) -> Iterator[dict[str, Any]]:
+    """Sets a timer of the clock for an order without payment, and removes it when the payment comes."""
+    assert order.value is not None
+    if order.value["paid"]:
+        assert context.state is not None
+        context.cancel_clock(context.state["due"])
+        context.state = None
+        yield {"what": "paid", "at": context.clock}
+    else:
+        context.state = {"due": context.clock + 1_000}
+        context.schedule_clock(context.clock + 1_000)
+
+
+def test_timers_of_the_clock_fire_in_the_order_of_their_times_whatever_the_records_say(spark: SparkSession) -> None:
+    def remind(context: ProcessorContext, time: int) -> list[dict[str, Any]]:
+        assert context.state is not None
+        if context.key == "bad":
+            raise ArithmeticError("bad")
+        if time < 2_500:
+            context.state = {"due": time + 1_000}
+            context.schedule_clock(time + 1_000)
+        return [{"what": "reminder", "at": context.clock}]
+
+    builder = StreamsBuilder("awaiting")
+    orders = builder.stream("in", value=json("paid boolean"))
+    fields = "what string, at bigint"
+    orders.process(awaits, on_clock=remind, fields=fields, state="due bigint", name="orders").to("out")
+    with TopologyTestDriver(builder.build(), spark, wall_clock=500) as driver:
+        driver.pipe_input("in", "a", {"paid": False}, timestamp=9_000_000)
+        driver.advance_wall_clock("200 ms")
+        driver.pipe_input("in", "b", {"paid": False}, timestamp=5)
+        driver.pipe_input("in", "bad", {"paid": False}, timestamp=5)
+        assert driver.read_output("out") == []
+        driver.advance_wall_clock("900 ms")
+        driver.pipe_input("in", "b", {"paid": True}, timestamp=6)
+        driver.advance_wall_clock("1 h")
+        assert [
+            (each.key, each.timestamp, each.value["what"], each.value["at"]) for each in driver.read_output("out")
+        ] == [
+            ("a", 1_500, "reminder", 1_500),
+            ("b", 6, "paid", 1_600),
+            ("a", 2_500, "reminder", 2_500),
+        ]
+        (failed,) = driver.rejected()
+        assert dict(failed.headers)["jmsbridge.node"] == b"orders"
+        assert driver.get_store("orders").get("b") is None
+
+
+def test_a_process_without_a_function_for_the_clock_has_no_clock(spark: SparkSession) -> None:
+    builder = StreamsBuilder("clockless")
+    builder.stream("in", value=json("n int")).process(
+        lambda _, context: context.schedule_clock(5), fields="n int", state="n int"
+    ).to("out")
+    with TopologyTestDriver(builder.build(), spark) as driver:
+        driver.pipe_input("in", "k", {"n": 1})
+        (failed,) = driver.rejected()
+        assert b"process() follows no clock: give it the function of its timers, on_clock=" in (
+            dict(failed.headers)["jmsbridge.error"] or b""
+        )
+
+
+@pytest.mark.parametrize("is_exact", [True, False], ids=["exactly-once", "at-least-once"])
+def test_a_repeated_batch_closes_the_same_windows(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path, *, is_exact: bool
+) -> None:
+    read, written = topic("in", config={"retention.ms": "-1"}), topic("out", config={"retention.ms": "-1"})
+    builder = StreamsBuilder(f"again-{uuid.uuid4().hex[:8]}")
+    windows = TimeWindows.of("1 s", grace="1 s")
+    keyed = builder.stream(read, value=json("n int")).group_by_key()
+    keyed.windowed_by(windows).aggregate("sums", total="sum(n)").suppress(close="clock").to(written)
+    producer = ordered_producer(kafka.bootstrap)
+    for number in range(30):
+        producer.produce(read, texts.dumps({"n": number}), f"k{number % 3}", timestamp=1_000_000 + 100 * number)
+    assert producer.flush(30) == 0
+
+    jvm: Any = spark._jvm
+    runs = jvm.jmsbridge.streams.TopologyRun
+    clients = {"bootstrap.servers": kafka.bootstrap}
+    level = "read_committed" if is_exact else "read_uncommitted"
+    consumer = {**clients, "enable.auto.commit": "false", "auto.offset.reset": "none", "isolation.level": level}
+
+    def published() -> list[tuple[bytes | None, bytes | None]]:
+        return [(each.key(), each.value()) for each in committed_records(kafka.bootstrap, written)]
+
+    def run(count: int) -> None:
+        folder = (tmp_path / "state").as_uri()
+        program = plan(builder.build(), spark).java
+        settings = jvm.jmsbridge.streams.RunSettings(
+            program, is_exact, {read: 1}, consumer, clients, folder, 1_000, 1 << 40, []
+        )
+        runs.open("again", settings)
+        try:
+            rows = spark.readStream.format("jmsbridge.streams.TopologySource").option("run", "again").load()
+            sink = rows.writeStream.format("jmsbridge.streams.TopologySink").option("run", "again").outputMode("update")
+            trigger = sink.option("checkpointLocation", str(tmp_path / "spark")).trigger(
+                processingTime="200 milliseconds"
+            )
+            query = trigger.start()
+            query.processAllAvailable()
+            until(lambda: len(published()) == count, 60, f"{count} windows")
+            query.stop()
+        finally:
+            runs.close("again")
+
+    run(12)
+    first = published()
+    # As if Spark had ended before its own commit: the window that was due closes once more, or was held back.
+    commits = tmp_path / "spark" / "commits"
+    newest = max((each for each in commits.iterdir() if each.name.isdecimal()), key=lambda each: int(each.name))
+    for each in (newest, commits / f".{newest.name}.crc"):
+        each.unlink()
+    run(12 if is_exact else 24)
+    assert published() == (first if is_exact else 2 * first)

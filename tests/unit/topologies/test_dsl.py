@@ -147,3 +147,16 @@ def test_windows_that_no_calendar_has_are_refused(size: Any, settings: dict[str,
 def test_windows_of_a_calendar_say_what_they_are() -> None:
     windows = TimeWindows.of("2 Weeks", zone="Europe/Berlin", offset="6 h", grace="1 minute")
     assert str(windows) == "windows of 2 weeks in Europe/Berlin from 21600000 ms after midnight, grace 60000 ms"
+
+
+def test_windows_close_by_what_is_there() -> None:
+    builder = StreamsBuilder()
+    windows = builder.stream("a").group_by_key().windowed_by(TimeWindows.of("1 s"))
+    windows.count("counts").suppress(close="wall").to("b")  # type: ignore[arg-type]
+    builder.stream("c").process(lambda *_: None, fields="n int", on_clock=lambda *_: None, name="rule").to("d")
+    with pytest.raises(TopologyError) as caught:
+        builder.build()
+    assert caught.value.faults == [
+        """'counts': suppress(close='wall'): windows close by "stream-time" or "clock\"""",
+        "'rule': timers need a state: give process() its fields, such as state='count int'",
+    ]

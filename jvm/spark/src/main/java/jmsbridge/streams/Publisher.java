@@ -1,6 +1,7 @@
 package jmsbridge.streams;
 
 import java.time.Duration;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -40,8 +41,6 @@ final class Publisher implements Output, AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(2);
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SETTLE_NANOS = 1_000_000_000;
-  /** Begins the text beside a committed position that tells the clock. */
-  private static final String CLOCK = "clock ";
 
   private final RunSettings settings;
   private final KafkaProducer<byte[], byte[]> producer;
@@ -59,10 +58,9 @@ final class Publisher implements Output, AutoCloseable {
   private final CompressionType compression;
   private boolean isOpen;
   private boolean isHeldBack;
-  /** The clock up to which an earlier run has committed what was due. */
-  private long clockAhead = Positions.NEVER;
-  /** The clock up to which the present outputs were due. */
-  private long clock = Positions.NEVER;
+  /** What the clock made due in an earlier run, whose outputs are committed. */
+  private Ticks ticksAhead = new Ticks();
+  private final Ticks ticks = new Ticks();
 
   /** What is on its way to one topic. */
   private static final class Way {
@@ -99,7 +97,8 @@ final class Publisher implements Output, AutoCloseable {
           if (each != null) {
             committed.put(at, each.offset());
             ahead.put(at, each.offset());
-            clockAhead = Math.max(clockAhead, clockIn(each.metadata()));
+            Ticks beside = Ticks.read(each.metadata());
+            ticksAhead = beside.latest() > ticksAhead.latest() ? beside : ticksAhead;
           }
         });
       }
@@ -113,19 +112,19 @@ final class Publisher implements Output, AutoCloseable {
     return all;
   }
 
-  /** The clock in the text beside a committed position. */
-  private static long clockIn(String metadata) {
-    return metadata.startsWith(CLOCK) ? Long.parseLong(metadata.substring(CLOCK.length())) : Positions.NEVER;
+  /** What the clock made due in real time in an earlier run, later than at a time; its outputs are committed. */
+  Deque<Ticks.Tick> ticksAfter(long clock) {
+    return ticksAhead.after(clock);
   }
 
-  /** Says up to which time of the clock the next outputs are due that come from the clock. */
-  void follow(long to) {
-    clock = to;
+  /** What the clock has made due since the last commit of the state. */
+  Ticks ticks() {
+    return ticks;
   }
 
   @Override
   public void begin(ConsumerRecord<byte[], byte[]> record) {
-    isHeldBack = record == null && clock <= clockAhead;
+    isHeldBack = record == null && ticks.latest() <= ticksAhead.latest();
     if (record != null && !ahead.isEmpty()) {
       TopicPartition of = new TopicPartition(record.topic(), record.partition());
       isHeldBack = record.offset() < ahead.getOrDefault(of, 0L);
@@ -273,7 +272,7 @@ final class Publisher implements Output, AutoCloseable {
   }
 
   private OffsetAndMetadata position(long offset) {
-    return new OffsetAndMetadata(offset, clock == Positions.NEVER ? "" : CLOCK + clock);
+    return new OffsetAndMetadata(offset, ticks.text());
   }
 
   @Override

@@ -2,7 +2,9 @@ package jmsbridge.streams;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -49,6 +51,10 @@ final class RunningShare {
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
   private ShareRange range;
+  /** Null if no node follows the clock. */
+  private final ShareClock clock;
+  /** What the clock made due in an earlier run, and this one has not repeated yet. */
+  private Deque<Ticks.Tick> ticksAhead = new ArrayDeque<>();
   private long committedAt;
   /** Time that the last commit took. */
   private long commitNanos;
@@ -65,6 +71,7 @@ final class RunningShare {
     });
     gate = gate();
     consumer = new ShareConsumer(settings, partitions, gate);
+    clock = settings.program().followsClock() ? new ShareClock(consumer) : null;
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
@@ -169,6 +176,9 @@ final class RunningShare {
         open();
       }
       committedAt = System.nanoTime();
+      if (clock != null) {
+        clock.begin();
+      }
       if (gate != null) {
         gate.begin(batch);
       }
@@ -192,6 +202,7 @@ final class RunningShare {
     closeTask();
     publisher = new Publisher(settings, number, partitions);
     task = new Task(program, store, publisher, python);
+    ticksAhead = publisher.ticksAfter(task.reached());
     task.goOnCounting(before);
   }
 
@@ -205,6 +216,7 @@ final class RunningShare {
     if (globals != null) {
       globals.check();
     }
+    repeatTicks();
     task.clock(consumer.isBatch() ? range.clock() : System.currentTimeMillis());
     if (current != null) {
       processCurrent();
@@ -212,6 +224,7 @@ final class RunningShare {
     } else {
       task.flush();
     }
+    followClock();
     if (isCommitDue()) {
       long begun = System.nanoTime();
       task.flush();
@@ -219,6 +232,38 @@ final class RunningShare {
       committedAt = System.nanoTime();
       commitNanos = committedAt - begun;
     }
+  }
+
+  /** Has nodes do once more what the clock made due in real time, in an earlier run, before the present record. */
+  private void repeatTicks() {
+    if (!ticksAhead.isEmpty()) {
+      long position = current == null ? position() : current.offset();
+      while (!ticksAhead.isEmpty() && ticksAhead.peek().offset() <= position) {
+        tick(ticksAhead.peek(), ticksAhead.poll().clock());
+      }
+    }
+  }
+
+  /** In real time, has nodes do what the clock makes due. */
+  private void followClock() {
+    if (clock == null || consumer.isBatch() || !ticksAhead.isEmpty() || publisher.ticks().isFull()) {
+      return;
+    }
+    long reached = clock.reached(task);
+    if (reached != Positions.NEVER) {
+      tick(new Ticks.Tick(position(), reached), reached);
+    }
+  }
+
+  /** The offset behind the last record. A topology that follows the clock in real time reads one topic alone. */
+  private long position() {
+    return consumer.next().values().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
+  private void tick(Ticks.Tick tick, long shown) {
+    publisher.ticks().add(tick);
+    task.clock(shown);
+    task.tick(tick.clock());
   }
 
   /** While records wait, commits may take a small part of the time alone: nothing is processed meanwhile. */
@@ -248,10 +293,10 @@ final class RunningShare {
   void end() {
     try {
       task.flush();
+      current = null;
+      repeatTicks();
       if (range.tick() != Positions.NEVER) {
-        task.clock(range.clock());
-        publisher.follow(range.tick());
-        task.tick(range.tick());
+        tick(new Ticks.Tick(Ticks.END, range.tick()), range.clock());
       }
       publisher.commit(consumer.next());
       if (gate != null && consumer.isBatch()) {
@@ -262,6 +307,7 @@ final class RunningShare {
       }
       task.save();
       store.commit();
+      publisher.ticks().clear();
       stateBytes = rocks.bytes();
       due = task.due();
     } finally {

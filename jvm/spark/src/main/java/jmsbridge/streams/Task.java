@@ -9,9 +9,15 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Run of a program over the records of one share of the partitions, with its own state. */
 final class Task {
+  /** Kind of the entry with the time of the clock up to which all is done; it is that of no node. */
+  private static final char CLOCK = 'k';
+
   private final Program program;
   private final Store store;
   private final TaskContext context;
+  /** The time of the clock up to which all is done. */
+  private long reached = Positions.NEVER;
+  private boolean isSaved = true;
 
   /** Opens the nodes of a program, which is this task's own copy; {@code python} is the task's as long as it works. */
   Task(Program program, Store store, Output output, PythonWorker python) {
@@ -19,6 +25,14 @@ final class Task {
     this.store = store;
     context = new TaskContext(program, store, output, python);
     program.nodes().forEach(each -> each.open(context));
+    byte[] kept = program.followsClock() ? store.get(clockKey().done()) : null;
+    if (kept != null) {
+      reached = new Keys.Reader(kept).number();
+    }
+  }
+
+  private static Keys clockKey() {
+    return Keys.of(0, CLOCK);
   }
 
   /** Moves the stream time of all nodes on to a time. */
@@ -58,6 +72,13 @@ final class Task {
       }
       flush();
     }
+    reached = clock;
+    isSaved = false;
+  }
+
+  /** The time of the clock up to which all is done; {@link Positions#NEVER}: the clock has made nothing due yet. */
+  long reached() {
+    return reached;
   }
 
   void process(ConsumerRecord<byte[], byte[]> record) {
@@ -109,5 +130,9 @@ final class Task {
   /** Writes what nodes keep in memory into the store. */
   void save() {
     program.nodes().forEach(Node::save);
+    if (!isSaved) {
+      store.put(clockKey().done(), clockKey().number(reached).done());
+      isSaved = true;
+    }
   }
 }
