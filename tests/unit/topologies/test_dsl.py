@@ -156,7 +156,7 @@ def test_windows_close_by_what_is_there() -> None:
     builder.stream("c").process(lambda *_: None, fields="n int", on_clock=lambda *_: None, name="rule").to("d")
     with pytest.raises(TopologyError) as caught:
         builder.build()
-    assert caught.value.faults == [
+    assert list(caught.value.faults) == [
         """'counts': suppress(close='wall'): windows close by "stream-time" or "clock\"""",
         "'rule': timers need a state: give process() its fields, such as state='count int'",
     ]
