@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import UsageError
 from engine.route_tests.document import SourcePosition, TestDocument
 from engine.times import read_time
+from engine.topologies.library.windows import milliseconds
 from routes.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ DEFAULT_FILE = "topologies.test.yaml"
 REASONS = ("reason", "node", "error")
 """Members of an expected dead letter that are texts of its headers `jmsbridge.…`."""
 
-_CASE = ("name", "topology", "input", "output", "dead-letters", "counts")
+_CASE = ("name", "topology", "wall-clock", "input", "output", "dead-letters", "counts")
 _INPUT = ("topic", "key", "key_base64", "value", "value_base64", "timestamp", "headers")
-_ADVANCE = "advance-time"
+_ADVANCE, _ADVANCE_CLOCK = "advance-time", "advance-wall-clock"
 _OUTPUT = ("key", "value", "timestamp", "headers")
 _HELP = "jms-bridge topology test --help"
 
@@ -56,17 +57,18 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class InputStep:
-    """A record to be processed, or a time to which stream time moves on."""
+    """A record to be processed, or a move of stream time or of the clock."""
 
     topic: str | None
-    """None: stream time moves on to `timestamp`."""
+    """None: the clock moves on by `clock_ms` or, without it, stream time to `timestamp`."""
     place: SourcePosition
-    """Position of the topic, or of the time."""
+    """Position of the topic, of the time or of the duration."""
     timestamp: int
     """Milliseconds since 1970."""
     key: Content = None
     value: Content = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    clock_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class TopologyCase:
     letters: tuple[ExpectedRecord, ...]
     counts: tuple[tuple[str, str, Placed], ...]
     """Node, reason, and how many records the node did not process for this reason."""
+    wall_clock_ms: int | None = None
+    """Time that the clock shows at first, in milliseconds since 1970."""
 
 
 def read_topology_cases(path: Path) -> tuple[TopologyCase, ...]:
@@ -165,16 +169,21 @@ class _TopologyReader:
             self._output(members["output"]) if "output" in members else (),
             self._records(members["dead-letters"], "'dead-letters'", REASONS) if "dead-letters" in members else (),
             self._counts(members["counts"]) if "counts" in members else (),
+            self._time(members["wall-clock"]) if "wall-clock" in members else None,
         )
 
     def _step(self, node: Node) -> InputStep:
-        members = self._document.members(node, "a record of 'input'", (*_INPUT, _ADVANCE))
-        if _ADVANCE in members:
-            for other in _INPUT:
-                if other in members:
-                    self._document.fault(members[other], f"'{other}' belongs to a record, not to '{_ADVANCE}'")
-            time = members[_ADVANCE]
-            return InputStep(None, self._document.place(time), self._time(time))
+        members = self._document.members(node, "a record of 'input'", (*_INPUT, _ADVANCE, _ADVANCE_CLOCK))
+        for move in (_ADVANCE, _ADVANCE_CLOCK):
+            if move not in members:
+                continue
+            for other in (each for each in members if each != move):
+                self._document.fault(members[other], f"'{other}' belongs to a record, not to '{move}'")
+            by = members[move]
+            place = self._document.place(by)
+            if move == _ADVANCE:
+                return InputStep(None, place, self._time(by))
+            return InputStep(None, place, 0, clock_ms=self._duration(by))
         topic = self._document.text(members["topic"], "'topic'") if "topic" in members else None
         if topic is None:
             self._document.fault(node, "the record has no 'topic'")
@@ -216,6 +225,13 @@ class _TopologyReader:
         try:
             return read_time(self._document.text(node, "a time") or "")
         except UsageError as error:
+            self._document.fault(node, str(error))
+            return 0
+
+    def _duration(self, node: Node) -> int:
+        try:
+            return milliseconds(self._document.text(node, "a duration") or "")
+        except ValueError as error:
             self._document.fault(node, str(error))
             return 0
 

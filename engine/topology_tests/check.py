@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,8 @@ def check_cases(cases: Sequence[TopologyCase]) -> Iterator[TopologyResult]:
         )
         _raise(fault for case in cases for fault in _topic_faults(case, topologies[case.topology.value]))
         for case in cases:
-            with TopologyTestDriver(topologies[case.topology.value], share.spark) as driver:
+            topology = topologies[case.topology.value]
+            with TopologyTestDriver(topology, share.spark, wall_clock_ms=case.wall_clock_ms) as driver:
                 yield TopologyResult(case, tuple(_differences(case, driver)))
     finally:
         share.close()
@@ -135,7 +137,9 @@ def _process(case: TopologyCase, step: InputStep, driver: TopologyTestDriver) ->
     except TopologyError as error:
         raise ConfigurationError([_fault(case, case.topology.place, text) for text in error.faults]) from error
     try:
-        if step.topic is None:
+        if step.clock_ms is not None:
+            driver.advance_wall_clock(timedelta(milliseconds=step.clock_ms))
+        elif step.topic is None:
             driver.advance_time(step.timestamp)
         else:
             driver.pipe_input(step.topic, step.key, step.value, step.timestamp, step.headers)

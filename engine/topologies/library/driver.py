@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ from engine.topologies.library.schema_serdes import SchemaSerde
 from engine.topologies.library.serdes import KeyKind
 from engine.topologies.library.state import NodeState
 from engine.topologies.library.topology import Topology, TopologyError
+from engine.topologies.library.windows import Duration, milliseconds
 
 __all__ = ["Output", "TopologyTestDriver"]
 
@@ -67,7 +69,8 @@ class TopologyTestDriver:
             spark: a session with the project's Java classes; None: that of the process, or a new one, which the
                 drivers of the process share and the last one that is closed ends.
             on_failure: `dead-letter`, `skip` or `stop`.
-            wall_clock_ms: time that the clock shows for `max_ahead`, in milliseconds since 1970; None: the present.
+            wall_clock_ms: time that the driver's clock shows at first, in milliseconds since 1970; None: the present.
+                It stands still but for `advance_wall_clock`.
 
         Raises:
             TypeError: the argument is neither a topology nor a function that returns one.
@@ -87,7 +90,7 @@ class TopologyTestDriver:
             self._give_back()
             raise
         self._on_failure = on_failure
-        self._wall_clock_ms = wall_clock_ms
+        self._wall_clock_ms = round(time.time() * 1000) if wall_clock_ms is None else wall_clock_ms
         self._run: Any = None
         self._left: weakref.finalize[..., TopologyTestDriver] | None = None
         self._program: Program | None = None
@@ -165,6 +168,18 @@ class TopologyTestDriver:
             self._running().advance(timestamp)
         except JVM_ERRORS as error:
             raise TopologyError([reason_of(error)]) from error
+
+    def advance_wall_clock(self, duration: Duration) -> None:
+        """Moves the driver's clock on by a duration: windows and timers that follow it close and fire, in order.
+
+        Raises ValueError for a text that is not a duration, and TopologyError as `pipe_input`.
+        """
+        now = self._wall_clock_ms + milliseconds(duration)
+        try:
+            self._running().advanceClock(now)
+        except JVM_ERRORS as error:
+            raise TopologyError([reason_of(error)]) from error
+        self._wall_clock_ms = now
 
     def read_output(self, topic: str, *, as_bytes: bool = False) -> list[Output]:
         """The records published to a topic since they were last read, in their order.
@@ -247,8 +262,7 @@ class TopologyTestDriver:
             self._program = plan(self._topology, self._spark, on_failure=self._on_failure, registry=self._schemas())
             jvm: Any = self._spark._jvm
             self._run = jvm.jmsbridge.streams.TestRun(self._program.java)
-            if self._wall_clock_ms is not None:
-                self._run.setClock(self._wall_clock_ms)
+            self._run.clock(self._wall_clock_ms)
             self._left = weakref.finalize(self, _LEFT.append, self._run)
         return self._run
 

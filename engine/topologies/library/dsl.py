@@ -20,7 +20,7 @@ A record goes to every consumer of its stream, and at a split to the first branc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -44,6 +44,8 @@ from engine.topologies.library.windows import Duration, Windows, check_windows
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 _Topic: TypeAlias = str | Column | RowFunction
+Close: TypeAlias = Literal["stream-time", "clock"]
+"""What ends windows: the times of records alone, or the clock as well."""
 
 
 class StreamsBuilder(TopologyDraft, Guided):
@@ -174,6 +176,7 @@ class Stream(Guided):
         state: str | None = None,
         on_timer: TimerFunction | None = None,
         outputs: Mapping[str, str] | None = None,
+        on_clock: TimerFunction | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
@@ -187,17 +190,25 @@ class Stream(Guided):
             state: fields of the state that is kept for each key, as text of Spark SQL; None: no state, no timers.
             on_timer: gets the context and the time of a timer, and returns records as `function`.
             outputs: fields of the results that `context.emit(…, to=NAME)` gives the stream `output(NAME)`, by its name.
+            on_clock: the same for timers of the clock.
             name: name of the node, under which the state is kept.
         """
         name = self._builder._named(name, "process")
         if state is None:
-            if on_timer is not None:
+            if on_timer is not None or on_clock is not None:
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
             plain = nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs or {})
             return self._then(plain)
         parent, outputs = self._placed(), outputs or {}
         node = nodes.KeyedProcess(
-            name, (parent.name,), function=function, fields=fields, outputs=outputs, state=state, on_timer=on_timer
+            name,
+            (parent.name,),
+            function=function,
+            fields=fields,
+            outputs=outputs,
+            state=state,
+            on_timer=on_timer,
+            on_clock=on_clock,
         )
         return self._builder._add(node, keyed_by=parent._keyed_by)
 
@@ -495,13 +506,17 @@ class Table(Guided):
         name = self._builder._named(name, "map-values")
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
-    def suppress(self, *, until: Expression | None = None) -> Table:
+    def suppress(self, *, until: Expression | None = None, close: Close = "stream-time") -> Table:
         """The windows' final results, each when its window and grace have ended; no changes before.
 
-        `until` is a condition on the result: when it first becomes true, the result is given once before, too.
+        `until` is a condition on the result: when it first becomes true, the result is given once before, too. With
+        `close="clock"` the clock ends windows, too, though no record comes any more.
         """
+        if close not in get_args(Close):
+            allowed = " or ".join(f'"{each}"' for each in get_args(Close))
+            self._builder._fault(self.name, f"suppress(close={close!r}): windows close by {allowed}")
         fault = "suppress is for a windowed aggregate, right behind it"
-        changes = {"only_final": True, "until": until}
+        changes = {"only_final": True, "until": until, "follows_clock": close == "clock"}
         self._builder._change(self.name, lambda node: bool(getattr(node, "windows", None)), fault, **changes)
         return self
 

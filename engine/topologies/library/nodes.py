@@ -209,6 +209,8 @@ class Aggregate(Node):
     """Stream time after the last record of a key at which its aggregate, which has no windows, is removed."""
     rejects_late: bool = field(default=False, kw_only=True)
     """True if a record that is late for all its windows is one that fails."""
+    follows_clock: bool = field(default=False, kw_only=True)
+    """True if the clock closes windows, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,6 +309,12 @@ class KeyedProcess(Process):
     state: str = field(kw_only=True)
     """Fields of the state as text of Spark SQL."""
     on_timer: TimerFunction | None = field(default=None, kw_only=True)
+    on_clock: TimerFunction | None = field(default=None, kw_only=True)
+
+    @property
+    def follows_clock(self) -> bool:
+        """True if it has timers of the clock."""
+        return self.on_clock is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ def plan(
                 raise TopologyError([f"'{node.name}': {where}: {reason_of(error)}"]) from error
             if isinstance(node, SHOWN):
                 planner.show(node)
+            if isinstance(node, Aggregate | KeyedProcess) and node.follows_clock:
+                java.program().followClock(node.name)
     return Program(topology, java.program(), java, dead_letters, planner.versions)
 
 
@@ -338,10 +340,12 @@ class _Planner:
 
     @add.register
     def _(self, node: Process) -> None:
-        on_timer, state = (node.on_timer, node.state) if isinstance(node, KeyedProcess) else (None, None)
+        keyed = node if isinstance(node, KeyedProcess) else None
+        state = None if keyed is None else keyed.state
         schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
         outputs = {name: bytes(self._schema(fields)) for name, fields in node.outputs.items()}
-        packed = PackedFunction(node.name, node.function, on_timer, *schemas, True, outputs)
+        timers = (None, None) if keyed is None else (keyed.on_timer, keyed.on_clock)
+        packed = PackedFunction(node.name, node.function, timers[0], *schemas, True, outputs, timers[1])
         all_fields = self._list((node.fields, *node.outputs.values()))
         self._java.process(node.name, *node.parents, pickled(packed), all_fields, state)
 

@@ -92,10 +92,17 @@ class InputRecord(NamedTuple):
 class ProcessorContext:
     """State and timers of the key of the record or the timer that a function of `process` is called for."""
 
-    def __init__(self, fields: frozenset[str] | None, *, is_nested: bool, outputs: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        fields: frozenset[str] | None,
+        *,
+        is_nested: bool,
+        outputs: Iterable[str] = (),
+        has_clock: bool = False,
+    ) -> None:
         """Creates the context of functions whose state has these fields; None: they keep none.
 
-        `outputs` are the names of their further outputs.
+        `outputs` are the names of their further outputs; `has_clock` is true if timers of the clock can be set.
         """
         self.key: Any = None
         """Key of the record or timer."""
@@ -103,10 +110,13 @@ class ProcessorContext:
         """Latest time of a record that the node has met in this partition, in milliseconds since 1970."""
         self._fields = fields
         self._is_nested = is_nested
+        self._has_clock = has_clock
+        self._clock = 0
         self._now: int | None = None
+        self._is_of_clock = False
         self._state: dict[str, Any] | None = None
         self._is_changed = False
-        self._timers: list[tuple[int, bool]] = []
+        self._timers: list[tuple[int, bool, bool]] = []
         self._outputs = (None, *outputs)
         self._emitted: list[tuple[int, Mapping[str, Any]]] = []
         """Results in their order, each with the place of its output."""
@@ -151,15 +161,47 @@ class ProcessorContext:
         Raises ValueError in `on_timer` for a time that is not later than the timer's.
         """
         self._check()
-        if self._now is not None and at <= self._now:
-            msg = f"a timer at {at} cannot be set by the timer at {self._now}: it must be later"
-            raise ValueError(msg)
-        self._timers.append((int(at), True))
+        self._set(at, is_of_clock=False)
 
     def cancel(self, at: int) -> None:
         """Removes the timer of the key at a time, if there is one."""
         self._check()
-        self._timers.append((int(at), False))
+        self._timers.append((int(at), False, False))
+
+    @property
+    def clock(self) -> int:
+        """The time of the clock, in milliseconds since 1970: in batches that at which the batch was planned.
+
+        A batch that is repeated after a crash has the same time. Raises TypeError without `on_clock`.
+        """
+        self._check_clock()
+        return self._clock
+
+    def schedule_clock(self, at: int) -> None:
+        """Sets a timer of the key: `on_clock` is called when the clock reaches `at`, in milliseconds since 1970.
+
+        A key can have any number of timers, one for each time. Raises TypeError without `on_clock`, and ValueError in
+        `on_clock` for a time that is not later than the timer's.
+        """
+        self._check_clock()
+        self._set(at, is_of_clock=True)
+
+    def cancel_clock(self, at: int) -> None:
+        """Removes the timer of the key at a time of the clock, if there is one; TypeError without `on_clock`."""
+        self._check_clock()
+        self._timers.append((int(at), False, True))
+
+    def _set(self, at: int, *, is_of_clock: bool) -> None:
+        if self._now is not None and self._is_of_clock == is_of_clock and at <= self._now:
+            msg = f"a timer at {at} cannot be set by the timer at {self._now}: it must be later"
+            raise ValueError(msg)
+        self._timers.append((int(at), True, is_of_clock))
+
+    def _check_clock(self) -> None:
+        self._check()
+        if not self._has_clock:
+            msg = "process() follows no clock: give it the function of its timers, on_clock="
+            raise TypeError(msg)
 
     def _check(self) -> frozenset[str]:
         if self._fields is None:
@@ -167,8 +209,10 @@ class ProcessorContext:
             raise TypeError(msg)
         return self._fields
 
-    def _begin(self, key: Any, state: dict[str, Any] | None, now: int | None) -> None:
-        self.key, self._state, self._now = key, state, now
+    def _begin(
+        self, key: Any, state: dict[str, Any] | None, now: int | None = None, *, is_of_clock: bool = False
+    ) -> None:
+        self.key, self._state, self._now, self._is_of_clock = key, state, now, is_of_clock
         self._is_changed = False
         self._timers.clear()
         self._emitted = []
@@ -193,6 +237,7 @@ class PackedFunction(NamedTuple):
     is_process: bool
     outputs: Mapping[str, bytes]
     """Schemas of Arrow of the results for further outputs of a process, by the names of these."""
+    on_clock: TimerFunction | None = None
 
 
 def pickled(packed: PackedFunction) -> bytes:

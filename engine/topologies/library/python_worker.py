@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from engine.limits import RESULT_BYTES
 from engine.topologies.library.function_watch import FunctionWatch
-from engine.topologies.library.python_functions import InputRecord, PackedFunction, ProcessorContext
+from engine.topologies.library.python_functions import InputRecord, PackedFunction, ProcessorContext, TimerFunction
 
 __all__ = ["main"]
 
@@ -38,7 +38,9 @@ _MOST_ERROR = 1_000
 _ROW_BYTES = RESULT_BYTES + 1024
 """Most bytes of a row of an answer: results, and the numbers beside them."""
 _FAILURES = pa.schema([("row", pa.int32()), ("error", pa.string())])
-_TIMERS = pa.schema([("slot", pa.int32()), ("time", pa.int64()), ("is_set", pa.bool_())])
+_TIMERS = pa.schema([("slot", pa.int32()), ("time", pa.int64()), ("is_set", pa.bool_()), ("is_of_clock", pa.bool_())])
+_NO_CLOCK = -(1 << 63)
+"""In place of a time of the clock: no timer of the clock is due."""
 _ABOUT = ("key", "timestamp", "topic", "partition", "offset")
 
 
@@ -230,7 +232,8 @@ class _RecordFunction:
             kept = pa.ipc.read_schema(pa.py_buffer(packed.state))
             self._state, fields = pa.struct(list(kept)), frozenset(kept.names)
         is_nested = self._state is not None and any(pa.types.is_nested(each.type) for each in self._state)
-        self._context = ProcessorContext(fields, is_nested=is_nested, outputs=packed.outputs)
+        has_clock = packed.on_clock is not None
+        self._context = ProcessorContext(fields, is_nested=is_nested, outputs=packed.outputs, has_clock=has_clock)
         self._failures = _Failures(packed.node)
 
     def answer(self, parts: list[bytes]) -> _Answer:
@@ -271,6 +274,43 @@ class _RecordFunction:
             raise ValueError(msg)
 
 
+class _Timers:
+    """Timers of stream time or of the clock, as times and slots, during one request."""
+
+    def __init__(self, call: TimerFunction | None, due: Iterable[tuple[int, int]] = ()) -> None:
+        self.call = call
+        """The function that is called for them; None: they end without a call."""
+        self._pending = set(due)
+        self._heap = sorted(self._pending)
+        self._cancelled: set[tuple[int, int]] = set()
+
+    def next(self, until: int) -> tuple[int, int] | None:
+        """Takes the earliest timer that is due until a time; None if there is none."""
+        while self._heap and self._heap[0][0] <= until:
+            timer = heapq.heappop(self._heap)
+            if timer in self._pending:
+                self._pending.discard(timer)
+                return timer
+        return None
+
+    def set(self, timer: tuple[int, int]) -> None:
+        self._cancelled.discard(timer)
+        if timer not in self._pending:
+            self._pending.add(timer)
+            heapq.heappush(self._heap, timer)
+
+    def cancel(self, timer: tuple[int, int]) -> None:
+        self._pending.discard(timer)
+        self._cancelled.add(timer)
+
+    def changes(self) -> list[tuple[tuple[int, int], bool]]:
+        """The timers that were cancelled, and those that are set."""
+        return [
+            *((timer, False) for timer in sorted(self._cancelled)),
+            *((each, True) for each in sorted(self._pending)),
+        ]
+
+
 class _Run:
     """Calls of a function of `process` for one request."""
 
@@ -283,28 +323,28 @@ class _Run:
         failures: _Failures,
         parts: list[bytes],
     ) -> None:
-        self._function, self._on_timer = packed.function, packed.on_timer
+        self._function = packed.function
         self._watch = watch
         self._context = context
         self._failures = failures
         self._state_type = state
         self.check: Any = None
         """Raises for outputs and a state that do not fit their types; None: they are not looked at."""
-        context.stream_time, self._end = struct.unpack(">qq", parts[0])
+        context.stream_time, self._end, context._clock, self._tick = struct.unpack(">qqqq", parts[0])
         self._batch = _batch(parts[1])
         self._keys: list[Any] = []
         self._states: list[dict[str, Any] | None] = []
         self._changed: dict[int, None] = {}
-        self._pending: set[tuple[int, int]] = set()
-        """Timers as times and slots."""
-        self._changes: dict[tuple[int, int], bool] = {}
+        timers: list[tuple[int, int]] = []
         self._outcomes: list[_Outcome] = []
         if state is not None:
             due, kept = _batch(parts[2]), _batch(parts[3])
             self._keys = kept["key"].to_pylist()
             self._states = _dicts(kept["state"])
-            self._pending = set(zip(due["time"].to_pylist(), due["slot"].to_pylist(), strict=True))
-        self._heap = sorted(self._pending)
+            timers = list(zip(due["time"].to_pylist(), due["slot"].to_pylist(), strict=True))
+        is_tick = self._tick != _NO_CLOCK
+        self._timers = _Timers(packed.on_timer, () if is_tick else timers)
+        self._clock_timers = _Timers(packed.on_clock, timers if is_tick else ())
 
     def outcomes(self) -> list[_Outcome]:
         context, batch = self._context, self._batch
@@ -315,7 +355,7 @@ class _Run:
                 self._fire(row)
             slot = slots[row]
             state = self._states[slot] if self._states else None
-            context._begin(record.key, state, None)
+            context._begin(record.key, state)
             try:
                 outputs = self._called(self._function, record, context)
                 if self.check is not None:
@@ -327,6 +367,9 @@ class _Run:
             self._fire(row)
         context.stream_time = self._end
         self._fire(batch.num_rows - 1)
+        while (timer := self._clock_timers.next(self._tick)) is not None:
+            self._call(self._clock_timers, timer, batch.num_rows - 1)
+            self._fire(batch.num_rows - 1)
         return self._outcomes
 
     def _called(self, function: Callable[..., Any], *about: Any) -> _Results:
@@ -341,23 +384,23 @@ class _Run:
 
     def _fire(self, row: int) -> None:
         """Calls the function for the timers that are due, as caused by the record of a row."""
-        context, heap = self._context, self._heap
-        while heap and heap[0][0] <= context.stream_time:
-            at, slot = timer = heapq.heappop(heap)
-            if timer not in self._pending:
-                continue
-            self._pending.discard(timer)
-            if self._on_timer is None:
-                continue
-            context._begin(self._keys[slot], self._states[slot], at)
-            try:
-                outputs = self._called(self._on_timer, context, at)
-                if self.check is not None:
-                    self.check(outputs, context._state)
-            except BaseException as error:  # as above
-                self._failures.add(row, error)
-                continue
-            self._take(_Outcome(outputs, row, slot, at))
+        while (timer := self._timers.next(self._context.stream_time)) is not None:
+            self._call(self._timers, timer, row)
+
+    def _call(self, timers: _Timers, timer: tuple[int, int], row: int) -> None:
+        if timers.call is None:
+            return
+        at, slot = timer
+        context = self._context
+        context._begin(self._keys[slot], self._states[slot], at, is_of_clock=timers is self._clock_timers)
+        try:
+            outputs = self._called(timers.call, context, at)
+            if self.check is not None:
+                self.check(outputs, context._state)
+        except BaseException as error:  # as above
+            self._failures.add(row, error)
+            return
+        self._take(_Outcome(outputs, row, slot, at))
 
     def _take(self, outcome: _Outcome) -> None:
         if outcome.outputs:
@@ -366,16 +409,9 @@ class _Run:
         if context._is_changed:
             self._states[slot] = context._state
             self._changed[slot] = None
-        for at, is_set in context._timers:
-            timer = (at, slot)
-            if is_set:
-                self._changes.pop(timer, None)
-                if timer not in self._pending:
-                    self._pending.add(timer)
-                    heapq.heappush(self._heap, timer)
-            else:
-                self._pending.discard(timer)
-                self._changes[timer] = False
+        for at, is_set, is_of_clock in context._timers:
+            timers = self._clock_timers if is_of_clock else self._timers
+            (timers.set if is_set else timers.cancel)((at, slot))
 
     def states(self) -> list[bytes]:
         """The changed states, in pieces."""
@@ -388,8 +424,9 @@ class _Run:
 
     def timers(self) -> bytes:
         """The timers that were set or cancelled."""
-        changes = [*self._changes.items(), *((timer, True) for timer in sorted(self._pending))]
-        columns = [[slot for (_, slot), _ in changes], [at for (at, _), _ in changes], [each for _, each in changes]]
+        kinds = (self._timers, False), (self._clock_timers, True)
+        changes = [(slot, at, each, kind) for timers, kind in kinds for (at, slot), each in timers.changes()]
+        columns = [list(column) for column in zip(*changes, strict=True)] or [[], [], [], []]
         return _stream(pa.record_batch(columns, _TIMERS))
 
 

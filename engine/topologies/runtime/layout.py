@@ -78,6 +78,8 @@ class Layout:
     """Nodes with state that get records of several topics: a second run could meet these in another order."""
     python: tuple[str, ...]
     """Nodes that call Python functions, which get many records at once."""
+    clocked: tuple[str, ...]
+    """Nodes that follow the clock."""
     order: ReadOrder
     """Requirements of the nodes behind internal topics on the order in which topics are read."""
     readers: Mapping[str, str]
@@ -146,10 +148,13 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
         if isinstance(node, SinkNode) and node.is_compacted and isinstance(node.topic, str)
     }
     python = tuple(node.name for node in topology.nodes if isinstance(node, Process | PythonColumn))
+    clocked = tuple(
+        node.name for node in topology.nodes if isinstance(node, Aggregate | KeyedProcess) and node.follows_clock
+    )
     mixes_inputs = tuple(dict.fromkeys((*mixing, *joins)))
     readers = {source.topic: source.name for source in topology.sources}
     readers |= {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
-    return Layout(counts, internal, compacted, mixes_inputs, python, _order(topology, inputs), readers)
+    return Layout(counts, internal, compacted, mixes_inputs, python, clocked, _order(topology, inputs), readers)
 
 
 def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrder:

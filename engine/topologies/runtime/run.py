@@ -514,7 +514,15 @@ def _wait_for_tasks(spark: SparkSession) -> None:
 
 def mode_of(settings: TopologySettings, layout: Layout) -> Mode:
     """The mode in which the topology runs; UsageError for one that would break its guarantee."""
+    is_ahead = layout.clocked and len(layout.partitions) > 1
     if settings.mode == "realtime":
+        if is_ahead:
+            names = ", ".join(f"'{name}'" for name in layout.clocked)
+            msg = (
+                f"{names}: the clock could be ahead of records that the topology has not read from all of its topics "
+                f"({', '.join(layout.partitions)}); use --mode batch, or read one topic alone, without a change of key"
+            )
+            raise UsageError(msg)
         for nodes, what, risk in (
             (layout.mixes_inputs, "records of several topics meet there", "meet them in another order"),
             (layout.python, "Python functions get many records at once", "cut them otherwise"),
@@ -530,7 +538,12 @@ def mode_of(settings: TopologySettings, layout: Layout) -> Mode:
             msg = f"the interval of real-time mode is at least {_MINIMUM_REALTIME_SECONDS:.0f} s"
             raise UsageError(msg)
         return "realtime"
-    if settings.mode == "batch" or layout.python or (settings.guarantee == "exactly_once" and layout.mixes_inputs):
+    if (
+        settings.mode == "batch"
+        or layout.python
+        or is_ahead
+        or (settings.guarantee == "exactly_once" and layout.mixes_inputs)
+    ):
         return "batch"
     return "realtime"
 

@@ -241,3 +241,43 @@ def rekeyed() -> Topology:
     visits = builder.stream(f"{PREFIX}-visits", value=json("m int"))
     clicks.select_key("page").join(visits, within="5 s", grace="10 s").to(f"{PREFIX}-joined-out")
     return builder.build()
+
+
+def _overdue(page: ProcessorContext, time: int) -> dict[str, Any]:
+    assert page.state is not None
+    return {"n": page.state["n"], "due": time}
+
+
+def _awaited(click: InputRecord, page: ProcessorContext) -> None:
+    assert click.value is not None
+    page.state = {"n": click.value["n"]}
+    page.schedule_clock(page.clock + click.value["n"])
+
+
+def awaited() -> Topology:
+    """The number of each click again, so many milliseconds later by the clock."""
+    builder = StreamsBuilder(f"{PREFIX}-awaited")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.process(_awaited, on_clock=_overdue, fields="n int, due bigint", state="n int", name="awaited").to(
+        f"{PREFIX}-processed-out"
+    )
+    return builder.build()
+
+
+def _closed(builder: StreamsBuilder, clicks: Stream) -> Topology:
+    counted = clicks.group_by_key().windowed_by(TimeWindows.of("1 s", grace="2 s"))
+    totals = counted.aggregate("closed", total="sum(n)", times="count(1)").suppress(close="clock")
+    totals.to_stream().to(f"{PREFIX}-counts-out")
+    return builder.build()
+
+
+def closed() -> Topology:
+    """Clicks of each key and second, when the second is over by the clock."""
+    builder = StreamsBuilder(f"{PREFIX}-closed")
+    return _closed(builder, builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")))
+
+
+def closed_pages() -> Topology:
+    """The same for each page, behind an internal topic."""
+    builder = StreamsBuilder(f"{PREFIX}-closed-pages")
+    return _closed(builder, builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).select_key("page"))

@@ -93,7 +93,7 @@ def test_a_repeated_record_is_judged_by_the_readings_of_the_first_run(
     for number, (passed, time) in enumerate(records):
         clock += passed
         # The clock goes on within an interval, whose readings stay.
-        run.moveClock(clock)
+        run.clock(clock)
         first.pipe_input("in", str(number), {"n": 1}, timestamp=time)
         rejected = bool(first.rejected())
         # A record that is near the bound may be let through a little early.
@@ -118,7 +118,7 @@ def test_readings_fit_into_the_metadata_of_a_position(spark: SparkSession) -> No
     run: Any = driver._running()
     steps = [*range(0, 2_000, 10), *range(2_000, 86_400_000, 200_000)]
     for step in steps:
-        run.moveClock(begun + step)
+        run.clock(begun + step)
         driver.pipe_input("in", "k", {"n": 1}, timestamp=begun + step + 1_000)
     assert driver.rejected() == []
     assert 100 < len(run.readings("in")) < 3_500

@@ -211,3 +211,16 @@ def test_an_output_is_one_that_process_declares() -> None:
         "'in': there is no output 'alarms'; it declares none: process(…, outputs={'alarms': 'n int'})",
         "'p': there is no output 'alarms'; it has notes",
     )
+
+
+def test_windows_close_by_what_is_there() -> None:
+    builder = StreamsBuilder()
+    windows = builder.stream("a").group_by_key().windowed_by(TimeWindows.of("1 s"))
+    windows.count("counts").suppress(close="wall").to("b")  # type: ignore[arg-type]
+    builder.stream("c").process(lambda *_: None, fields="n int", on_clock=lambda *_: None, name="rule").to("d")
+    with pytest.raises(TopologyError) as caught:
+        builder.build()
+    assert list(caught.value.faults) == [
+        """'counts': suppress(close='wall'): windows close by "stream-time" or "clock\"""",
+        "'rule': timers need a state: give process() its fields, such as state='count int'",
+    ]

@@ -29,15 +29,18 @@ def test_records_have_what_kafkas_have_and_times_in_both_spellings(tmp_path: Pat
         "  - {topic: a, key: ~, value: ~, timestamp: -1, headers: {h: text, b: {base64: /w==}, none: ~}}\n"
         "  - {topic: a, key: {id: 7}, value_base64: /w==}\n"
         "  - advance-time: 61000\n"
+        "  - advance-wall-clock: 2 minutes\n"
+        "  wall-clock: 1970-01-01T00:00:07\n"
         "  output: {out: []}\n",
     )
     assert (case.name, case.line, case.topology.value) == ("test 1", 3, "shop:build")
-    first, second, third, last = case.steps
+    first, second, third, time, clock = case.steps
     assert (first.topic, first.key, first.value, first.timestamp) == ("a", "007", {"n": 1, "s": "x"}, 1000)
     assert (second.key, second.value, second.timestamp) == (None, None, -1)
     assert second.headers == (("h", b"text"), ("b", b"\xff"), ("none", None))
     assert (third.key, third.value, third.timestamp) == ({"id": 7}, b"\xff", 0)
-    assert (last.topic, last.timestamp) == (None, 61_000)
+    assert (time.topic, time.timestamp, time.clock_ms) == (None, 61_000, None)
+    assert (clock.topic, clock.clock_ms, case.wall_clock_ms) == (None, 120_000, 7_000)
 
 
 def test_expectations_are_parts_of_records_with_their_places(tmp_path: Path) -> None:
@@ -92,6 +95,10 @@ def test_expectations_are_parts_of_records_with_their_places(tmp_path: Path) -> 
         (
             HEAD + "  - {advance-time: 1, key: k}\n  output: {}\n",
             "error: 'key' belongs to a record, not to 'advance-time'",
+        ),
+        (
+            HEAD + "  - {advance-wall-clock: soon}\n  output: {}\n",
+            "t.yaml:4:26: error: 'soon' is not a duration; write a number and a unit",
         ),
         (HEAD + "  - {topic: a}\n  output: {o: [{rows: 1}]}\n", "error: unknown key 'rows' in a record of 'o'"),
         (HEAD + "  - {topic: a}\n  output: {o: [{reason: x}]}\n", "error: unknown key 'reason' in a record of 'o'"),

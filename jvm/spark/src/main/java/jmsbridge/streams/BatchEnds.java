@@ -72,6 +72,11 @@ final class BatchEnds implements AutoCloseable {
     return planned;
   }
 
+  /** The ends that all partitions had at the last plan. */
+  Map<TopicPartition, Long> seen() {
+    return seen;
+  }
+
   @Override
   public void close() {
     if (consumer != null) {
@@ -86,8 +91,9 @@ final class BatchEnds implements AutoCloseable {
    */
   private Map<TopicPartition, Long> committed(Supplier<Map<TopicPartition, Long>> ask) {
     Map<TopicPartition, Long> ends = ask.get();
+    boolean isBehind = settings.program().clockLevels() > 0;
     boolean isNeeded = ends.keySet().stream()
-        .anyMatch(at -> order.isDelayed(at.topic()) || order.isFeeder(at.topic()) && isInternal(at));
+        .anyMatch(at -> order.isDelayed(at.topic()) || (isBehind || order.isFeeder(at.topic())) && isInternal(at));
     if (!settings.isExact() || !isNeeded || seen.isEmpty()) {
       return ends;
     }

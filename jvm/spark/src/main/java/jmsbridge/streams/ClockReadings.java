@@ -22,6 +22,8 @@ final class ClockReadings {
   /** A reading is moved ahead by this part of the time since the first, which bounds how many there are. */
   private static final long LEAD_PART = 8;
 
+  private static final int CROWD = 40;
+
   private record Reading(long offset, long time) {}
 
   private static final class Judged {
@@ -66,6 +68,11 @@ final class ClockReadings {
   /** Creates readings of a clock, which gives milliseconds since 1970. */
   ClockReadings(LongSupplier clock) {
     this.clock = clock;
+  }
+
+  /** Whether a partition has so many readings that little else has room beside its position. */
+  boolean isCrowded() {
+    return byPartition.values().stream().anyMatch(each -> each.readings.size() > CROWD);
   }
 
   /** Forgets all readings: the state has been committed. */

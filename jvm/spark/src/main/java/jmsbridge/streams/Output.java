@@ -5,7 +5,7 @@ import org.apache.kafka.common.header.Header;
 
 /** Receiver of the records that a task publishes. */
 interface Output {
-  /** Says from which record of a topic the next outputs come. */
+  /** Says from which record of a topic the next outputs come; null: from the clock. */
   default void begin(ConsumerRecord<byte[], byte[]> record) {}
 
   void send(String topic, byte[] key, byte[] value, long time, Header[] headers);

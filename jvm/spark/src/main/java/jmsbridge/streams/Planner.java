@@ -188,7 +188,7 @@ public final class Planner {
   /** Passage through an internal topic; the node is its reader. Records without a key pass if they are kept. */
   public void repartition(String node, String parent, String topic, boolean keepsNullKeys) {
     add(new Steps.Repartition(node + " (write)", type(parent), topic, keepsNullKeys), parent);
-    addInternal(node, topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
+    addInternal(node, node + " (write)", topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
   }
 
   /** Table, whose rows are removed {@code ttl} milliseconds after their last update; below 0: never. */
@@ -249,7 +249,7 @@ public final class Planner {
   public void groupTotal(String node, String parent, Column group, List<Column> aggregates, String topic) {
     KeyColumn key = keyColumn(parent, group, null);
     add(new Regrouping.ByGroup(node + " (write)", type(parent), key, topic), key.kind(), parent);
-    addInternal(node + " (read)", topic, key.kind(), RowReader.ofPairs(RAW, type(parent)));
+    addInternal(node + " (read)", node + " (write)", topic, key.kind(), RowReader.ofPairs(RAW, type(parent)));
     Aggregator aggregator = new Aggregator(session, type(parent), key.kind(), aggregates);
     add(new Regrouping.GroupTotal(node, aggregator, type(parent)), key.kind(), node + " (read)");
   }
@@ -282,15 +282,18 @@ public final class Planner {
     StructType type = joined(left, right, prefix);
     KeyColumn column = keyColumn(left, on, key(right));
     add(new ForeignKeys.Ask(node + " (ask)", type(left), column, asks, answers), left);
-    addInternal(node + " (asked)", asks, key(right), RowReader.ofPairs(RAW, type(left)));
+    addInternal(node + " (asked)", node + " (ask)", asks, key(right), RowReader.ofPairs(RAW, type(left)));
     add(new ForeignKeys.Partner(node + " (partner)", type, program.node(right), answers), key(right), node + " (asked)",
         right);
-    addInternal(node + " (answered)", answers, key(left), RowReader.ofAnswers(RAW, type(right)));
+    addInternal(
+        node + " (answered)", node + " (partner)", answers, key(left), RowReader.ofAnswers(RAW, type(right)));
     add(new ForeignKeys.Result(node, type, program.node(left), program.node(right), isLeft), key(left), node + " (answered)");
   }
 
-  private void addInternal(String node, String topic, KeyKind key, RowReader reader) {
-    addSource(new Steps.Source(node, reader.type(), topic, KeyReader.of(key), reader, -1), key);
+  private void addInternal(String node, String writer, String topic, KeyKind key, RowReader reader) {
+    Steps.Source source = new Steps.Source(node, reader.type(), topic, KeyReader.of(key), reader, -1);
+    add(source, key);
+    program.read(source, writer);
   }
 
   private void addSource(Steps.Source source, KeyKind key) {

@@ -25,6 +25,8 @@ public final class Program implements TopologyFacts, Serializable {
   private final Map<String, Node> nodes = new LinkedHashMap<>();
   private final Map<String, Steps.Source> sources = new LinkedHashMap<>();
   private final Map<String, Projection> shown = new HashMap<>();
+  /** Number of internal topics that records pass, one after the other, before they reach a node. */
+  private final Map<String, Integer> levels = new HashMap<>();
 
   /** Creates a program without nodes. */
   Program(String name, FailurePolicy policy, String deadLetters, PythonCode python) {
@@ -76,8 +78,10 @@ public final class Program implements TopologyFacts, Serializable {
       }
     }
     nodes.put(node.name, node);
+    levels.put(node.name, 0);
     for (int port = 0; port < parents.length; port++) {
       nodes.get(parents[port]).link(node, port);
+      levels.merge(node.name, levels.get(parents[port]), Math::max);
     }
   }
 
@@ -90,6 +94,30 @@ public final class Program implements TopologyFacts, Serializable {
   long maxAhead(String topic) {
     Steps.Source source = sources.get(topic);
     return source == null ? -1 : source.maxAhead;
+  }
+
+  /** Has a node that was added read the internal topic that another one writes. */
+  void read(Steps.Source source, String writer) {
+    read(source);
+    levels.put(source.name, levels.get(writer) + 1);
+  }
+
+  /** Has the clock move a node on as well; before the program is copied to tasks. */
+  public void followClock(String node) {
+    stateful(node).followClock();
+  }
+
+  boolean followsClock() {
+    return nodes.values().stream().anyMatch(Program::followsClock);
+  }
+
+  private static boolean followsClock(Node node) {
+    return node instanceof StatefulNode stateful && stateful.followsClock();
+  }
+
+  /** The most internal topics that records pass before they reach a node which follows the clock. */
+  int clockLevels() {
+    return nodes.values().stream().filter(Program::followsClock).mapToInt(each -> levels.get(each.name)).max().orElse(0);
   }
 
   Node source(String topic) {

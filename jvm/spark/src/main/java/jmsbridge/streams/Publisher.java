@@ -1,6 +1,7 @@
 package jmsbridge.streams;
 
 import java.time.Duration;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -48,7 +49,7 @@ final class Publisher implements Output, AutoCloseable {
   private final Map<TopicPartition, Long> ahead = new HashMap<>();
   private final AtomicReference<Exception> failure = new AtomicReference<>();
   private final OutputTopics topics;
-  private final ClockReadings clock;
+  private final ClockReadings readings;
   private final RefusedRecords refused;
   private final Map<String, Way> ways = new HashMap<>();
   private final AtomicInteger underWay = new AtomicInteger();
@@ -58,6 +59,9 @@ final class Publisher implements Output, AutoCloseable {
   private final CompressionType compression;
   private boolean isOpen;
   private boolean isHeldBack;
+  /** What the clock made due in an earlier run, whose outputs are committed. */
+  private Ticks ticksAhead = new Ticks();
+  private final Ticks ticks = new Ticks();
 
   /** What is on its way to one topic. */
   private static final class Way {
@@ -71,9 +75,9 @@ final class Publisher implements Output, AutoCloseable {
     }
   }
 
-  Publisher(RunSettings settings, int share, Set<TopicPartition> partitions, ClockReadings clock) {
+  Publisher(RunSettings settings, int share, Set<TopicPartition> partitions, ClockReadings readings) {
     this.settings = settings;
-    this.clock = clock;
+    this.readings = readings;
     topics = OutputTopics.of(settings.producer());
     refused = new RefusedRecords(settings.refused());
     ProducerConfig read = new ProducerConfig(serialized(settings.producer()));
@@ -95,7 +99,10 @@ final class Publisher implements Output, AutoCloseable {
           if (each != null) {
             committed.put(at, each.offset());
             ahead.put(at, each.offset());
-            clock.repeat(at, each.offset(), each.metadata());
+            String[] beside = each.metadata().split("\\|", 2);
+            readings.repeat(at, each.offset(), beside[0]);
+            Ticks found = Ticks.read(beside.length < 2 ? "" : beside[1]);
+            ticksAhead = found.latest() > ticksAhead.latest() ? found : ticksAhead;
           }
         });
       }
@@ -109,10 +116,20 @@ final class Publisher implements Output, AutoCloseable {
     return all;
   }
 
+  /** What the clock made due in real time in an earlier run, later than at a time; its outputs are committed. */
+  Deque<Ticks.Tick> ticksAfter(long clock) {
+    return ticksAhead.after(clock);
+  }
+
+  /** What the clock has made due since the last commit of the state. */
+  Ticks ticks() {
+    return ticks;
+  }
+
   @Override
   public void begin(ConsumerRecord<byte[], byte[]> record) {
-    isHeldBack = false;
-    if (!ahead.isEmpty()) {
+    isHeldBack = record == null && ticks.latest() <= ticksAhead.latest();
+    if (record != null && !ahead.isEmpty()) {
       TopicPartition of = new TopicPartition(record.topic(), record.partition());
       isHeldBack = record.offset() < ahead.getOrDefault(of, 0L);
       if (!isHeldBack) {
@@ -239,11 +256,15 @@ final class Publisher implements Output, AutoCloseable {
     Map<TopicPartition, OffsetAndMetadata> further = new HashMap<>();
     next.forEach((at, offset) -> {
       if (offset > committed.getOrDefault(at, 0L)) {
-        further.put(at, new OffsetAndMetadata(offset, clock.committed(at)));
+        further.put(at, position(at, offset));
       }
     });
     if (further.isEmpty() && !isOpen) {
       return;
+    }
+    if (further.isEmpty()) {
+      // What the clock made due is committed with the clock beside a position that stays.
+      committed.forEach((at, offset) -> further.put(at, position(at, offset)));
     }
     if (!isOpen) {
       producer.beginTransaction();
@@ -252,6 +273,12 @@ final class Publisher implements Output, AutoCloseable {
     producer.commitTransaction();
     isOpen = false;
     further.forEach((at, each) -> committed.put(at, each.offset()));
+  }
+
+  /** A position, beside which is what the clock has said since the last commit of the state. */
+  private OffsetAndMetadata position(TopicPartition at, long offset) {
+    String beside = readings.committed(at) + "|" + ticks.text();
+    return new OffsetAndMetadata(offset, beside.length() == 1 ? "" : beside);
   }
 
   @Override

@@ -15,16 +15,20 @@ import org.apache.spark.sql.types.StructType;
  * Has a Python function process each record and, where the node is keyed, the state and the timers of its key.
  *
  * <p>The function gets many records at once, with the states of their keys and the timers that are due up to the latest
- * of them. It answers with outputs, changed states and timers, and the records that it could not process.
+ * of them; or the timers of the clock that are due. It answers with outputs, changed states and timers, and the records
+ * that it could not process.
  */
 final class PythonProcess extends StatefulNode {
   private static final long serialVersionUID = 1L;
   private static final char TIMER = 't';
   /** Place of the first output in a result; one of them has a value. */
   private static final int VALUES = 3;
+  private static final char CLOCK_TIMER = 'c';
+  /** The greatest of all times before any: no timer of the clock is due. */
+  private static final long NO_CLOCK = Long.MIN_VALUE;
   private static final StructType TIMERS =
       new StructType().add("slot", DataTypes.IntegerType).add("time", DataTypes.LongType);
-  private static final StructType TIMER_CHANGES = TIMERS.add("is_set", DataTypes.BooleanType);
+  private static final StructType TIMER_CHANGES = TIMERS.add("is_set", DataTypes.BooleanType).add("is_of_clock", DataTypes.BooleanType);
 
   private final int function;
   private final KeyKind key;
@@ -127,40 +131,66 @@ final class PythonProcess extends StatefulNode {
     }
   }
 
+  @Override
+  long due() {
+    byte[] kind = keys(CLOCK_TIMER).done();
+    List<Store.Entry> first = task.store().range(kind, Keys.behind(kind), 1);
+    return first.isEmpty() ? Long.MAX_VALUE : time(first.get(0));
+  }
+
+  @Override
+  void tick(long clock) {
+    flush();
+    List<Store.Entry> due = due(CLOCK_TIMER, clock);
+    if (!due.isEmpty()) {
+      begun = time();
+      call(due, clock);
+    }
+  }
+
+  /** Time of a timer. */
+  private static long time(Store.Entry timer) {
+    return new Keys.Reader(timer.key()).number();
+  }
+
   /** Has the function process the records that wait and the timers that are due. */
   private void call() {
+    call(due(TIMER, time()), NO_CLOCK);
+  }
+
+  /** Has the function process the records that wait and timers, which are those of the clock if it has a time. */
+  private void call(List<Store.Entry> due, long clock) {
     List<PythonBatch.Cause> causes = batch.causes();
-    List<Store.Entry> due = due(time());
     try {
-      call(causes, begun, time(), due);
+      call(causes, begun, time(), due, clock);
     } catch (PythonEndedException ended) {
       forgetSlots();
-      singly(causes, due, ended);
+      singly(causes, due, clock, ended);
     }
     task.resumeLatest();
   }
 
-  /** Timers that are due at a time. */
-  private List<Store.Entry> due(long at) {
-    return state == null ? List.of() : task.store().range(keys(TIMER).done(), keys(TIMER).number(at + 1).done());
+  /** Timers of a kind that are due at a time. */
+  private List<Store.Entry> due(char kind, long at) {
+    return state == null ? List.of() : task.store().range(keys(kind).done(), keys(kind).number(at + 1).done());
   }
 
   /**
    * Has the function process each record and each timer of a request that has ended its process by itself, in the order
    * of their times, to find which one did: that record is rejected, and that timer is gone.
    */
-  private void singly(List<PythonBatch.Cause> causes, List<Store.Entry> due, PythonEndedException ended) {
+  private void singly(List<PythonBatch.Cause> causes, List<Store.Entry> due, long clock, PythonEndedException ended) {
     boolean isKnown = causes.size() + due.size() == 1;
     long at = begun;
     for (PythonBatch.Cause each : causes) {
       long until = Math.max(at, each.record().time());
       each.resume(task);
-      fire(at, until, each.record(), isKnown ? ended : null);
+      fire(TIMER, at, until, each.record(), isKnown ? ended : null);
       PythonEndedException failure = isKnown ? ended : null;
       if (failure == null) {
         batch.add(each.record(), each.source(), state == null ? 0 : slot(each.record().key()));
         try {
-          call(List.of(each), until, until, List.of());
+          call(List.of(each), until, until, List.of(), NO_CLOCK);
         } catch (PythonEndedException again) {
           failure = again;
         }
@@ -172,17 +202,19 @@ final class PythonProcess extends StatefulNode {
       at = until;
     }
     StreamRecord last = causes.isEmpty() ? StreamRecord.of(null, null, time()) : causes.get(causes.size() - 1).record();
-    fire(at, time(), last, isKnown ? ended : null);
+    fire(TIMER, at, time(), last, isKnown ? ended : null);
+    fire(CLOCK_TIMER, time(), clock, last, isKnown ? ended : null);
   }
 
   /** Calls the function for the timers that are due, one at a time; {@code known} is why the only one fails, or null. */
-  private void fire(long from, long until, StreamRecord cause, PythonEndedException known) {
-    for (List<Store.Entry> due = due(until); !due.isEmpty(); due = due(until)) {
+  private void fire(char kind, long from, long until, StreamRecord cause, PythonEndedException known) {
+    for (List<Store.Entry> due = due(kind, until); !due.isEmpty(); due = due(kind, until)) {
       Store.Entry timer = due.get(0);
       PythonEndedException failure = known;
       if (failure == null) {
         try {
-          call(batch.causes(), from, new Keys.Reader(timer.key()).number(), List.of(timer));
+          boolean isOfClock = kind == CLOCK_TIMER;
+          call(batch.causes(), from, isOfClock ? from : time(timer), List.of(timer), isOfClock ? time(timer) : NO_CLOCK);
         } catch (PythonEndedException again) {
           failure = again;
         }
@@ -196,9 +228,10 @@ final class PythonProcess extends StatefulNode {
   }
 
   /** One request; nothing has changed if it ends the process of the function. */
-  private void call(List<PythonBatch.Cause> causes, long from, long until, List<Store.Entry> due) {
+  private void call(List<PythonBatch.Cause> causes, long from, long until, List<Store.Entry> due, long clock) {
     List<byte[]> parts = new ArrayList<>();
-    parts.add(ByteBuffer.allocate(2 * Long.BYTES).putLong(from).putLong(until).array());
+    ByteBuffer times = ByteBuffer.allocate(4 * Long.BYTES);
+    parts.add(times.putLong(from).putLong(until).putLong(task.clock()).putLong(clock).array());
     parts.add(batch.take());
     if (state != null) {
       if (stateRows == null) {
@@ -279,7 +312,7 @@ final class PythonProcess extends StatefulNode {
       }
     });
     for (UnsafeRow each : ArrowRows.read(answer.timers(), TIMER_CHANGES)) {
-      byte[] at = keys(TIMER).number(each.getLong(1)).bytes(keysOfSlots.get(each.getInt(0))).done();
+      byte[] at = keys(each.getBoolean(3) ? CLOCK_TIMER : TIMER).number(each.getLong(1)).bytes(keysOfSlots.get(each.getInt(0))).done();
       if (each.getBoolean(2)) {
         task.store().put(at, new byte[0]);
       } else {

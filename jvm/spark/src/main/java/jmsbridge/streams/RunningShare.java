@@ -2,7 +2,9 @@ package jmsbridge.streams;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -36,7 +38,7 @@ final class RunningShare {
   private final ShareConsumer consumer;
   /** Null if no node depends on the order of an internal topic. */
   private final Gate gate;
-  private final ClockReadings clock = new ClockReadings(System::currentTimeMillis);
+  private final ClockReadings readings = new ClockReadings(System::currentTimeMillis);
   private Publisher publisher;
   private final PythonWorker python;
   private final RecordMark mark;
@@ -44,10 +46,16 @@ final class RunningShare {
   private final CachedStore store;
   private final AtomicLong records = new AtomicLong();
   private volatile long stateBytes;
+  private volatile long due = Long.MIN_VALUE;
   private volatile long batch;
   private final GlobalReader globals;
   private Task task;
   private ConsumerRecord<byte[], byte[]> current;
+  private ShareRange range;
+  /** Null if no node follows the clock. */
+  private final ShareClock clock;
+  /** What the clock made due in an earlier run, and this one has not repeated yet. */
+  private Deque<Ticks.Tick> ticksAhead = new ArrayDeque<>();
   private long committedAt;
   /** Time that the last commit took. */
   private long commitNanos;
@@ -63,7 +71,8 @@ final class RunningShare {
       }
     });
     gate = gate();
-    consumer = new ShareConsumer(settings, partitions, gate, clock);
+    consumer = new ShareConsumer(settings, partitions, gate, readings);
+    clock = settings.program().followsClock() ? new ShareClock(consumer) : null;
     python = new PythonWorker(settings.program().python());
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
@@ -132,14 +141,14 @@ final class RunningShare {
     GLOBALS.forEach((run, reader) -> {
       Map<String, Long> counts = new HashMap<>();
       reader.rejected().forEach((node, count) -> counts.put(node + "\trejected_records", count));
-      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, reader.gaps(), ""));
+      figures.add(new ShareFigures(run, -1, 0, 0, Map.of(), 0, counts, reader.gaps(), Long.MAX_VALUE, ""));
     });
     return figures;
   }
 
   private ShareFigures figuresOfShare() {
     return new ShareFigures(
-        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), consumer.gaps(),
+        run, number, batch, records.get(), consumer.next(), stateBytes, counts(), consumer.gaps(), due,
         HttpRegistry.troubles());
   }
 
@@ -153,17 +162,25 @@ final class RunningShare {
     return consumer;
   }
 
+  /** Takes note of what the task reads. */
+  void follow(ShareRange of) {
+    range = of;
+  }
+
   /** Begins a batch, with the state as the batches before it left it. */
   void begin(long batch) {
     // Kafka's clients and the store serve one thread at a time: a run that ends waits until the batch has ended.
     inUse.acquireUninterruptibly();
     this.batch = batch;
     try {
-      clock.begin();
+      readings.begin();
       if (!store.load(batch)) {
         open();
       }
       committedAt = System.nanoTime();
+      if (clock != null) {
+        clock.begin();
+      }
       if (gate != null) {
         gate.begin(batch);
       }
@@ -185,8 +202,9 @@ final class RunningShare {
       globals.share(program);
     }
     closeTask();
-    publisher = new Publisher(settings, number, partitions, clock);
-    task = new Task(program, store, publisher, python, clock);
+    publisher = new Publisher(settings, number, partitions, readings);
+    task = new Task(program, store, publisher, python, readings);
+    ticksAhead = publisher.ticksAfter(task.reached());
     task.goOnCounting(before);
   }
 
@@ -200,12 +218,15 @@ final class RunningShare {
     if (globals != null) {
       globals.check();
     }
+    repeatTicks();
+    task.clock(consumer.isBatch() ? range.clock() : System.currentTimeMillis());
     if (current != null) {
       processCurrent();
       records.incrementAndGet();
     } else {
       task.flush();
     }
+    followClock();
     if (isCommitDue()) {
       long begun = System.nanoTime();
       task.flush();
@@ -213,6 +234,43 @@ final class RunningShare {
       committedAt = System.nanoTime();
       commitNanos = committedAt - begun;
     }
+  }
+
+  /** Has nodes do once more what the clock made due in real time, in an earlier run, before the present record. */
+  private void repeatTicks() {
+    if (!ticksAhead.isEmpty()) {
+      long position = current == null ? position() : current.offset();
+      while (!ticksAhead.isEmpty() && ticksAhead.peek().offset() <= position) {
+        tick(ticksAhead.peek(), ticksAhead.poll().clock());
+      }
+    }
+  }
+
+  /** In real time, has nodes do what the clock makes due. */
+  private void followClock() {
+    if (clock == null || consumer.isBatch() || !ticksAhead.isEmpty() || isFull()) {
+      return;
+    }
+    long reached = clock.reached(task);
+    if (reached != Positions.NEVER) {
+      tick(new Ticks.Tick(position(), reached), reached);
+    }
+  }
+
+  /** Whether there may be no room for a further tick beside a position. */
+  private boolean isFull() {
+    return publisher.ticks().isFull() || readings.isCrowded();
+  }
+
+  /** The offset behind the last record. A topology that follows the clock in real time reads one topic alone. */
+  private long position() {
+    return consumer.next().values().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
+  private void tick(Ticks.Tick tick, long shown) {
+    publisher.ticks().add(tick);
+    task.clock(shown);
+    task.tick(tick.clock());
   }
 
   /** While records wait, commits may take a small part of the time alone: nothing is processed meanwhile. */
@@ -242,6 +300,11 @@ final class RunningShare {
   void end() {
     try {
       task.flush();
+      current = null;
+      repeatTicks();
+      if (range.tick() != Positions.NEVER) {
+        tick(new Ticks.Tick(Ticks.END, range.tick()), range.clock());
+      }
       publisher.commit(consumer.next());
       if (gate != null && consumer.isBatch()) {
         gate.end();
@@ -251,7 +314,9 @@ final class RunningShare {
       }
       task.save();
       store.commit();
+      publisher.ticks().clear();
       stateBytes = rocks.bytes();
+      due = task.due();
     } finally {
       inUse.release();
     }

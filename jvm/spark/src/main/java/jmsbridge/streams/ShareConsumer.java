@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -81,7 +82,7 @@ final class ShareConsumer implements AutoCloseable {
   private final Gate gate;
   private final ClockReadings clock;
   private final Map<String, Object> settings;
-  /** Asks for ends of internal partitions; a question of the other consumer would wait behind its fetch. Often null. */
+  /** Asks for ends of partitions; a question of the other consumer would wait behind its fetch. Often null. */
   private KafkaConsumer<byte[], byte[]> ends;
   private boolean isBatch;
   /** The gate has let the first record wait. */
@@ -267,14 +268,20 @@ final class ShareConsumer implements AutoCloseable {
     if (first.isFeeder && !gate.passesFeeder(time, fed)) {
       return false;
     }
-    return isBatch || !first.isFollower || gate.passesFollower(time, fed, this::internalEnds, this::isFetched);
+    return isBatch || !first.isFollower
+        || gate.passesFollower(time, fed, () -> ends(each -> each.isInternal), this::isFetched);
   }
 
-  private Map<TopicPartition, Long> internalEnds() {
+  /** The present ends of all partitions. */
+  Map<TopicPartition, Long> ends() {
+    return ends(each -> true);
+  }
+
+  private Map<TopicPartition, Long> ends(Predicate<Fetched> which) {
     if (ends == null) {
       ends = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
-    return ends.endOffsets(partitions.stream().filter(each -> each.isInternal).map(each -> each.of).toList());
+    return ends.endOffsets(partitions.stream().filter(which).map(each -> each.of).toList());
   }
 
   /** Whether an internal partition is fetched up to an end, or as far as records are fetched in advance. */

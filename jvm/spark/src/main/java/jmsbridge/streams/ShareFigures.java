@@ -15,9 +15,10 @@ import org.apache.kafka.common.TopicPartition;
  * @param stateBytes bytes of the state in local files and in memory
  * @param counts records that nodes did not process, by the node's name, a tab and the reason
  * @param gaps records that Kafka removed before they were read, as {@link Gaps#found}
+ * @param due time of the clock at which a node has something to do, as of the last commit; the greatest: none
  * @param trouble what keeps the process waiting, in words; empty: nothing
  */
 public record ShareFigures(
     String run, int share, long batch, long records, Map<TopicPartition, Long> next, long stateBytes,
-    Map<String, Long> counts, Map<String, Long> gaps, String trouble)
+    Map<String, Long> counts, Map<String, Long> gaps, long due, String trouble)
     implements Serializable {}

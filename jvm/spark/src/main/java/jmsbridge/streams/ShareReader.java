@@ -42,6 +42,7 @@ final class ShareReader implements SupportsRealTimeRead<InternalRow> {
     share = RunningShare.of(range.run(), range.share(), settings);
     consumer = share.consumer();
     consumer.seek(range.from(), range.until());
+    share.follow(range);
     row = new GenericInternalRow(new Object[] {range.share()});
   }
 

@@ -24,6 +24,8 @@ abstract class StatefulNode extends Node {
   private boolean isSaved = true;
   /** No entry expires before this time. */
   private long nextExpiry = Long.MIN_VALUE;
+  /** The clock moves the node on as well, see {@link #tick}. */
+  private boolean followsClock;
   /** Entries that expire before this time are gone: a search from here passes none of those that the store deleted. */
   private long searched = Long.MIN_VALUE;
 
@@ -42,6 +44,15 @@ abstract class StatefulNode extends Node {
   /** Sets the number under which the node keeps its entries. */
   final void keepUnder(int other) {
     number = other;
+  }
+
+  /** Has the clock move the node on as well; before the program is copied to tasks. */
+  final void followClock() {
+    followsClock = true;
+  }
+
+  final boolean followsClock() {
+    return followsClock;
   }
 
   @Override
@@ -109,6 +120,24 @@ abstract class StatefulNode extends Node {
     expire();
   }
 
+  /** The time of the clock at which the node has something to do; the greatest: none. It may have nothing to do then. */
+  long due() {
+    if (nextExpiry == Long.MIN_VALUE) {
+      nextExpiry = firstExpiry();
+    }
+    return nextExpiry == Long.MAX_VALUE ? nextExpiry : nextExpiry + 1;
+  }
+
+  /** Does what is due at a time of the clock: moves stream time on to it if an entry expires then, and no further. */
+  void tick(long clock) {
+    if (due() <= clock) {
+      nextExpiry = firstExpiry();
+      if (due() <= clock) {
+        advance(clock);
+      }
+    }
+  }
+
   final long time() {
     return time;
   }
@@ -167,8 +196,13 @@ abstract class StatefulNode extends Node {
       entries.add(reader.bytes());
     }
     searched = time;
-    List<Store.Entry> next = store.range(keys(EXPIRY).number(time).done(), keys((char) (EXPIRY + 1)).done(), 1);
-    nextExpiry = next.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(next.get(0).key()).number();
+    nextExpiry = firstExpiry();
     return entries;
+  }
+
+  private long firstExpiry() {
+    byte[] behind = keys((char) (EXPIRY + 1)).done();
+    List<Store.Entry> first = task.store().range(keys(EXPIRY).number(searched).done(), behind, 1);
+    return first.isEmpty() ? Long.MAX_VALUE : new Keys.Reader(first.get(0).key()).number();
   }
 }

@@ -9,16 +9,30 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Run of a program over the records of one share of the partitions, with its own state. */
 final class Task {
+  /** Kind of the entry with the time of the clock up to which all is done; it is that of no node. */
+  private static final char CLOCK = 'k';
+
   private final Program program;
   private final Store store;
   private final TaskContext context;
+  /** The time of the clock up to which all is done. */
+  private long reached = Positions.NEVER;
+  private boolean isSaved = true;
 
   /** Opens the nodes of a program, which is this task's own copy; {@code python} is the task's as long as it works. */
-  Task(Program program, Store store, Output output, PythonWorker python, ClockReadings clock) {
+  Task(Program program, Store store, Output output, PythonWorker python, ClockReadings readings) {
     this.program = program;
     this.store = store;
-    context = new TaskContext(program, store, output, python, clock);
+    context = new TaskContext(program, store, output, python, readings);
     program.nodes().forEach(each -> each.open(context));
+    byte[] kept = program.followsClock() ? store.get(clockKey().done()) : null;
+    if (kept != null) {
+      reached = new Keys.Reader(kept).number();
+    }
+  }
+
+  private static Keys clockKey() {
+    return Keys.of(0, CLOCK);
   }
 
   /** Moves the stream time of all nodes on to a time. */
@@ -28,6 +42,43 @@ final class Task {
         stateful.advance(to);
       }
     }
+  }
+
+  /** Says what the clock shows to functions that ask. */
+  void clock(long now) {
+    context.clock(now);
+  }
+
+  /** The time of the clock at which a node has something to do; the greatest: none. */
+  long due() {
+    long due = Long.MAX_VALUE;
+    for (Node each : program.nodes()) {
+      if (each instanceof StatefulNode stateful && stateful.followsClock()) {
+        due = Math.min(due, stateful.due());
+      }
+    }
+    return due;
+  }
+
+  /** Has nodes do what is due up to a time of the clock, in the order of the times, whatever the nodes. */
+  void tick(long clock) {
+    flush();
+    context.begin(null);
+    for (long due = due(); due <= clock; due = due()) {
+      for (Node each : program.nodes()) {
+        if (each instanceof StatefulNode stateful && stateful.followsClock()) {
+          stateful.tick(due);
+        }
+      }
+      flush();
+    }
+    reached = clock;
+    isSaved = false;
+  }
+
+  /** The time of the clock up to which all is done; {@link Positions#NEVER}: the clock has made nothing due yet. */
+  long reached() {
+    return reached;
   }
 
   void process(ConsumerRecord<byte[], byte[]> record) {
@@ -85,5 +136,9 @@ final class Task {
   /** Writes what nodes keep in memory into the store. */
   void save() {
     program.nodes().forEach(Node::save);
+    if (!isSaved) {
+      store.put(clockKey().done(), clockKey().number(reached).done());
+      isSaved = true;
+    }
   }
 }

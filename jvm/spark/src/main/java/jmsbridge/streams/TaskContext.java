@@ -36,17 +36,18 @@ final class TaskContext {
   private final Store store;
   private final Output output;
   private final PythonWorker python;
-  private final ClockReadings clock;
+  private final ClockReadings readings;
   private final Map<Event, LongAdder> counts = new ConcurrentHashMap<>();
   private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
+  private long clock;
 
-  TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python, ClockReadings clock) {
+  TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python, ClockReadings readings) {
     this.topology = topology;
     this.store = store;
     this.output = output;
     this.python = python;
-    this.clock = clock;
+    this.readings = readings;
   }
 
   Store store() {
@@ -57,12 +58,21 @@ final class TaskContext {
     return python;
   }
 
-  /** The record of a topic that is processed. */
+  /** The clock, in milliseconds since 1970. */
+  long clock() {
+    return clock;
+  }
+
+  void clock(long now) {
+    clock = now;
+  }
+
+  /** The record of a topic that is processed; null: none, as the clock moves on. */
   ConsumerRecord<byte[], byte[]> current() {
     return current;
   }
 
-  /** Goes on with a record of a topic that was read now. */
+  /** Goes on with a record of a topic that was read now; null: with what the clock makes due. */
   void begin(ConsumerRecord<byte[], byte[]> record) {
     latest = record;
     resume(record);
@@ -76,14 +86,12 @@ final class TaskContext {
 
   /** Goes on with the record that was read last. */
   void resumeLatest() {
-    if (latest != null) {
-      resume(latest);
-    }
+    resume(latest);
   }
 
   /** Whether the record that was read now is later than the clock by more than some milliseconds; below 0: none is. */
   boolean isAhead(long maxAhead) {
-    return clock.isAhead(current, maxAhead);
+    return readings.isAhead(current, maxAhead);
   }
 
   /** The record of a topic that was read now, with its bytes in the field {@code value}. */

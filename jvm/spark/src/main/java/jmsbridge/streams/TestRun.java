@@ -12,7 +12,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.function.LongSupplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -24,8 +23,8 @@ import org.apache.kafka.common.record.TimestampType;
 /** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
 public final class TestRun {
   private final Program plan;
-  private LongSupplier wallClock = System::currentTimeMillis;
-  private final ClockReadings clock = new ClockReadings(() -> wallClock.getAsLong());
+  private long clock;
+  private final ClockReadings readings = new ClockReadings(() -> clock);
   private final CachedStore cache;
   private Program program;
   private Store store;
@@ -55,28 +54,18 @@ public final class TestRun {
     program = plan.copy();
     program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     python = new PythonWorker(program.python());
-    task = new Task(program, store, this::send, python, clock);
-  }
-
-  /** Sets the clock, which is that of the machine at first, to a time in milliseconds since 1970. */
-  public void setClock(long time) {
-    clock.begin();
-    moveClock(time);
-  }
-
-  /** Moves the clock on within the time between two commits of the state. */
-  public void moveClock(long time) {
-    wallClock = () -> time;
+    task = new Task(program, store, this::send, python, readings);
+    task.clock(clock);
   }
 
   /** The readings of the clock for records of a topic, as they are committed with its position. */
   public String readings(String topic) {
-    return clock.committed(new TopicPartition(topic, 0));
+    return readings.committed(new TopicPartition(topic, 0));
   }
 
   /** Has records of a topic before a position judged by committed readings, as in a run that repeats them. */
-  public void repeat(String topic, long position, String readings) {
-    clock.repeat(new TopicPartition(topic, 0), position, readings);
+  public void repeat(String topic, long position, String committed) {
+    readings.repeat(new TopicPartition(topic, 0), position, committed);
   }
 
   /** Commits the state that is in a folder. */
@@ -126,6 +115,22 @@ public final class TestRun {
     }
     task.flush();
     processWaiting();
+  }
+
+  /** Says what the clock shows to functions that ask, in milliseconds since 1970. */
+  public void clock(long now) {
+    clock = now;
+    task.clock(now);
+  }
+
+  /** Moves the clock on to a time: nodes do what is due by then, in the order of the times. */
+  public void advanceClock(long to) {
+    for (long due = task.due(); due <= to; due = task.due()) {
+      task.clock(due);
+      task.tick(due);
+      processWaiting();
+    }
+    clock(to);
   }
 
   /** Moves the stream time of all nodes on to a time. */

@@ -83,6 +83,13 @@ public final class TopologyRun {
     return LAGS.computeIfAbsent(run, any -> new Lag(settings(run).consumer())).behind(next);
   }
 
+  /** The time of the clock at which a node has something to do; the greatest: none. The least if it is not known yet. */
+  static long due(String run) {
+    List<ShareFigures> known = newest(run).filter(share -> share.share() >= 0).toList();
+    boolean isKnown = known.size() >= settings(run).shares();
+    return isKnown ? known.stream().mapToLong(ShareFigures::due).min().orElse(Long.MAX_VALUE) : Long.MIN_VALUE;
+  }
+
   /** What keeps a share waiting, in words; empty: nothing. */
   public static String trouble(String run) {
     return newest(run).map(ShareFigures::trouble).filter(each -> !each.isEmpty()).findFirst().orElse("");

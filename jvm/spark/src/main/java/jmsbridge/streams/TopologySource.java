@@ -83,12 +83,15 @@ public final class TopologySource implements TableProvider {
     private final Map<TopicPartition, Long> beginnings = new HashMap<>();
     private KafkaConsumer<byte[], byte[]> consumer;
     private final BatchEnds batchEnds;
+    /** Null if no node follows the clock. */
+    private final BatchClock clock;
     private boolean isRealTime;
 
     Stream(String run, RunSettings settings) {
       this.run = run;
       this.settings = settings;
       batchEnds = new BatchEnds(settings);
+      clock = settings.program().followsClock() ? new BatchClock(settings.program()) : null;
       settings.partitions().forEach((topic, count) -> {
         for (int partition = 0; partition < count; partition++) {
           all.add(new TopicPartition(topic, partition));
@@ -119,13 +122,16 @@ public final class TopologySource implements TableProvider {
       if (isRealTime) {
         return latestOffset();
       }
-      return new Positions(batchEnds.of(ofPresentTopics((Positions) start), () -> consumer().endOffsets(all)));
+      long now = System.currentTimeMillis();
+      Map<TopicPartition, Long> planned = batchEnds.of(ofPresentTopics((Positions) start), () -> consumer().endOffsets(all));
+      return clock == null
+          ? new Positions(planned)
+          : clock.positions((Positions) start, now, batchEnds.seen(), planned, TopologyRun.due(run));
     }
 
     @Override
     public InputPartition[] planInputPartitions(Offset start, Offset end) {
-      Map<TopicPartition, Long> ends = ((Positions) end).next();
-      return ranges((Positions) start, ends);
+      return ranges((Positions) start, (Positions) end);
     }
 
     @Override
@@ -172,11 +178,13 @@ public final class TopologySource implements TableProvider {
       }
     }
 
-    private InputPartition[] ranges(Positions start, Map<TopicPartition, Long> ends) {
+    private InputPartition[] ranges(Positions start, Positions end) {
       Map<TopicPartition, Long> from = ofPresentTopics(start);
       InputPartition[] ranges = new InputPartition[settings.shares()];
       for (int share = 0; share < ranges.length; share++) {
-        ranges[share] = new ShareRange(run, share, of(share, from), ends == null ? null : of(share, ends));
+        ranges[share] = end == null
+            ? new ShareRange(run, share, of(share, from), null, Positions.NEVER, Positions.NEVER)
+            : new ShareRange(run, share, of(share, from), of(share, end.next()), end.clock(), end.tickAfter(start));
       }
       return ranges;
     }
