@@ -70,6 +70,11 @@ public final class TestRun {
     open(cache);
   }
 
+  /** Gives up what was processed since the last commit, as a task that fails. */
+  public void giveUp() {
+    cache.rollBack();
+  }
+
   /** Processes a record of a topic that the program reads; headers are name, value, name, value and so on. */
   public void pipe(String topic, byte[] key, byte[] value, long time, List<Object> headers) {
     RecordHeaders made = new RecordHeaders();
@@ -149,9 +154,29 @@ public final class TestRun {
     }
   }
 
-  /** Rows of the state of a node. */
-  public StateRows state(String node, StateRange range) {
-    return new StateRows(List.of(task).iterator(), node, range);
+  /** Rows of the state of a node, from a place of {@link StateRows#place} on. */
+  public StateRows state(String node, StateRange range, String place) {
+    return rows(task, node, range, place);
+  }
+
+  /** The same of a state that is in a folder, from any thread and while records are processed. */
+  public StateRows live(String node, StateRange range, String place) {
+    return rows(new Task(plan.copy(), cache.live(), null, null), node, range, place);
+  }
+
+  private static StateRows rows(Task task, String node, StateRange range, String place) {
+    StateRows.Shares one = new StateRows.Shares() {
+      @Override
+      public int count() {
+        return 1;
+      }
+
+      @Override
+      public StatePage read(int share, StatePage.Question question) {
+        return task.state(question);
+      }
+    };
+    return new StateRows(one, node, range, place);
   }
 
   /** Counters of this run, each under the name of its node, a tab and its event. */
