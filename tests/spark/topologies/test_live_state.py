@@ -119,3 +119,26 @@ def test_a_state_that_is_rolled_back_is_read_again_when_it_is_loaded(
     run.giveUp()
     with pytest.raises(Py4JJavaError, match="the share is being loaded"):
         asked.get("a")
+
+
+def test_a_large_state_is_opened_from_a_whole_copy_and_few_changes(
+    spark: SparkSession, tmp_path: Path, driver: TopologyTestDriver
+) -> None:
+    run = run_in(driver, spark, tmp_path, 0)
+
+    def commit(first: int) -> None:
+        for number in range(first, first + 30):
+            driver.pipe_input("in", f"k{number}", {"n": number}, number)
+        run.commit()
+        run.maintain()
+
+    commit(0)
+    assert list(tmp_path.glob("0/*.zip")) == []
+    commit(30)
+    assert [path.name for path in tmp_path.glob("0/*.zip")] == ["2.zip"]
+    for changelog in tmp_path.glob("0/[12].changelog"):
+        changelog.unlink()
+    commit(60)
+    again = run_in(driver, spark, tmp_path, 0)
+    again.goOn(3)
+    assert len(list(live_state(driver, again, spark).all())) == 90

@@ -21,7 +21,11 @@ import org.apache.kafka.common.record.TimestampType;
 
 /** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
 public final class TestRun {
+  /** Changes after which a version of the state is a whole copy: so few that tests make some. */
+  private static final int COPIED_CHANGES = 50;
+
   private final Program plan;
+  private final RocksStore rocks;
   private final CachedStore cache;
   private Program program;
   private Store store;
@@ -34,6 +38,7 @@ public final class TestRun {
 
   public TestRun(Program program) {
     plan = program;
+    rocks = null;
     cache = null;
     open(new MemoryStore());
   }
@@ -41,7 +46,8 @@ public final class TestRun {
   /** Creates a run whose state is in a folder, as a URI of Hadoop, behind a cache of this size. */
   public TestRun(Program program, String folder, long cacheBytes) throws IOException {
     plan = program;
-    cache = new CachedStore(new RocksStore(folder, 0, 0), cacheBytes);
+    rocks = new RocksStore(folder, 0, 0, COPIED_CHANGES);
+    cache = new CachedStore(rocks, cacheBytes);
     cache.load(version);
     open(cache);
   }
@@ -62,12 +68,23 @@ public final class TestRun {
     cache.load(++version);
   }
 
+  /** Stores a whole copy of the state in its folder, if there is one that is not. */
+  public void maintain() {
+    rocks.maintain();
+  }
+
   /** Goes on from the last commit of the state that is in a folder. */
   public void rollBack() {
     cache.rollBack();
     cache.load(version);
     close();
     open(cache);
+  }
+
+  /** Goes on from a commit of an earlier run in the same folder, by its number. */
+  public void goOn(long commit) {
+    version = commit;
+    rollBack();
   }
 
   /** Gives up what was processed since the last commit, as a task that fails. */
