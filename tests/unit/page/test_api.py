@@ -23,7 +23,7 @@ from engine.telemetry.metrics import JOURNALED, ROUTED
 from engine.telemetry.status import DeadLetterCounts
 from engine.topologies.graph import write_graph
 from engine.topologies.question import StateAnswer, StateFault, StateQuestion
-from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, VIEWER, Page
 from tests.unit.page.kafka_records import KafkaRecords, located
 
 PATHS = {
@@ -62,9 +62,9 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
     return kafka
 
 
-def page_with_topology(folder: Path, *, login: bool = False) -> Page:
+def page_with_topology(folder: Path, settings: str = "", *, login: bool = False) -> Page:
     """The page of a bridge with a topology that answers any question for its state."""
-    text = CONFIGURATION + f"topologies.totals.build=m:build\nembedded.data={folder}\n"
+    text = CONFIGURATION + settings + f"topologies.totals.build=m:build\nembedded.data={folder}\n"
     page = Page(folder, text, login=login)
     node = {"topics": [], "stateful": True, "asked": True, "python": "", "after": []}
     write_graph(folder, "totals", "order-totals", [{**node, "name": "sums", "operator": "aggregate"}])
@@ -236,3 +236,18 @@ def test_the_api_needs_the_login(tmp_path: Path, kafka: KafkaRecords) -> None:
     for path in ("/api/openapi.json", *PATHS.values()):
         assert page.client.get(path).status_code == 401
         assert page.client.get(path, headers=LOGIN).status_code == 200
+
+
+def test_viewers_with_a_mask_see_no_state(tmp_path: Path) -> None:
+    viewers = "http.username=anna\nhttp.password=pass\nhttp.viewer.username=eve\nhttp.viewer.password=look\n"
+    page = page_with_topology(tmp_path, viewers + "http.viewer.mask=msg.body.card\n", login=True)
+    path = "/api/topologies/totals/state/sums"
+    refused = page.client.get(path, headers=VIEWER)
+    assert (refused.status_code, "ask an operator" in refused.text) == (403, True)
+    assert page.questions == []
+    assert page.client.get(path, headers=LOGIN).json()["rows"] == [{"key": "ann", "total": 5.5}]
+
+
+def test_pages_of_another_site_cannot_ask_for_state(page: Page) -> None:
+    refused = page.client.get("/api/topologies/totals/state/sums", headers={"Sec-Fetch-Site": "cross-site"})
+    assert (refused.status_code, page.questions) == (403, [])
