@@ -54,5 +54,7 @@ def _table(found: Sequence[Look]) -> Table:
         by = "@".join(filter(None, (look.user, look.host)))
         texts = (look.time, by, look.role, look.way)
         shown = [printable(shortened(text, LONGEST_REASON)) or "-" for text in texts]
-        table.add_row(*shown, "yes" if look.masked else "no", printable(listed(list(map(str, look.records)))))
+        table.add_row(
+            *shown, "yes" if look.masked else "no", printable(look.state or listed(list(map(str, look.records))))
+        )
     return table

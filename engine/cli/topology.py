@@ -272,6 +272,7 @@ def _read_time(text: str | int) -> int:
 
 @command(
     "jms-bridge topology state examples.order_totals:build totals --key ann",
+    "jms-bridge topology state examples.order_totals:build totals --key ann --live",
     "jms-bridge topology state examples.order_totals:build totals --since 2026-01-01T12:00 --until 2026-01-01T12:59",
     "jms-bridge topology state examples.word_count:build counts --prefix sp --limit 20",
     "jms-bridge topology state examples.word_count:build counts --from-key a --to-key czz",
@@ -298,11 +299,18 @@ def state(
         typer.Option(parser=_read_time, metavar="TIME", help="Windows that begin at this time or earlier."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Greatest number of rows.")] = 100,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Ask the running bridge for all that is processed, not only for the last commit."),
+    ] = False,
 ) -> None:
-    """Show the state of a topology as lines of JSON, as its last commit left it, whether it runs or not."""
+    """Show the state of a topology as lines of JSON.
+
+    It is as the last commit left it, whether the topology runs or not. With --live it is as it is now.
+    """
     from engine.topologies.state import open_state
 
-    with open_state(load(config), build, node) as asked:
+    with open_state(load(config), build, node, live=live) as asked:
         for row in asked.rows(
             key, from_key=from_key, to_key=to_key, prefix=prefix, since=since, until=until, limit=limit
         ):

@@ -75,7 +75,7 @@ class LookLog:
         """Writes an entry, and returns when Kafka has it; creates the topic if it is missing.
 
         Records that the same user saw in the same way within the last `once_seconds` are left out; an entry without
-        records is not written.
+        records or state is not written.
 
         Raises:
             HardFailureError: Kafka refuses the topic or the entry.
@@ -83,7 +83,7 @@ class LookLog:
         """
         if once_seconds:
             look = replace(look, records=tuple(self._not_seen(look, once_seconds)))
-        if look.records:
+        if look.records or look.state:
             self._write(topic, look)
         if once_seconds:
             self._remember(look)

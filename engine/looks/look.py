@@ -30,6 +30,8 @@ class LookWay(StrEnum):
     FORM = "form"
     """A form with the message, to be corrected or copied."""
     API = "API"
+    STATE = "state page"
+    """Rows of the state of a topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Look:
     masked: bool
     """True if a mask was applied to the bodies."""
     records: tuple[Position, ...]
+    state: str = ""
+    """Topology and node whose rows the user saw, `totals/by-day`; empty for records."""
 
     def members(self) -> dict[str, Any]:
         """Returns the members of the entry as JSON."""
@@ -59,6 +63,7 @@ class Look:
             "way": self.way,
             "masked": self.masked,
             "records": list(map(str, self.records)),
+            **({"state": self.state} if self.state else {}),
         }
 
     def to_json(self) -> str:
@@ -80,7 +85,8 @@ class Look:
             records = tuple(Position.parse(str(each), "") for each in positions) if isinstance(positions, list) else ()
         except UsageError:
             return None
-        return Look(time, user, role, host, way, members.get("masked") is True, records) if time and way else None
+        masked, state = members.get("masked") is True, _text(members, "state")
+        return Look(time, user, role, host, way, masked, records, state) if time and way else None
 
 
 def _text(members: Mapping[str, Any], name: str) -> str:

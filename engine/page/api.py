@@ -2,7 +2,7 @@
 
 One table of endpoints makes the other routes, and the OpenAPI document at `/api/openapi.json`, to which `/api` leads.
 An error is a JSON object with `error`, a sentence, and has the status 400 (wrong parameters), 404 (no such topic,
-record or path) or 503 (Kafka does not answer, or too many searches run).
+record or path) or 503 (Kafka or a topology does not answer, or too many searches run).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from engine.page.messages import browsed, journal_of, record_at, story, topic_st
 from engine.page.render import HEADERS, VERSION
 from engine.page.searches import LINES
 from engine.page.sight import SeenRecord, Sight
+from engine.page.topology_state import state_nodes, state_rows
 from engine.printable import json_text
 from engine.record_json import record_json
 from engine.telemetry.control import CHANGES
@@ -118,6 +119,20 @@ def api(
             schema.LOOKS,
             _looks(view, threads),
             (schema.COUNT_OF_LOOKS,),
+        ),
+        _Endpoint(
+            "/api/topologies/{topology}/state",
+            "Nodes of a topology whose state can be asked",
+            schema.STATE_NODES,
+            _state_nodes(view),
+            (schema.TOPOLOGY,),
+        ),
+        _Endpoint(
+            "/api/topologies/{topology}/state/{node}",
+            "Rows of the state of a node, a page at a time; `next` is `after` of the next page",
+            schema.STATE_ROWS,
+            _state_rows(view, threads),
+            schema.OF_STATE,
         ),
     )
     document = schema.document(
@@ -367,6 +382,21 @@ def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
     async def handle(request: Request) -> Response:
         count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
         return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count)]})
+
+    return handle
+
+
+def _state_nodes(view: View) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        return _answer(await run_in_threadpool(state_nodes, view.config(), request.path_params["topology"]))
+
+    return handle
+
+
+def _state_rows(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        forms.check_site(request)
+        return await run_in_threadpool(_answer, await state_rows(request, view, threads))
 
     return handle
 

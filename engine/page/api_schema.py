@@ -24,10 +24,14 @@ __all__ = [
     "LOOKS",
     "MESSAGE",
     "OF_LETTERS",
+    "OF_STATE",
     "POSITION",
     "RECORDS",
+    "STATE_NODES",
+    "STATE_ROWS",
     "STATUS",
     "TOPICS",
+    "TOPOLOGY",
     "Parameter",
     "document",
 ]
@@ -41,11 +45,13 @@ _NUMBER: Schema = {"type": ["number", "null"]}
 _TIME: Schema = {"type": ["string", "null"], "description": "ISO 8601 in UTC; null if there is none"}
 _OR_NULL: Schema = {"type": ["string", "null"]}
 _KIND: Schema = {"type": "string", "enum": list(TopicKind)}
+_LAST_WORDS = {"records": "Records", "state": "StateNodes", "{node}": "StateRows"}
+"""Ends of the ids of operations, by the last part of their paths."""
 _ERRORS = {
     "400": "Wrong parameters",
     "403": "A search that a page of another site asks for, or that would tell a viewer a masked value",
-    "404": "No such topic, record or path",
-    "503": "Kafka does not answer, or the bridge is busy",
+    "404": "No such topic, record, topology, node or path",
+    "503": "Kafka or a topology does not answer, or the bridge is busy",
 }
 
 
@@ -184,7 +190,21 @@ LOOKS = _object(
             masked=_FLAG,
             records=_list(_TEXT),
         )
+        | {"description": "`state` has the topology and the node, with a slash between them, for a look at its rows"}
     )
+)
+STATE_NODES = _object(topology=_TEXT, nodes=_list(_object(node=_TEXT, operator=_TEXT)))
+STATE_ROWS = _object(
+    topology=_TEXT,
+    node=_TEXT,
+    live={**_FLAG, "description": "true: with what is processed and not committed; false: as the last commit left it"},
+    positions={
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": _WHOLE},
+        "description": "by topic and partition, the offset up to which the records are in the rows",
+    },
+    rows=_list({"type": "object", "description": "fields of a row, with its key in `key`"}),
+    next=_OR_NULL,
 )
 
 _MANY: Schema = {"type": "array", "items": _TEXT}
@@ -221,6 +241,24 @@ COUNT_OF_LOOKS = Parameter(
 )
 POSITION = Parameter(
     "position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", place="path", is_needed=True
+)
+TOPOLOGY = Parameter("topology", "Name of a topology in the properties file", place="path", is_needed=True)
+OF_STATE = (
+    TOPOLOGY,
+    Parameter("node", "Name of a node with rows: a table or an aggregate", place="path", is_needed=True),
+    Parameter("key", "Key of the rows; a key with fields as JSON"),
+    Parameter("from", "First key of the rows"),
+    Parameter("to", "Last key of the rows"),
+    Parameter("prefix", "Text with which the keys begin"),
+    Parameter("window_from", "Earliest beginning of a window: ISO 8601, or milliseconds since 1970"),
+    Parameter("window_to", "Latest beginning of a window, likewise"),
+    Parameter("limit", "Number of rows, 100 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    Parameter("after", "Place of a page: `next` of the page before it"),
+    Parameter(
+        "live",
+        "true, the default, for the state with all that is processed; false for that of the last commit",
+        {"type": "boolean"},
+    ),
 )
 OF_LETTERS = (
     Parameter("reason", "Reason of the failure", {"type": "string", "enum": [*DEAD_LETTER_REASONS]}),
@@ -284,7 +322,7 @@ def _operation(
     error = {"schema": {"$ref": "#/components/schemas/Error"}}
     return {
         "operationId": path.removeprefix("/api/").partition("{")[0].strip("/")
-        + ("Records" if "records" in path else ""),
+        + _LAST_WORDS.get(path.rpartition("/")[2], ""),
         "summary": summary,
         "parameters": [
             {

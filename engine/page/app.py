@@ -23,7 +23,8 @@ from engine.page.render import HEADERS
 from engine.page.searches import Searches
 from engine.page.sending import send
 from engine.page.threads import Threads
-from engine.page.topologies import state, topologies
+from engine.page.topologies import topologies
+from engine.page.topology_state import state
 from engine.page.tryout import tryout
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ __all__ = [
     "FIND_FIELDS",
     "NotThereError",
     "find_question",
+    "flag",
     "moment",
     "number",
     "offsets",
@@ -82,6 +83,14 @@ def number(name: str, text: str, default: int, most: int) -> int:
         msg = f"{name} {text!r}: expected a number from 1 to {most}"
         raise UsageError(msg)
     return int(text)
+
+
+def flag(name: str, text: str, *, default: bool) -> bool:
+    """True for `true` and False for `false`; `default` for an empty text."""
+    if text not in ("", "true", "false"):
+        msg = f"{name} {text[:100]!r}: expected true or false"
+        raise UsageError(msg)
+    return text == "true" if text else default
 
 
 def offsets(name: str, text: str) -> dict[int, int]:

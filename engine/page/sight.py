@@ -116,6 +116,12 @@ class Sight:
         once = _ONCE_SECONDS if way is LookWay.LIST else 0.0
         self._log.write(LookTopic.of(self._config), look, once_seconds=once)
 
+    def note_state(self, way: LookWay, state: str) -> None:
+        """Notes the look at rows of the state of a topology, as `Look.state` names it; raises as `note`."""
+        now = iso(round(time.time() * 1000))
+        look = Look(now, self._user, str(self._role), self._host, way, masked=False, records=(), state=state)
+        self._log.write(LookTopic.of(self._config), look)
+
     def document(self, content: bytes) -> bytes | None:
         """Returns the content of a body with a schema as the user may see it; None if nothing of it is shown."""
         return content if self._mask is None else self._mask.document(content)

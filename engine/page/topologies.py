@@ -1,46 +1,33 @@
-"""The pages of the topologies of a bridge: figures, settings and a picture of each, and the state of their nodes."""
+"""The page of the topologies of a bridge: figures, settings and a picture of each."""
 
 from __future__ import annotations
 
-import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from engine.errors import UnreachableError, UsageError
-from engine.page.asked import status_of
 from engine.page.picture import Edge, FlowNode, Picture, anchor, draw
-from engine.page.render import render, rendered
-from engine.page.sight import Sight
+from engine.page.render import render
 from engine.page.user_topologies import REJECTED
 from engine.page.view import Tone, state_of
 from engine.telemetry.metrics import TOPOLOGY_LAG, TOPOLOGY_RECORDS, TOPOLOGY_STATE, TOPOLOGY_UNPROCESSED
-from engine.times import read_time
 from engine.topologies.graph import GraphNode, read_graph
-from engine.topologies.question import StateQuestion
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from engine.page.threads import Threads
     from engine.page.view import View
-    from engine.topologies.question import StateAnswer
-    from routes.model import Config
 
     _Count = tuple[str, str, float]
     """Name of a node, a reason, and the number of records that the node did not process for it."""
 
-__all__ = ["state", "topologies"]
+__all__ = ["topologies"]
 
 _ADDRESS = "/topologies/state"
-_SECONDS = 10.0
-"""Time that reading a state may take: the rest of a request's, see `engine.telemetry.http`."""
-_MOST_CHARACTERS = 1024
 _WORDS = {"source": "from", "sink": "to", "python column": "field", "keyed process": "process"}
 """Words for operators whose names say little in a picture."""
 
@@ -52,73 +39,6 @@ def topologies(view: View) -> Callable[[Request], Response]:
         return render(request, view, "topologies.html", topologies=_topologies(view))
 
     return page
-
-
-def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
-    """Makes the handler of the page that asks a node for its state; the question is in the URL."""
-
-    async def page(request: Request) -> Response:
-        asked, config = request.query_params, view.config()
-        name = asked.get("topology", "")
-        nodes = _nodes_asked(config, name)
-        answer: StateAnswer | None = None
-        fault, status = "", 200
-        try:
-            if not nodes:
-                raise UsageError(f"no topology {name!r} with state that can be asked has run on this machine")
-            if "node" in asked:
-                Sight(request, view).check_whole("the state of a topology")
-                question = _question(asked)
-                busy = "other pages still wait for answers of topologies; try again"
-                late = f"the topology gave no answer within {_SECONDS:.0f} s; `jms-bridge topology state` waits longer"
-                ask = partial(view.ask, name, question, _SECONDS)
-                answer = await threads.run(ask, _SECONDS + 1, busy, late)
-                if answer is None:
-                    raise UnreachableError(f"{late}. It may not run on this machine, or be starting")
-                fault = answer.fault
-        except UnreachableError as error:
-            fault, status = str(error), 503
-        except UsageError as error:
-            fault, status = str(error), status_of(error) if nodes else 404
-        interval = next((each.interval_seconds for each in config.section(TopologiesConfig) if each.name == name), None)
-        return await rendered(
-            request,
-            view,
-            "topology_state.html",
-            status=status,
-            fault=fault,
-            topology=name,
-            nodes=nodes,
-            asked={field: asked.get(field, "") for field in ("node", "key", "prefix", "since", "until")},
-            answer=None if fault else answer,
-            columns=list(dict.fromkeys(column for row in answer.rows for column in row)) if answer else [],
-            interval=interval,
-            as_shown=_as_shown,
-        )
-
-    return page
-
-
-def _nodes_asked(config: Config, name: str) -> list[str]:
-    """Names of the nodes of a configured topology whose state can be asked."""
-    if name not in {each.name for each in config.section(TopologiesConfig)}:
-        return []
-    graph = read_graph(config.embedded.data, name)
-    return graph.asked if graph else []
-
-
-def _question(asked: Mapping[str, str]) -> StateQuestion:
-    """The question of a form; UsageError for an invalid value of a field."""
-    if any(len(text) > _MOST_CHARACTERS for text in asked.values()):
-        raise UsageError(f"a field is longer than {_MOST_CHARACTERS} characters")
-    since, until = (read_time(text) if (text := asked.get(name, "").strip()) else None for name in ("since", "until"))
-    key, prefix = asked.get("key") or None, asked.get("prefix") or None
-    return StateQuestion(asked["node"], key, prefix, since, until)
-
-
-def _as_shown(value: object) -> str:
-    """A field of a row as text."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _topologies(view: View) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""State of a topology as its last committed batch left it, whether the topology runs or not."""
+"""State of a topology: as its last commit left it, whether the topology runs or not, or as it is now."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from engine.errors import SetupError
 from engine.schemas.section import SchemaConfig
 from engine.spark import session
+from engine.telemetry.http_section import HttpConfig
+from engine.topologies.live import LiveNodeState, name_of_part
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.registry import planned
@@ -25,19 +27,25 @@ __all__ = ["open_state"]
 
 
 @contextmanager
-def open_state(config: Config, build: str, node: str) -> Iterator[NodeState]:
-    """Opens the state of a node, as the last commit leaves it now; later commits are not in it.
+def open_state(config: Config, build: str, node: str, *, live: bool = False) -> Iterator[NodeState]:
+    """Opens the state of a node: as the last commit leaves it now, or as it is at each question.
 
     Args:
         config: the configuration, for the data folder and Spark's settings.
         build: the function that builds the topology, as `module:function`.
         node: name of a node with state.
+        live: True for all that is processed, which the bridge of this configuration is asked for; False for the last
+            commit, without the later ones.
 
     Raises:
-        UsageError: there is no such function.
+        UsageError: there is no such function, or, with `live`, not one topology of the configuration that it builds.
         StateError: the node keeps no state that can be shown.
         SetupError: the topology has no state yet, or that of another version of it.
+        UnreachableError: with `live`, no bridge answers, or it does not run the topology.
     """
+    if live:
+        yield LiveNodeState(config.section(HttpConfig), name_of_part(config, build), node)
+        return
     find(build)
     with session.opened(config, 1) as spark:
         topology = read(build)

@@ -201,7 +201,9 @@ class TopologyTestDriver:
         assert self._program is not None
         jvm: Any = self._spark._jvm
         return NodeState(
-            self._program, node, lambda *bounds: running.state(node, jvm.jmsbridge.streams.StateRange(*bounds))
+            self._program,
+            node,
+            lambda *bounds, place: running.state(node, jvm.jmsbridge.streams.StateRange(*bounds), place),
         )
 
     def rejected(self) -> list[Output]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 
     from engine.topologies.library.program import Program
 
-__all__ = ["NodeState", "StateError"]
+__all__ = ["NodeState", "StateError", "milliseconds"]
 
 Key: TypeAlias = "str | bytes | int | Mapping[str, Any]"
 Time: TypeAlias = "datetime | int"
 """A datetime, of UTC if it names no zone, or milliseconds since 1970."""
 
 _PAGE = 1_000
+_PAGE_BYTES = 1 << 20
+_PLACE = re.compile(r"([01]):([0-9]{1,4}\.(?:[0-9a-f]{2})*)")
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
@@ -42,7 +45,9 @@ class NodeState:
     """
 
     def __init__(self, program: Program, node: str, ask: Callable[..., Any]) -> None:
-        """Looks the node up; `ask` gives the `jmsbridge.streams.StateRows` for the arguments of a `StateRange`.
+        """Looks the node up.
+
+        `ask` gives the `jmsbridge.streams.StateRows` for the arguments of a `StateRange`, from `place` on.
 
         Raises:
             StateError: the node has no state that can be shown, or there is none of that name.
@@ -109,6 +114,55 @@ class NodeState:
         Raises:
             StateError: the node has no windows and times are given, or a key is given that cannot be one of its keys.
         """
+        ranges = self._ranges_of(key, from_key, to_key, prefix, since, until)
+        return self._read(ranges, limit)
+
+    def page(
+        self,
+        key: Key | None = None,
+        *,
+        from_key: Key | None = None,
+        to_key: Key | None = None,
+        prefix: str | bytes | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        limit: int = _PAGE,
+        after: str = "",
+        most_bytes: int = _PAGE_BYTES,
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Some of the rows that `rows` gives, and the place at which the next ones begin: empty if there are none.
+
+        `after` is the place of these rows, which an earlier call for the same rows has given, or empty. No row is added
+        to `limit` rows, nor to rows that have `most_bytes` bytes as JSON.
+
+        Raises:
+            StateError: as `rows`, or `after` is not such a place.
+        """
+        ranges = self._ranges_of(key, from_key, to_key, prefix, since, until)
+        number, place = _place(after)
+        lines: list[bytes] = []
+        length = 0
+        for index in range(number, len(ranges)):
+            rows = self._ask(*ranges[index], place=place)
+            found = bytes(rows.take(limit - len(lines), most_bytes - length))
+            length += len(found)
+            lines += found.splitlines()
+            if place := rows.place():
+                return [json.loads(line) for line in lines], f"{index}:{place}"
+            if index + 1 < len(ranges) and (len(lines) == limit or length >= most_bytes):
+                return [json.loads(line) for line in lines], f"{index + 1}:0."
+        return [json.loads(line) for line in lines], ""
+
+    def _ranges_of(
+        self,
+        key: Key | None,
+        from_key: Key | None,
+        to_key: Key | None,
+        prefix: str | bytes | None,
+        since: Time | None,
+        until: Time | None,
+    ) -> list[tuple[Any, ...]]:
+        """The arguments of each `StateRange` to read; raises as `rows`."""
         if key is not None and not (from_key is None and to_key is None and prefix is None):
             msg = "one key does not go with a range or a prefix of keys: leave out one or the others"
             raise StateError(msg)
@@ -122,9 +176,9 @@ class NodeState:
             msg = f"the keys of '{self._name}' are numbers: ask for a range of them in place of a prefix"
             raise StateError(msg)
         start = None if prefix is None else self._bytes(prefix)
-        times = _milliseconds(since, _LEAST), _milliseconds(until, _MOST)
+        times = milliseconds(since, _LEAST), milliseconds(until, _MOST)
         first, last = (key, key) if key is not None else (from_key, to_key)
-        return self._read([(low, high, start, *times) for low, high in self._ranges(first, last)], limit)
+        return [(low, high, start, *times) for low, high in self._ranges(first, last)]
 
     def _ranges(self, first: Key | None, last: Key | None) -> list[tuple[bytes | None, bytes | None]]:
         """The keys from one to another as ranges in the order of bytes, in which negative numbers are the last."""
@@ -161,17 +215,28 @@ class NodeState:
         """The rows of one range after the other, some at a time."""
         left = _MOST if limit is None else limit
         for each in ranges:
-            rows = self._ask(*each)
-            while left > 0 and (page := bytes(rows.take(min(left, _PAGE))).splitlines()):
+            rows = self._ask(*each, place="")
+            while left > 0 and (page := bytes(rows.take(min(left, _PAGE), _PAGE_BYTES)).splitlines()):
                 left -= len(page)
                 yield from map(json.loads, page)
+
+
+def _place(text: str) -> tuple[int, str]:
+    """The number of the range and the place in it, of the place that `NodeState.page` gives."""
+    if not text:
+        return 0, ""
+    if not (found := _PLACE.fullmatch(text)):
+        msg = f"{text[:100]!r} is not the place of a page: take `next` of the page before it"
+        raise StateError(msg)
+    return int(found[1]), found[2]
 
 
 def _long(number: int) -> bytes:
     return number.to_bytes(8, "big", signed=True)
 
 
-def _milliseconds(time: Time | None, default: int) -> int:
+def milliseconds(time: Time | None, default: int = 0) -> int:
+    """The milliseconds since 1970 of a time; `default` for None. StateError for a number of more than 64 bits."""
     if isinstance(time, datetime):
         return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
     number = default if time is None else time

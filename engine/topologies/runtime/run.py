@@ -76,7 +76,6 @@ _MOST_REFUSED = 1000
 """Most records that a run remembers as refused by Kafka."""
 _NEVER_MS = 1 << 40
 _READ_SECONDS, _POLL_SECONDS = 1.0, 0.05
-_MAINTENANCE_SECONDS = 30.0
 _LOCK_SECONDS = 20.0
 _MINIMUM_REALTIME_SECONDS = 5.0
 _FINISH_SECONDS, _TASKS_SECONDS = 12.0, 10.0
@@ -389,7 +388,6 @@ class _Query:
         again = ""
         name = self._program.topology.name
         _log.info("topology runs", topology=name, mode=self._mode, state=str(self._folder))
-        maintained = time.monotonic()
         try:
             while not (again or stop.wait(_READ_SECONDS)):
                 self._lock.check()
@@ -405,9 +403,7 @@ class _Query:
                 figures = self._figures()
                 if report is not None:
                     report(figures)
-                if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
-                    maintained = time.monotonic()
-                    self._java.maintain()
+                self._java.maintain()
                 again = self._watch.restart()
             self._finish(query)
         finally:

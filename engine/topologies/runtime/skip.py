@@ -7,7 +7,6 @@ first.
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,9 +16,9 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.spark.stored_files import numbered
 from engine.topologies.runtime.kept import KeptState
 from engine.topologies.runtime.run import state_folder
+from engine.topologies.runtime.state_reader import committed_positions
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
@@ -84,17 +83,7 @@ def _check_ahead(access: KafkaAccess, name: str, folder: Folder, position: Posit
     """Raises SetupError for a record that the topology has processed."""
     topic, partition = position.topic, position.partition
     published = KafkaOffsets(access).committed(name, topic, [partition]).get(partition, 0)
-    processed = max(published, _processed(folder).get(topic, {}).get(str(partition), 0))
+    processed = max(published, committed_positions(folder).get(topic, {}).get(str(partition), 0))
     if processed > position.offset:
         msg = f"topology '{name}' has processed {position}: it goes on at {topic}:{partition}:{processed}"
         raise SetupError(msg)
-
-
-def _processed(folder: Folder) -> dict[str, dict[str, int]]:
-    """Positions behind the last batch that is in the state, by topic and partition."""
-    committed = max(numbered(folder / "spark" / "commits"), default=None)
-    if committed is None:
-        return {}
-    lines = (folder / "spark" / "offsets" / str(committed)).read_text(encoding="utf-8").splitlines()
-    found: dict[str, dict[str, int]] = json.loads(lines[-1])
-    return found

@@ -21,7 +21,9 @@ from engine.page import letters, looks, searches
 from engine.telemetry.control import CHANGES
 from engine.telemetry.metrics import JOURNALED, ROUTED
 from engine.telemetry.status import DeadLetterCounts
-from tests.unit.page.bridge import LOGIN, Page
+from engine.topologies.graph import write_graph
+from engine.topologies.question import StateAnswer, StateFault, StateQuestion
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, VIEWER, Page
 from tests.unit.page.kafka_records import KafkaRecords, located
 
 PATHS = {
@@ -32,6 +34,8 @@ PATHS = {
     "/api/messages/{position}": "/api/messages/orders:0:1",
     "/api/letters": "/api/letters?reason=key-not-found&page=1",
     "/api/looks": "/api/looks?count=5",
+    "/api/topologies/{topology}/state": "/api/topologies/totals/state",
+    "/api/topologies/{topology}/state/{node}": "/api/topologies/totals/state/sums?key=ann&window_from=0&limit=2",
 }
 """A request to each path."""
 LINES = "application/x-ndjson"
@@ -58,9 +62,20 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
     return kafka
 
 
+def page_with_topology(folder: Path, settings: str = "", *, login: bool = False) -> Page:
+    """The page of a bridge with a topology that answers any question for its state."""
+    text = CONFIGURATION + settings + f"topologies.totals.build=m:build\nembedded.data={folder}\n"
+    page = Page(folder, text, login=login)
+    node = {"topics": [], "stateful": True, "asked": True, "python": "", "after": []}
+    write_graph(folder, "totals", "order-totals", [{**node, "name": "sums", "operator": "aggregate"}])
+    rows = ({"key": "ann", "total": 5.5},)
+    page.answer = StateAnswer(rows, "0:1.ab", live=True, positions={"orders": {"0": 17}})
+    return page
+
+
 @pytest.fixture
 def page(tmp_path: Path, kafka: KafkaRecords) -> Page:
-    page = Page(tmp_path)
+    page = page_with_topology(tmp_path)
     for number in range(3):
         page.figures.set(JOURNALED, number * 10, "jms")
         page.figures.set(ROUTED, number * 10, "orders", "orders")
@@ -138,6 +153,48 @@ def test_the_answers_have_what_is_asked_for(page: Page) -> None:
     assert found["letters"][0]["position"] == "dead:0:1"
 
 
+def test_the_state_of_a_topology_is_asked_as_the_parameters_say_and_noted(page: Page) -> None:
+    get = page.client.get
+    assert get("/api/topologies/totals/state").json() == {
+        "topology": "totals",
+        "nodes": [{"node": "sums", "operator": "aggregate"}],
+    }
+    asked = "from=a&to=c&window_from=5&window_to=1970-01-01T00:00:01&limit=7&after=0:0.&live=false"
+    found = get(f"/api/topologies/totals/state/sums?{asked}").json()
+    assert (found["rows"], found["next"], found["live"]) == ([{"key": "ann", "total": 5.5}], "0:1.ab", True)
+    assert found["positions"] == {"orders": {"0": 17}}
+    assert page.questions == [
+        ("totals", StateQuestion("sums", None, None, 5, 1000, 7, "a", "c", after="0:0.", live=False))
+    ]
+    assert [(look.way, look.state) for look in page.looks.looks] == [("API", "totals/sums")]
+    page.looks.error = UnreachableError("the audit of looks cannot be written")
+    refused = get("/api/topologies/totals/state/sums")
+    assert (refused.status_code, "5.5" in refused.text) == (503, False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "query", "status", "told"),
+    [
+        (None, "other/state", 404, "no topology 'other' with state that can be asked has run on this machine"),
+        (None, "totals/state/none", 404, "no node 'none' of topology 'totals' has state"),
+        (None, "totals/state/sums", 503, "gave no answer within 10 s"),
+        (StateAnswer(fault="no windows", kind=StateFault.QUESTION), "totals/state/sums", 400, "no windows"),
+        (StateAnswer(fault="share 0", kind=StateFault.AWAY), "totals/state/sums", 503, "share 0"),
+        (None, "totals/state/sums?live=yes", 400, "live 'yes': expected true or false"),
+        (None, "totals/state/sums?limit=0", 400, "expected a number from 1 to 1000"),
+        (None, "totals/state/sums?since=1", 400, "there is no parameter 'since'"),
+    ],
+)
+def test_a_state_that_is_not_shown_is_told_why(
+    page: Page, answer: StateAnswer | None, query: str, status: int, told: str
+) -> None:
+    page.answer = answer
+    found = page.client.get(f"/api/topologies/{query}")
+    assert found.status_code == status
+    assert told in found.json()["error"]
+    assert page.looks.looks == []
+
+
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
@@ -175,7 +232,22 @@ def test_a_record_without_a_timeline_is_given_with_the_reason(page: Page, kafka:
 
 
 def test_the_api_needs_the_login(tmp_path: Path, kafka: KafkaRecords) -> None:
-    page = Page(tmp_path, login=True)
+    page = page_with_topology(tmp_path, login=True)
     for path in ("/api/openapi.json", *PATHS.values()):
         assert page.client.get(path).status_code == 401
         assert page.client.get(path, headers=LOGIN).status_code == 200
+
+
+def test_viewers_with_a_mask_see_no_state(tmp_path: Path) -> None:
+    viewers = "http.username=anna\nhttp.password=pass\nhttp.viewer.username=eve\nhttp.viewer.password=look\n"
+    page = page_with_topology(tmp_path, viewers + "http.viewer.mask=msg.body.card\n", login=True)
+    path = "/api/topologies/totals/state/sums"
+    refused = page.client.get(path, headers=VIEWER)
+    assert (refused.status_code, "ask an operator" in refused.text) == (403, True)
+    assert page.questions == []
+    assert page.client.get(path, headers=LOGIN).json()["rows"] == [{"key": "ann", "total": 5.5}]
+
+
+def test_pages_of_another_site_cannot_ask_for_state(page: Page) -> None:
+    refused = page.client.get("/api/topologies/totals/state/sums", headers={"Sec-Fetch-Site": "cross-site"})
+    assert (refused.status_code, page.questions) == (403, [])

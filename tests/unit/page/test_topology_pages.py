@@ -16,7 +16,7 @@ from engine.telemetry.metrics import (
     UNROUTED,
 )
 from engine.topologies.graph import write_graph
-from engine.topologies.question import StateAnswer, StateQuestion
+from engine.topologies.question import StateAnswer, StateFault, StateQuestion
 from tests.unit.page.bridge import CONFIGURATION, HOSTILE, Page
 
 TOPOLOGY = CONFIGURATION + "topologies.totals.build=examples.order_totals:build\n"
@@ -168,17 +168,19 @@ def asked(tmp_path: Path) -> Page:
 
 def test_the_state_of_a_topology_can_be_asked(asked: Page) -> None:
     form = asked.text("/topologies/state?topology=totals")
-    assert re.findall(r"<option[^>]*>([^<]*)<", form) == ["sums"]
+    assert re.findall(r"<option[^>]*>([^<]*)<", form) == ["sums", "now", "the last commit"]
     assert "up to 2 min ago" in form
     assert asked.questions == []
 
     rows = ({"key": "ann", "window_start": "2026-01-01T12:00:00.000Z", "total": 5.5, "who": {"a": 1}}, {"key": HOSTILE})
-    asked.answer = StateAnswer(rows, has_more=True)
+    asked.answer = StateAnswer(rows, "0:1.ab")
     shown = asked.text("/topologies/state?topology=totals&node=sums&key=&prefix=a&since=2026-01-01T12:00&until=99")
     assert asked.questions == [("totals", StateQuestion("sums", None, "a", 1_767_268_800_000, 99))]
     assert re.findall(r"<th scope[^>]*>([^<]*)<", shown) == ["key", "window_start", "total", "who"]
     assert ">5.5<" in shown
-    assert "There are more than these 2 rows" in shown
+    assert "2 rows as of the last commit" in shown
+    assert "after=0%3A1.ab" in shown
+    assert [(look.way, look.state) for look in asked.looks.looks] == [("state page", "totals/sums")]
     assert "<script>alert" not in shown
     asked.answer = StateAnswer()
     assert "No row." in asked.text("/topologies/state?topology=totals&node=sums&key=nobody")
@@ -201,7 +203,7 @@ def test_a_question_that_has_no_answer_is_told_why(asked: Page, query: str, stat
 
 
 def test_a_fault_in_the_answer_is_shown(asked: Page) -> None:
-    asked.answer = StateAnswer(fault="'sums' has no windows: ask without times")
-    assert "has no windows: ask without times" in html.unescape(
-        asked.text("/topologies/state?topology=totals&node=sums")
-    )
+    asked.answer = StateAnswer(fault="'sums' has no windows: ask without times", kind=StateFault.QUESTION)
+    answer = asked.client.get("/topologies/state?topology=totals&node=sums")
+    assert answer.status_code == 400
+    assert "has no windows: ask without times" in html.unescape(answer.text)

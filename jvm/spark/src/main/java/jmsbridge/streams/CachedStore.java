@@ -12,6 +12,9 @@ import java.util.TreeMap;
  *
  * <p>As long as all entries fit, none is looked up in RocksDB, and one that comes and goes between two commits is never
  * written there.
+ *
+ * <p>One thread changes the entries; any other may read them by {@link #live}, also while a commit writes them. A lock
+ * is held for one operation, so that neither waits longer than for {@link StateScan#PAGE} entries of the other.
  */
 final class CachedStore implements Store {
   /** Changes that are written at once: so few take some milliseconds, which is what a record may wait for. */
@@ -41,6 +44,8 @@ final class CachedStore implements Store {
   private long loaded = -1;
   /** Whether the changes since the load are committed. */
   private boolean isCommitted;
+  /** Whether other threads may read: not while a version is loaded, nor after a failure. */
+  private volatile boolean isOpen;
 
   /** Creates the cache of a store, which takes {@code mostBytes} of memory. */
   CachedStore(RocksStore rocks, long mostBytes) {
@@ -54,15 +59,55 @@ final class CachedStore implements Store {
    * @return whether this store has committed the version itself, just before, so that nodes still hold what belongs to it
    */
   boolean load(long wanted) {
-    rocks.load(wanted);
     boolean isOwn = isCommitted && wanted == loaded + 1;
+    // Who reads does not wait for a load, which may take long.
+    isOpen &= isOwn;
+    load(wanted, isOwn);
+    isOpen = true;
+    return isOwn;
+  }
+
+  private synchronized void load(long wanted, boolean isOwn) {
+    rocks.load(wanted);
     loaded = wanted;
     isCommitted = false;
     if (!isOwn) {
       clear();
       fill();
     }
-    return isOwn;
+  }
+
+  /** The store for other threads, which only read; IllegalStateException from each method while it is not open. */
+  Store live() {
+    return new Store() {
+      @Override
+      public byte[] get(byte[] key) {
+        List<Entry> found = range(key, Keys.next(key), 1);
+        return found.isEmpty() ? null : found.get(0).value();
+      }
+
+      @Override
+      public List<Entry> range(byte[] from, byte[] to, int limit) {
+        if (isOpen) {
+          synchronized (CachedStore.this) {
+            if (isOpen) {
+              return CachedStore.this.range(from, to, limit);
+            }
+          }
+        }
+        throw new IllegalStateException("the share is being loaded");
+      }
+
+      @Override
+      public void put(byte[] key, byte[] value) {
+        throw new UnsupportedOperationException();
+      }
+
+      @Override
+      public void remove(byte[] key) {
+        throw new UnsupportedOperationException();
+      }
+    };
   }
 
   /** Reads all entries, or none if they do not fit. */
@@ -82,18 +127,25 @@ final class CachedStore implements Store {
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     write();
+    // Without the lock: RocksDB can be read meanwhile, and files of the checkpoint may be written slowly.
     rocks.commit();
     isCommitted = true;
   }
 
   /** Forgets the changes since the load. */
-  void rollBack() {
+  synchronized void rollBack() {
+    isOpen = false;
     clear();
     rocks.rollBack();
   }
 
+  synchronized void close() {
+    isOpen = false;
+    rocks.close();
+  }
+
   @Override
-  public byte[] get(byte[] key) {
+  public synchronized byte[] get(byte[] key) {
     Slot slot = slots.get(key);
     if (slot != null) {
       return slot.value;
@@ -110,7 +162,7 @@ final class CachedStore implements Store {
   }
 
   @Override
-  public void put(byte[] key, byte[] value) {
+  public synchronized void put(byte[] key, byte[] value) {
     Slot slot = slots.get(key);
     if (slot == null) {
       slot = add(key, value, !isWhole);
@@ -122,7 +174,7 @@ final class CachedStore implements Store {
   }
 
   @Override
-  public void remove(byte[] key) {
+  public synchronized void remove(byte[] key) {
     Slot slot = slots.get(key);
     if (slot == null) {
       if (isWhole) {
@@ -142,14 +194,25 @@ final class CachedStore implements Store {
   }
 
   @Override
-  public List<Entry> range(byte[] from, byte[] to, int limit) {
-    NavigableMap<byte[], Slot> near = slots.subMap(from, true, to, false);
+  public synchronized List<Entry> range(byte[] from, byte[] to, int limit) {
     if (isWhole) {
-      return merged(List.of(), near, limit);
+      return merged(List.of(), slots.subMap(from, true, to, false), limit);
     }
-    long removed = near.values().stream().filter(each -> each.value == null).count();
-    List<Entry> stored = rocks.range(from, to, (int) Math.min(limit + removed, Integer.MAX_VALUE));
-    return near.isEmpty() ? stored : merged(stored, near, limit);
+    List<Entry> found = new ArrayList<>();
+    byte[] at = from;
+    while (found.size() < limit) {
+      int wanted = limit - found.size();
+      List<Entry> stored = rocks.range(at, to, wanted);
+      // What is behind the last entry that is stored comes with the next ones.
+      boolean isAll = stored.size() < wanted;
+      byte[] end = isAll ? to : Keys.next(stored.get(stored.size() - 1).key());
+      found.addAll(merged(stored, slots.subMap(at, true, end, false), wanted));
+      if (isAll) {
+        break;
+      }
+      at = end;
+    }
+    return found;
   }
 
   /** Entries of both in the order of their keys; a slot replaces what is stored. */
@@ -210,7 +273,7 @@ final class CachedStore implements Store {
     }
   }
 
-  private void write() {
+  private synchronized void write() {
     for (byte[] key : changed) {
       Slot slot = slots.get(key);
       // Gone if it came and went.

@@ -3,19 +3,19 @@ package jmsbridge.streams;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 
 /** State of a topology as one of its batches left it, open for reading, whether the topology runs or not. */
-public final class CommittedState {
+public final class CommittedState implements StateRows.Shares {
   private final Program program;
   private final String folder;
   private final int shares;
   private final long version;
   private final Map<Integer, Integer> firstBatches;
   private final List<RocksStore> stores = new ArrayList<>();
-  private final List<Task> tasks = new ArrayList<>();
+  private final Map<Integer, Task> tasks = new HashMap<>();
 
   /**
    * Opens the state; shares are read when they are needed.
@@ -34,28 +34,35 @@ public final class CommittedState {
     this.firstBatches = Map.copyOf(firstBatches);
   }
 
-  /** Rows of the state of a node, share after share. */
-  public StateRows rows(String node, StateRange range) {
-    return new StateRows(IntStream.range(0, shares).mapToObj(this::task).iterator(), node, range);
+  /** Rows of the state of a node, share after share, from a place of {@link StateRows#place} on. */
+  public StateRows rows(String node, StateRange range, String place) {
+    return new StateRows(this, node, range, place);
+  }
+
+  @Override
+  public int count() {
+    return shares;
+  }
+
+  @Override
+  public StatePage read(int share, StatePage.Question question) {
+    return tasks.computeIfAbsent(share, this::task).state(question);
   }
 
   private Task task(int share) {
-    while (tasks.size() <= share) {
-      try {
-        RocksStore store = new RocksStore(folder, tasks.size(), firstBatches.getOrDefault(tasks.size(), 0));
-        stores.add(store);
-        store.look(version);
-        tasks.add(new Task(program.copy(), store, null, null, null));
-      } catch (IOException failure) {
-        throw new UncheckedIOException(failure);
-      }
+    try {
+      RocksStore store = new RocksStore(folder, share, firstBatches.getOrDefault(share, 0));
+      stores.add(store);
+      store.look(version);
+      return new Task(program.copy(), store, null, null, null);
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
     }
-    return tasks.get(share);
   }
 
   /** Closes the stores and removes their local files. */
   public void close() {
-    tasks.forEach(Task::release);
+    tasks.values().forEach(Task::release);
     for (RocksStore each : stores) {
       each.rollBack();
       each.close();

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import jmsbridge.HadoopFiles;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
@@ -25,12 +26,21 @@ import scala.Some;
 final class RocksStore implements Store {
   private static final String PREFIX = "spark.sql.streaming.stateStore.rocksdb.";
   private static final String COLUMNS = "default";
+  /** Changes that a load may have to repeat, about a second's work: with more, a version is a whole copy. */
+  private static final int MOST_CHANGES = 250_000;
+  private static final long MAINTENANCE_NANOS = TimeUnit.SECONDS.toNanos(30);
 
   private final RocksDB rocks;
   private final File local;
   private final long first;
+  private final int mostChanges;
+  /** Changes since the last version that is a whole copy. */
+  private int changes;
   /** Whether the folder in the checkpoint is there: the first commit makes it. */
   private volatile boolean isStored;
+  /** Whether a whole copy waits to be stored in the checkpoint. */
+  private volatile boolean hasCopy;
+  private long maintainedAt = System.nanoTime();
 
   /**
    * Creates the store of a share.
@@ -38,9 +48,16 @@ final class RocksStore implements Store {
    * @param first number of the first batch that had this share, which is its version 0
    */
   RocksStore(String folder, int share, long first) throws IOException {
+    this(folder, share, first, MOST_CHANGES);
+  }
+
+  /** Creates a store with another number of changes, with which a version is a whole copy. */
+  RocksStore(String folder, int share, long first, int mostChanges) throws IOException {
     this.first = first;
+    this.mostChanges = mostChanges;
     SQLConf settings = new SQLConf();
-    // A version is written as the changes since the one before; whole copies are made now and then, in the background.
+    // A version is written as the changes since the one before. Whole copies are made of some, as files that do not
+    // change any more, and stored in the background; files that are stored already are not stored again.
     settings.setConfString(PREFIX + "changelogCheckpointing.enabled", "true");
     // Counting rows would read the former entry at each write.
     settings.setConfString(PREFIX + "trackTotalNumberOfRows", "false");
@@ -62,8 +79,13 @@ final class RocksStore implements Store {
 
   /** Makes the changes since the load a version, the next number. */
   void commit() {
-    rocks.commit(false);
+    boolean isCopy = changes >= mostChanges;
+    rocks.commit(isCopy);
     isStored = true;
+    if (isCopy) {
+      changes = 0;
+      hasCopy = true;
+    }
   }
 
   /** Bytes of the state in files and in memory, as of the last commit; for the task's own thread. */
@@ -76,9 +98,12 @@ final class RocksStore implements Store {
     rocks.rollback();
   }
 
-  /** Copies the state into the checkpoint and removes versions that are not needed any more, if it is time for that. */
+  /** Stores a whole copy in the checkpoint and removes versions that are not needed any more, if it is time for that. */
   void maintain() {
-    if (isStored) {
+    long now = System.nanoTime();
+    if (hasCopy || isStored && now - maintainedAt > MAINTENANCE_NANOS) {
+      hasCopy = false;
+      maintainedAt = now;
       rocks.doMaintenance();
     }
   }
@@ -95,11 +120,13 @@ final class RocksStore implements Store {
 
   @Override
   public void put(byte[] key, byte[] value) {
+    changes++;
     rocks.put(key, value, COLUMNS, false, false, false);
   }
 
   @Override
   public void remove(byte[] key) {
+    changes++;
     rocks.remove(key, COLUMNS, false, false, false);
   }
 

@@ -50,6 +50,9 @@ final class RunningShare {
   private volatile long batch;
   private final GlobalReader globals;
   private Task task;
+  private final Object reading = new Object();
+  /** Reads the state for other threads, under the lock {@link #reading}; null: nobody has asked. */
+  private Task reader;
   private ConsumerRecord<byte[], byte[]> current;
   private ShareRange range;
   /** Null if no node follows the clock. */
@@ -127,6 +130,28 @@ final class RunningShare {
       }
       return isOwn;
     });
+  }
+
+  /** Reads the state of a share with all that it has processed so far; IllegalStateException if it cannot be read. */
+  static StatePage read(String run, int share, StatePage.Question question) {
+    RunningShare found = ALL.get(run + "/" + share);
+    try {
+      if (found != null) {
+        return found.read(question);
+      }
+    } catch (IllegalStateException closed) {
+      throw new IllegalStateException("share %d cannot be read now: %s".formatted(share, closed.getMessage()), closed);
+    }
+    throw new IllegalStateException("share %d has not begun to run in this process".formatted(share));
+  }
+
+  private StatePage read(StatePage.Question question) {
+    synchronized (reading) {
+      if (reader == null) {
+        reader = new Task(settings.program().copy(), store.live(), null, null);
+      }
+      return reader.state(question);
+    }
   }
 
   /** Copies the state of all shares in this process into the checkpoint, if it is time for that. */
@@ -351,7 +376,12 @@ final class RunningShare {
     }
     closeTask();
     consumer.close();
-    rocks.close();
+    store.close();
+    synchronized (reading) {
+      if (reader != null) {
+        reader.release();
+      }
+    }
   }
 
   private void closeTask() {

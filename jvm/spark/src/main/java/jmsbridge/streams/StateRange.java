@@ -1,5 +1,6 @@
 package jmsbridge.streams;
 
+import java.io.Serializable;
 import java.util.Arrays;
 
 /**
@@ -11,7 +12,7 @@ import java.util.Arrays;
  * @param since the earliest start of a window
  * @param until the latest start of a window, which is included
  */
-public record StateRange(byte[] from, byte[] to, byte[] prefix, long since, long until) {
+public record StateRange(byte[] from, byte[] to, byte[] prefix, long since, long until) implements Serializable {
   /** The only key; null: there may be several. */
   byte[] only() {
     return from != null && Arrays.equals(from, to) ? from : null;

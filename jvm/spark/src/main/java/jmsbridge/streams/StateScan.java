@@ -12,7 +12,8 @@ import java.util.NoSuchElementException;
  * their starts. What is not asked for between two entries is passed over without being read.
  */
 final class StateScan implements Iterator<Store.Entry> {
-  private static final int PAGE = 256;
+  /** Entries that are read at once. */
+  static final int PAGE = 256;
 
   private final StatefulNode node;
   private final StateRange range;
@@ -24,12 +25,14 @@ final class StateScan implements Iterator<Store.Entry> {
   private int read;
   private Store.Entry next;
 
-  StateScan(StatefulNode node, StateRange range, Store store) {
+  /** Begins at an entry with a key, or at the first one if it is null. */
+  StateScan(StatefulNode node, StateRange range, Store store, byte[] from) {
     this.node = node;
     this.range = range;
     this.store = store;
-    at = range.only() == null ? keys().done() : keys().bytes(range.only()).done();
-    end = Keys.behind(at);
+    byte[] first = range.only() == null ? keys().done() : keys().bytes(range.only()).done();
+    end = Keys.behind(first);
+    at = from != null && Arrays.compareUnsigned(from, first) > 0 ? from : first;
   }
 
   @Override

@@ -1,10 +1,7 @@
 package jmsbridge.streams;
 
-import java.util.Iterator;
+import java.io.ByteArrayOutputStream;
 import java.util.Map;
-import java.util.Objects;
-import java.util.Spliterators;
-import java.util.stream.StreamSupport;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Run of a program over the records of one share of the partitions, with its own state. */
@@ -113,15 +110,25 @@ final class Task {
     return context.counts();
   }
 
-  /** Rows of the state of a node as JSON objects, each with its key, read from the store as they are taken. */
-  Iterator<byte[]> state(String node, StateRange range) {
-    StatefulNode stateful = program.stateful(node);
-    Iterator<Store.Entry> entries = new StateScan(stateful, range, store);
-    return StreamSupport.stream(Spliterators.spliteratorUnknownSize(entries, 0), false)
-        .map(stateful::shown)
-        .filter(Objects::nonNull)
-        .map(shown -> program.shown(node).apply(shown, shown.value()).getBinary(0))
-        .iterator();
+  /** Rows of the state of a node. */
+  StatePage state(StatePage.Question question) {
+    StatefulNode node = program.stateful(question.node());
+    StateScan entries = new StateScan(node, question.range(), store, question.from());
+    ByteArrayOutputStream lines = new ByteArrayOutputStream();
+    int rows = 0;
+    while (entries.hasNext()) {
+      Store.Entry entry = entries.next();
+      if (rows == question.most() || lines.size() >= question.mostBytes()) {
+        return new StatePage(lines.toByteArray(), rows, entry.key());
+      }
+      StreamRecord shown = node.shown(entry);
+      if (shown != null) {
+        lines.writeBytes(program.shown(node.name).apply(shown, shown.value()).getBinary(0));
+        lines.write('\n');
+        rows++;
+      }
+    }
+    return new StatePage(lines.toByteArray(), rows, null);
   }
 
   /** Has nodes forward what waits in them, those in front first. */

@@ -22,9 +22,13 @@ import org.apache.kafka.common.record.TimestampType;
 
 /** Run of a program without Kafka: one share, state in memory, internal topics read at once. */
 public final class TestRun {
+  /** Changes after which a version of the state is a whole copy: so few that tests make some. */
+  private static final int COPIED_CHANGES = 50;
+
   private final Program plan;
   private long clock;
   private final ClockReadings readings = new ClockReadings(() -> clock);
+  private final RocksStore rocks;
   private final CachedStore cache;
   private Program program;
   private Store store;
@@ -37,6 +41,7 @@ public final class TestRun {
 
   public TestRun(Program program) {
     plan = program;
+    rocks = null;
     cache = null;
     open(new MemoryStore());
   }
@@ -44,7 +49,8 @@ public final class TestRun {
   /** Creates a run whose state is in a folder, as a URI of Hadoop, behind a cache of this size. */
   public TestRun(Program program, String folder, long cacheBytes) throws IOException {
     plan = program;
-    cache = new CachedStore(new RocksStore(folder, 0, 0), cacheBytes);
+    rocks = new RocksStore(folder, 0, 0, COPIED_CHANGES);
+    cache = new CachedStore(rocks, cacheBytes);
     cache.load(version);
     open(cache);
   }
@@ -76,12 +82,28 @@ public final class TestRun {
     cache.load(++version);
   }
 
+  /** Stores a whole copy of the state in its folder, if there is one that is not. */
+  public void maintain() {
+    rocks.maintain();
+  }
+
   /** Goes on from the last commit of the state that is in a folder. */
   public void rollBack() {
     cache.rollBack();
     cache.load(version);
     close();
     open(cache);
+  }
+
+  /** Goes on from a commit of an earlier run in the same folder, by its number. */
+  public void goOn(long commit) {
+    version = commit;
+    rollBack();
+  }
+
+  /** Gives up what was processed since the last commit, as a task that fails. */
+  public void giveUp() {
+    cache.rollBack();
   }
 
   /** Processes a record of a topic that the program reads; headers are name, value, name, value and so on. */
@@ -179,9 +201,29 @@ public final class TestRun {
     }
   }
 
-  /** Rows of the state of a node. */
-  public StateRows state(String node, StateRange range) {
-    return new StateRows(List.of(task).iterator(), node, range);
+  /** Rows of the state of a node, from a place of {@link StateRows#place} on. */
+  public StateRows state(String node, StateRange range, String place) {
+    return rows(task, node, range, place);
+  }
+
+  /** The same of a state that is in a folder, from any thread and while records are processed. */
+  public StateRows live(String node, StateRange range, String place) {
+    return rows(new Task(plan.copy(), cache.live(), null, null), node, range, place);
+  }
+
+  private static StateRows rows(Task task, String node, StateRange range, String place) {
+    StateRows.Shares one = new StateRows.Shares() {
+      @Override
+      public int count() {
+        return 1;
+      }
+
+      @Override
+      public StatePage read(int share, StatePage.Question question) {
+        return task.state(question);
+      }
+    };
+    return new StateRows(one, node, range, place);
   }
 
   /** Counters of this run, each under the name of its node, a tab and its event. */

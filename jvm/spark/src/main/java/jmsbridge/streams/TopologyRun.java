@@ -71,6 +71,19 @@ public final class TopologyRun {
     return ALL.get(run);
   }
 
+  /** Id and settings of the run of a topology; null if none is under way. */
+  static Map.Entry<String, RunSettings> of(String topology) {
+    return ALL.entrySet().stream().filter(each -> each.getValue().program().name().equals(topology)).findFirst()
+        .orElse(null);
+  }
+
+  /** Offset of the next record of each partition. */
+  static Map<TopicPartition, Long> next(String run) {
+    Map<TopicPartition, Long> next = new HashMap<>();
+    newest(run).forEach(share -> next.putAll(share.next()));
+    return next;
+  }
+
   /** Records processed since the run began. */
   public static long records(String run) {
     return shares(run).mapToLong(ShareFigures::records).sum();
@@ -78,9 +91,7 @@ public final class TopologyRun {
 
   /** Records of the topology's topics that are not processed yet. */
   public static long lag(String run) {
-    Map<TopicPartition, Long> next = new HashMap<>();
-    newest(run).forEach(share -> next.putAll(share.next()));
-    return LAGS.computeIfAbsent(run, any -> new Lag(settings(run).consumer())).behind(next);
+    return LAGS.computeIfAbsent(run, any -> new Lag(settings(run).consumer())).behind(next(run));
   }
 
   /** The time of the clock at which a node has something to do; the greatest: none. The least if it is not known yet. */
