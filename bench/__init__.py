@@ -11,6 +11,7 @@
     jms_source    sources of Artemis beside JMS applications
     amqp_listener  what one JMS client gets accepted by the AMQP listener
     requests      request and reply through a whole bridge; asking asks and answers
+    nexmark/      the benchmark of stream processors, beside Kafka Streams and Flink SQL
     report        tables, targets, JSON
 
 `python -m bench --help` describes the options; docs/benchmarks.md says what is compared and how. This is not a test.

@@ -41,6 +41,8 @@ from bench import (
 )
 from bench.broker import broker
 from bench.history import compared
+from bench.nexmark import measurement as nexmark
+from bench.nexmark.contestants import NexmarkProgram
 from bench.options import parse
 from bench.report import machine, save, targets
 from routes.errors import BridgeError
@@ -68,6 +70,7 @@ _MEASURE = {
     "executors": executors.measure,
     "find": find.measure,
     "find-load": find_load.measure,
+    "nexmark": nexmark.measure,
 }
 _WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors", "find"}
 _ALONE = {
@@ -88,6 +91,8 @@ def main(arguments: list[str]) -> int:
     try:
         if (_MEASURE.keys() - _WITHOUT_PROGRAMS).intersection(options.measurements):
             programs.build()
+        if "nexmark" in options.measurements and NexmarkProgram.FLINK in options.programs:
+            programs.build("flink")
         reports = [_measured(name, options) for name in options.measurements]
     except (BridgeError, KafkaException, RuntimeError) as error:
         print(f"bench: {error}", file=sys.stderr)

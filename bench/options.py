@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from bench.connectors.cases import CASES
 from bench.contestants import Bridge
+from bench.nexmark.contestants import NexmarkProgram
+from bench.nexmark.results import QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +39,7 @@ MEASUREMENTS = (
     "growth",
     "stream-latency",
     "stream-state",
+    "nexmark",
 )
 _MODES = ("realtime", "batch")
 
@@ -70,6 +73,12 @@ class Options:
     request_rate: int
     keys: int
     """Keys of the large state."""
+    events: int
+    """Nexmark events."""
+    queries: tuple[str, ...]
+    """Nexmark queries."""
+    programs: tuple[NexmarkProgram, ...]
+    """Contestants of Nexmark."""
     modes: tuple[str, ...]
     peer: bool
     floor: bool
@@ -110,6 +119,14 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--requests", type=int, default=3_000, help="requests: how many are timed, each way")
     add("--request-rate", type=int, default=200, help="requests: a second")
     add("--keys", type=int, default=5_000_000, help="stream-state: number of keys, and of updates after them")
+    add("--events", type=int, default=2_000_000, help="nexmark: events")
+    add("--queries", type=_queries, default=",".join(QUERIES), help="nexmark: only these, with commas between them")
+    add(
+        "--contestants",
+        type=_programs,
+        default="batch,kafka-streams,flink",
+        help=f"nexmark: of {', '.join(NexmarkProgram)}",
+    )
     add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")
     add("--workers", type=int, default=2, help="connectors: how many are measured beside one; 1: none")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
@@ -144,6 +161,9 @@ def parse(arguments: Sequence[str]) -> Options:
         requests=given.requests,
         request_rate=given.request_rate,
         keys=given.keys,
+        events=given.events,
+        queries=given.queries,
+        programs=given.contestants,
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
         floor=given.floor,
@@ -151,3 +171,19 @@ def parse(arguments: Sequence[str]) -> Options:
         router=given.router,
         folder=given.folder.resolve(),
     )
+
+
+def _queries(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in QUERIES]:
+        msg = f"there is no query {unknown[0]}; there are {', '.join(QUERIES)}"
+        raise argparse.ArgumentTypeError(msg)
+    return names
+
+
+def _programs(text: str) -> tuple[NexmarkProgram, ...]:
+    try:
+        return tuple(map(NexmarkProgram, text.split(",")))
+    except ValueError as error:
+        msg = f"{error}; there are {', '.join(NexmarkProgram)}"
+        raise argparse.ArgumentTypeError(msg) from error

@@ -38,6 +38,8 @@ class StreamPlace:
     """With what the names of the input topics begin."""
     folder: Path
     run: str = field(default_factory=_run)
+    kind: str = "stream_topologies"
+    """Module of `bench` with the engine's topologies."""
 
     @classmethod
     def apart(cls, bootstrap: str, topology: str, folder: Path) -> StreamPlace:
@@ -103,7 +105,7 @@ class StreamContestant:
             f"source.none.type=dropbox\nsource.none.root={place.state}/none\nsource.none.destinations=queue:none\n"
             f"routes.none.in.include=TRUE\nroutes.none.out.topic=none\nhttp.address=127.0.0.1:{port}\n"
         )
-        command = [sys.executable, "-m", "engine", "topology", "run", f"bench.stream_topologies:{place.topology}"]
+        command = [sys.executable, "-m", "engine", "topology", "run", f"bench.{place.kind}:{place.topology}"]
         command += ["--mode", self.mode, "--guarantee", self.guarantee, "-c", str(file)]
         return command, {"BENCH_PREFIX": place.prefix, "BENCH_OUTPUT": place.output}
 

@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.Map;
 
 /** The `name=value` arguments of these programs. */
-final class Arguments {
+public final class Arguments {
     private final Map<String, String> values = new HashMap<>();
 
-    Arguments(String[] arguments) {
+    public Arguments(String[] arguments) {
         for (String argument : arguments) {
             int equals = argument.indexOf('=');
             if (equals < 1) throw new IllegalArgumentException("expected name=value, got '" + argument + "'");
@@ -16,7 +16,7 @@ final class Arguments {
         }
     }
 
-    String text(String name) {
+    public String text(String name) {
         String value = values.get(name);
         if (value == null) throw new IllegalArgumentException("missing argument " + name + "=");
         return value;
