@@ -54,7 +54,7 @@ public final class CommittedState implements StateRows.Shares {
       RocksStore store = new RocksStore(folder, share, firstBatches.getOrDefault(share, 0));
       stores.add(store);
       store.look(version);
-      return new Task(program.copy(), store, null, null, null);
+      return new Task(program.copy(), store);
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }

@@ -148,7 +148,7 @@ final class RunningShare {
   private StatePage read(StatePage.Question question) {
     synchronized (reading) {
       if (reader == null) {
-        reader = new Task(settings.program().copy(), store.live(), null, null);
+        reader = new Task(settings.program().copy(), store.live());
       }
       return reader.state(question);
     }

@@ -28,6 +28,11 @@ final class Task {
     }
   }
 
+  /** Opens the nodes of a program for looks at a state, which nothing changes. */
+  Task(Program program, Store store) {
+    this(program, store, null, null, null);
+  }
+
   private static Keys clockKey() {
     return Keys.of(0, CLOCK);
   }

@@ -208,7 +208,7 @@ public final class TestRun {
 
   /** The same of a state that is in a folder, from any thread and while records are processed. */
   public StateRows live(String node, StateRange range, String place) {
-    return rows(new Task(plan.copy(), cache.live(), null, null), node, range, place);
+    return rows(new Task(plan.copy(), cache.live()), node, range, place);
   }
 
   private static StateRows rows(Task task, String node, StateRange range, String place) {
