@@ -23,6 +23,7 @@ from engine.kafka.errors import (
     unanswered,
 )
 from engine.kafka.offsets import describe
+from engine.kafka.security import OAUTHBEARER
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
@@ -258,8 +259,8 @@ class Cluster:
     def _stop_on_refusal(self) -> None:
         where = f"Kafka at {self._access.servers}"
         for error in self._errors:
-            if error.code() in LOGIN:
-                raise refusal(error, self._access.servers, "the login") or self._unreachable()
+            if error.code() in LOGIN and (refused_login := refusal(error, self._access.servers, "the login")):
+                raise refused_login
             # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
             # code _SSL but that of a closed connection.
             if error.code() == KafkaError._SSL or "SSL alert" in error.str():
@@ -282,6 +283,9 @@ class Cluster:
         elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
             # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
             reasons = [f"{handshakes[-1]}: {_FIT}"]
+        elif not reasons and self._access.common.get("sasl.mechanism") == OAUTHBEARER:
+            # librdkafka asks again for a while before it says so.
+            reasons = ["no token yet: does the issuer of tokens answer?"]
         last = f" ({reasons[-1]})" if reasons else ""
         where = f"no Kafka at {self._access.servers} for {self._timeout_seconds:g} s{last}"
         return KafkaUnavailableError(f"{where}; start it, or correct kafka.bootstrap.servers")

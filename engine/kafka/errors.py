@@ -33,6 +33,7 @@ __all__ = [
     "UnusableTopicError",
     "is_fatal",
     "is_invalid_name",
+    "is_login_refused",
     "is_of_unused_group",
     "is_text_too_long",
     "is_too_large",
@@ -79,7 +80,13 @@ UNPLACED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RA
 END = frozenset({KafkaError._PARTITION_EOF})
 """The end of a partition is reached."""
 LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
-"""The login is refused."""
+"""The login is refused, or no token for it could be fetched; see `is_login_refused`."""
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 - librdkafka's words
+_TOKEN_REFUSALS = (
+    *("invalid_client", "unauthorized_client", "access_denied", "invalid_scope", "invalid_target"),
+    *("invalid_grant", "unsupported_grant_type", "invalid_request"),
+)
+"""Answers of an issuer that refuse a client, which a new attempt does not change (RFC 6749, section 5.2)."""
 UNKNOWN_MEMBER = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID})
 """The consumer group does not have this member any more."""
 FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
@@ -141,12 +148,19 @@ def is_text_too_long(error: KafkaError) -> bool:
     return error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE
 
 
+def is_login_refused(error: KafkaError) -> bool:
+    """True if Kafka refuses the login, or the issuer of tokens the client; false if no token could be fetched."""
+    if error.code() not in LOGIN:
+        return False
+    return _NO_TOKEN not in error.str() or any(f'"{refused}"' in error.str() for refused in _TOKEN_REFUSALS)
+
+
 def remedy(error: KafkaError, rights: str = "READ") -> str | None:
     """Reason and remedy of a refusal in one line; None for an error that a retry may overcome.
 
     `rights` are those on the topic that the request needs: READ, WRITE, or READ and WRITE.
     """
-    found = _REMEDIES.get(error.code())
+    found = None if error.code() in LOGIN and not is_login_refused(error) else _REMEDIES.get(error.code())
     return None if found is None else found.format(verb=_VERBS[rights], rights=rights)
 
 
@@ -155,7 +169,7 @@ def refusal(error: KafkaError, servers: str, what: str, rights: str = "READ") ->
 
     `what` names the thing that is refused, such as `topic 'orders'`; `rights` as for `remedy`.
     """
-    if error.code() in LOGIN:
+    if is_login_refused(error):
         where = f"Kafka at {servers} refuses the login: {error.str()}"
         return HardFailureError(f"{where}; check kafka.sasl.* and kafka.security.protocol")
     if found := remedy(error, rights):

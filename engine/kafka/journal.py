@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from engine.kafka.clients import producer
-from engine.kafka.errors import LOGIN, refusal, unusable
+from engine.kafka.errors import is_login_refused, refusal, unusable
 from engine.kafka.settings import librdkafka
 from engine.message import LARGE_BYTES, SIZE
 from engine.trace_context import published
@@ -226,7 +226,7 @@ class Journal:
 
     def _on_error(self, error: KafkaError) -> None:
         # librdkafka retries all other errors or reports them with the messages they concern.
-        if error.code() in LOGIN:
+        if is_login_refused(error):
             self._refusal = refusal(error, self._servers, f"topic '{self._topic}'")
 
     def _translated(self, error: KafkaError, topic: str | None) -> Exception:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from engine.kafka.security import read_jaas, store_type
+from engine.kafka.security import OAUTHBEARER, read_jaas, store_type
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
 from routes.section_registry import Section, check_reserved
@@ -29,6 +30,7 @@ __all__ = [
     "SECTION",
     "TWO_SPELLINGS",
     "WHOLE",
+    "is_file",
 ]
 
 COMMON: Mapping[str, str | None] = {
@@ -59,7 +61,15 @@ COMMON: Mapping[str, str | None] = {
     "sasl.login.connect.timeout.ms": None,
     "sasl.login.read.timeout.ms": None,
     "sasl.login.retry.backoff.max.ms": None,
+    "sasl.login.refresh.buffer.seconds": None,
+    "sasl.login.refresh.min.period.seconds": None,
+    "sasl.login.refresh.window.factor": None,
+    "sasl.login.refresh.window.jitter": None,
     "sasl.login.retry.backoff.ms": None,
+    "sasl.oauthbearer.method": None,
+    "sasl.oauthbearer.scope.claim.name": None,
+    "sasl.oauthbearer.sub.claim.name": None,
+    "sasl.oauthbearer.token.endpoint.url": None,
     "sasl.mechanism": "sasl.mechanism",
     "security.protocol": "security.protocol",
     "security.providers": None,
@@ -126,9 +136,14 @@ CONSUMER: Mapping[str, str | None] = {
 """Settings of consumers only."""
 
 TWO_SPELLINGS = frozenset(
-    {"sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"}
+    {
+        *("sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"),
+        *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.extensions"),
+        *("sasl.oauthbearer.issuer", "sasl.oauthbearer.method", "sasl.oauthbearer.scope", "https.ca.location"),
+    }
 )
-"""Names of librdkafka that are accepted as well, and translated for Java."""
+"""Names of librdkafka that are accepted as well, and translated for Java; and the issuer of tokens, which neither of
+the two knows: the bridge asks it for its token endpoint."""
 
 RESERVED: Mapping[str, tuple[str | None, str]] = {
     "acks": ("all", "a message counts as kept only when all replicas have it"),
@@ -193,6 +208,8 @@ WHOLE: Mapping[str, tuple[int, int]] = {
     "sasl.login.retry.backoff.max.ms": (0, _LONG),
     "sasl.login.retry.backoff.ms": (0, _LONG),
     "send.buffer.bytes": (-1, 100_000_000),
+    "sasl.login.refresh.buffer.seconds": (0, 3600),
+    "sasl.login.refresh.min.period.seconds": (0, 900),
     "session.timeout.ms": (1, 3_600_000),
     "socket.connection.setup.timeout.max.ms": (0, _LONG),
     "socket.connection.setup.timeout.ms": (1000, _INT),
@@ -206,6 +223,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
     "metadata.recovery.strategy": ("none", "rebootstrap"),
     "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
+    "sasl.oauthbearer.method": ("oidc",),
     **dict.fromkeys(
         (
             "auto.include.jmx.reporter",
@@ -243,14 +261,38 @@ kafka.ssl.ca.location=tls/ca.pem
 
 Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM),
 `kafka.ssl.keystore.location` (PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and
-`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER.
+
+With OAUTHBEARER the clients log in by tokens, which an OpenID Connect server gives to a client with a secret, and get
+new ones before these expire:
+
+```
+kafka.security.protocol=SASL_SSL
+kafka.sasl.mechanism=OAUTHBEARER
+kafka.sasl.oauthbearer.issuer=https://login.example.com/realms/kafka
+kafka.sasl.oauthbearer.client.id=bridge
+kafka.sasl.oauthbearer.client.secret=${env:KAFKA_SECRET}
+kafka.sasl.oauthbearer.scope=kafka
+```
+
+In place of `issuer`, which is asked for its token endpoint at the start, `kafka.sasl.oauthbearer.token.endpoint.url`
+names that. `kafka.https.ca.location` (PEM) has the certificates to trust there, if the system does not know them;
+`kafka.sasl.oauthbearer.extensions=logicalCluster=lkc-1,identityPoolId=pool-1` is what Confluent Cloud wants besides.
 """
 """Part of the page of all keys."""
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
+_OTHER_MECHANISMS = {
+    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; ask for another listener of the brokers",
+    "AWS_MSK_IAM": "librdkafka does not know it; use SCRAM-SHA-512 or mutual TLS, which MSK offers too",
+}
+"""Mechanisms that only Java's client can do, each with a way out."""
+_PASSWORD = ("sasl.username", "sasl.password")
+_TOKEN = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
+_ENDPOINTS = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.issuer")
 _USED_BY = {
-    **dict.fromkeys(("sasl.username", "sasl.password", "sasl.jaas.config"), ("SASL", "SASL_SSL")),
+    **dict.fromkeys((*_PASSWORD, *_TOKEN, *_ENDPOINTS, "sasl.jaas.config"), ("SASL", "SASL_SSL")),
     **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),
 }
 """By the end of a setting's name: the part that the name of a security protocol using it contains, and the text for a
@@ -331,20 +373,43 @@ def kafka_login(settings: Settings) -> None:
     if protocol and protocol.value and protocol.value not in _PROTOCOLS:
         _one_of(settings, protocol, _PROTOCOLS)
     if mechanism and mechanism.value and mechanism.value not in _MECHANISMS:
-        _one_of(settings, mechanism, _MECHANISMS)
+        _one_of(settings, mechanism, _MECHANISMS, _OTHER_MECHANISMS.get(mechanism.value, ""))
     jaas = _set(settings, "sasl.jaas.config")
     if jaas and jaas.value:
         try:
             read_jaas(jaas.value)
         except BadValueError as error:
             settings.faults.append(jaas.entry.fault(str(error), error.hint))
+    by_token = mechanism is not None and mechanism.value == OAUTHBEARER
+    if mechanism is not None and by_token:
+        _token_endpoint(settings, mechanism)
     if protocol and str(protocol.value).startswith("SASL_"):
         if mechanism is None:
             hint = f"set kafka.sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
-        if jaas is None and not (_set(settings, "sasl.username") and _set(settings, "sasl.password")):
-            hint = "set kafka.sasl.username and kafka.sasl.password, or kafka.sasl.jaas.config"
+        needed = _TOKEN if by_token else _PASSWORD
+        if jaas is None and not all(_set(settings, name) for name in needed):
+            hint = f"set {' and '.join(f'kafka.{name}' for name in needed)}, or kafka.sasl.jaas.config"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
+
+
+def _token_endpoint(settings: Settings, mechanism: Setting) -> None:
+    """Checks that there is one address to get tokens from, and that it is a URL."""
+    given = [setting for name in _ENDPOINTS if (setting := _set(settings, name)) is not None]
+    if len(given) != 1:
+        both = " and ".join(f"kafka.{name}" for name in _ENDPOINTS)
+        what = f"{both} are both set" if given else f"'{OAUTHBEARER}' needs an address to get tokens from"
+        hint = "leave one of them out" if given else f"set kafka.{_ENDPOINTS[1]}, or kafka.{_ENDPOINTS[0]}"
+        settings.faults.append((given[-1] if given else mechanism).entry.fault(what, hint))
+    for setting in given:
+        if setting.value is None:
+            continue
+        address = urlsplit(setting.value)
+        if address.scheme not in ("https", "http") or not address.hostname:
+            settings.faults.append(setting.entry.fault(f"'{setting.value}' is not a URL", "https://host/path"))
+        elif address.scheme == "http":
+            what = "the secret of the client goes over the network in the clear"
+            settings.faults.append(setting.entry.fault(what, "use https", level=Level.WARNING))
 
 
 def kafka_in_the_clear(settings: Settings) -> None:
@@ -389,7 +454,7 @@ def kafka_certificates(settings: Settings) -> None:
             )
     _certificate_pair(settings)
     for setting in settings.open("kafka.*"):
-        named = setting.name.startswith("ssl.") and setting.name.endswith(".location") and setting.value
+        named = is_file(setting.name) and setting.value
         if named and not settings.has_file(setting.value):
             hint = f"looked for {settings.base / setting.value}"
             settings.faults.append(setting.entry.fault(f"there is no file '{setting.value}'", hint))
@@ -420,11 +485,16 @@ def _set(settings: Settings, name: str) -> Setting | None:
     return settings.by_key.get(("kafka.*", name))
 
 
-def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...]) -> None:
-    listed = f"{', '.join(values[:-1])} or {values[-1]}"
+def is_file(name: str) -> bool:
+    """True if a setting's value is the path of a file, relative to the folder of the configuration."""
+    return name.endswith(".location")
+
+
+def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...], hint: str = "") -> None:
+    listed = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
     text = str(setting.value)
     near = get_close_matches(text, values, n=1) or get_close_matches(text.upper(), values, n=1)
-    hint = f"did you mean {near[0]}?" if near else ""
+    hint = f"did you mean {near[0]}?" if near and not hint else hint
     settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
 
 

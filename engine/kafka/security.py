@@ -1,6 +1,6 @@
 """Login and certificates of Kafka's clients, in Java's spelling and in librdkafka's.
 
-Java's client has user name and password in one text, `sasl.jaas.config`.
+Java's client has user name and password, or the id and the secret of a client, in one text, `sasl.jaas.config`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.kafka.token_issuer import token_endpoint
 from routes.keys.secrets import Secret
 from routes.keys.values import BadValueError
 
 __all__ = [
-    "Login",
+    "OAUTHBEARER",
     "java_certificates",
     "java_login",
     "librdkafka_certificates",
@@ -24,48 +25,80 @@ __all__ = [
     "write_jaas",
 ]
 
+OAUTHBEARER = "OAUTHBEARER"
+"""SASL mechanism of a login by a token (RFC 7628), which an OpenID Connect server gives to a client with a secret."""
+
 _OPTION = re.compile(
-    r"""(?P<name>\w+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<bare>[^\s;"']+))"""
+    r"""(?P<name>[\w.]+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<bare>[^\s;"']+))"""
 )
-_MODULES = {"PlainLoginModule": "plain.PlainLoginModule", "ScramLoginModule": "scram.ScramLoginModule"}
 _SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
+_LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_EXTENSION = "extension_"
+"""Beginning of those options of Java's login module that are SASL extensions, such as Confluent's `logicalCluster`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
-    """A user name and password, with the one of Kafka's login modules that takes them."""
+class _LoginModule:
+    """A login module of Java's client."""
 
-    module: str
-    username: str
-    password: str
+    path: str
+    """Class below `org.apache.kafka.common.security`."""
+    options: Mapping[str, str]
+    """Librdkafka's names of its options."""
+    required: tuple[str, ...]
+    """The options that a login has to name."""
 
-    def __repr__(self) -> str:
-        return f"Login({self.module})"
+
+_PASSWORD = {"username": "sasl.username", "password": "sasl.password"}
+_TOKEN = {
+    "clientId": "sasl.oauthbearer.client.id",
+    "clientSecret": "sasl.oauthbearer.client.secret",
+    "scope": "sasl.oauthbearer.scope",
+}
+_PLAIN = _LoginModule("plain.PlainLoginModule", _PASSWORD, ("username", "password"))
+_SCRAM = _LoginModule("scram.ScramLoginModule", _PASSWORD, ("username", "password"))
+_OAUTH = _LoginModule("oauthbearer.OAuthBearerLoginModule", _TOKEN, ("clientId", "clientSecret"))
+_MODULES = {module.path.rpartition(".")[2]: module for module in (_PLAIN, _SCRAM, _OAUTH)}
+_EXTENSIONS = "sasl.oauthbearer.extensions"
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+_ISSUER = "sasl.oauthbearer.issuer"
+_TRUSTED = "https.ca.location"
+_SECRETS = frozenset({"sasl.password", "sasl.oauthbearer.client.secret"})
 
 
-def read_jaas(text: str) -> Login:
-    """Reads the login in `org.apache.kafka.common.security.….XLoginModule required username="…" password="…";`.
+def read_jaas(text: str) -> dict[str, str]:
+    """Reads a login such as `org.apache.kafka.….PlainLoginModule required username="…" password="…";`.
+
+    Returns librdkafka's settings of the same login.
 
     Raises:
-        BadValueError: the text holds no such login; the error never quotes the text.
+        BadValueError: the text holds no login that librdkafka can do; the error never quotes the text.
     """
     match = re.fullmatch(r"\s*([\w.]+)\s+(?:required|requisite|sufficient|optional)\s+(.*?)\s*;\s*", text, re.DOTALL)
     if match is None:
-        raise BadValueError("the value is not a JAAS configuration", _example("PlainLoginModule"))
-    module = match[1].rpartition(".")[2]
-    if module not in _MODULES:
-        raise BadValueError(f"the login module '{module}' is not supported", "PlainLoginModule or ScramLoginModule")
+        raise BadValueError("the value is not a JAAS configuration", _example(_PLAIN))
+    name = match[1].rpartition(".")[2]
+    if name not in _MODULES:
+        raise BadValueError(f"the login module '{name}' is not supported", " or ".join(_MODULES))
+    module = _MODULES[name]
     options = {option["name"]: _text(option) for option in _OPTION.finditer(match[2])}
-    if "username" not in options or "password" not in options:
-        raise BadValueError("the JAAS configuration names no username and password", _example(module))
-    return Login(module, options["username"], options["password"])
+    if not options.keys() >= set(module.required):
+        raise BadValueError(f"the JAAS configuration names no {' and '.join(module.required)}", _example(module))
+    settings = {theirs: options[name] for name, theirs in module.options.items() if name in options}
+    extensions = {name.removeprefix(_EXTENSION): options[name] for name in options if name.startswith(_EXTENSION)}
+    if extensions:
+        settings[_EXTENSIONS] = ",".join(f"{name}={value}" for name, value in extensions.items())
+    return {name: Secret(value) if name in _SECRETS else value for name, value in settings.items()}
 
 
-def write_jaas(mechanism: str, username: str, password: str) -> str:
-    """Returns the JAAS configuration of a login by SASL/PLAIN or SASL/SCRAM."""
-    module = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
-    options = f"username={_quoted(username)} password={_quoted(password)}"
-    return f"org.apache.kafka.common.security.{_MODULES[module]} required {options};"
+def write_jaas(mechanism: str, settings: Mapping[str, str]) -> str:
+    """Returns the JAAS configuration of a login by a mechanism; `settings` has librdkafka's names."""
+    module = {"PLAIN": _PLAIN, OAUTHBEARER: _OAUTH}.get(mechanism, _SCRAM)
+    options = {name: settings[theirs] for name, theirs in module.options.items() if theirs in settings}
+    for extension in filter(None, settings.get(_EXTENSIONS, "").split(",")):
+        name, _, value = extension.partition("=")
+        options[_EXTENSION + name.strip()] = value.strip()
+    return _jaas(module, options)
 
 
 def store_type(location: str, declared: str | None) -> str | None:
@@ -76,19 +109,43 @@ def store_type(location: str, declared: str | None) -> str | None:
 
 
 def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
-    """Librdkafka's settings of the login among settings that are `given` under Java's names."""
-    if "sasl.jaas.config" in given:
-        login = read_jaas(given["sasl.jaas.config"])
-        return {"sasl.username": login.username, "sasl.password": Secret(login.password)}
-    return {name: given[name] for name in ("sasl.username", "sasl.password") if name in given}
+    """Librdkafka's settings of the login among settings that are `given` under Java's names.
+
+    Raises:
+        UnreachableError: the issuer of tokens, which is asked for its token endpoint, does not answer.
+        HardFailureError: its answer names no token endpoint.
+    """
+    jaas = given.get("sasl.jaas.config")
+    names = (*_PASSWORD.values(), *_TOKEN.values(), _EXTENSIONS, _TRUSTED)
+    settings = {name: given[name] for name in names if name in given} | (read_jaas(jaas) if jaas else {})
+    if given.get("sasl.mechanism") == OAUTHBEARER:
+        settings |= {"sasl.oauthbearer.method": "oidc", _ENDPOINT: _token_endpoint(given)}
+    return settings
 
 
 def java_login(given: Mapping[str, str]) -> dict[str, str]:
-    """Java's settings of a login that is `given` in librdkafka's spelling; empty for another."""
-    if "sasl.jaas.config" in given or "sasl.username" not in given:
-        return {}
+    """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any.
+
+    Raises:
+        HardFailureError, UnreachableError: as `librdkafka_login`.
+    """
     mechanism = given.get("sasl.mechanism", "PLAIN")
-    return {"sasl.jaas.config": Secret(write_jaas(mechanism, given["sasl.username"], given["sasl.password"]))}
+    jaas = given.get("sasl.jaas.config")
+    settings: dict[str, str] = {}
+    if jaas is None and ("sasl.username" in given or mechanism == OAUTHBEARER):
+        jaas = settings["sasl.jaas.config"] = Secret(write_jaas(mechanism, given))
+    if mechanism == OAUTHBEARER:
+        settings[_ENDPOINT] = _token_endpoint(given)
+        settings["sasl.login.callback.handler.class"] = given.get("sasl.login.callback.handler.class", _LOGIN_HANDLER)
+        if authority := given.get(_TRUSTED):
+            # The login module has TLS settings of its own, which are options like any others.
+            store = f' ssl.truststore.type="PEM" ssl.truststore.location={_quoted(authority)};'
+            settings["sasl.jaas.config"] = Secret(str(jaas).rstrip().removesuffix(";") + store)
+    return settings
+
+
+def _token_endpoint(given: Mapping[str, str]) -> str:
+    return given.get(_ENDPOINT) or token_endpoint(given[_ISSUER], given.get(_TRUSTED))
 
 
 def librdkafka_certificates(given: Mapping[str, str]) -> dict[str, str]:
@@ -144,5 +201,10 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _example(module: str) -> str:
-    return f'as in org.apache.kafka.common.security.{_MODULES[module]} required username="u" password="p";'
+def _jaas(module: _LoginModule, options: Mapping[str, str]) -> str:
+    written = " ".join(f"{name}={_quoted(value)}" for name, value in options.items())
+    return f"org.apache.kafka.common.security.{module.path} required {written};"
+
+
+def _example(module: _LoginModule) -> str:
+    return f"as in {_jaas(module, dict.fromkeys(module.required, '…'))}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, is_file
 from engine.kafka.security import java_certificates, java_login, librdkafka_certificates, librdkafka_login
 
 if TYPE_CHECKING:
@@ -83,6 +83,6 @@ def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
     settings = {name: value for name, value in access.common.items() if name not in foreign} | dict(of_role)
     base = access.file.absolute().parent
     for name, value in settings.items():
-        if name.startswith("ssl.") and name.endswith(".location"):
+        if is_file(name):
             settings[name] = str(base / value)
     return settings

@@ -51,6 +51,8 @@ _FINAL = {
     "InvalidRecordException": "Kafka rejects a record",
     "InvalidTimestampException": "Kafka does not take a record because of its time",
 }
+_NO_LOGIN = "javax.security.auth.login.LoginException"
+_TOKEN_REFUSED = "will not attempt further retries"  # noqa: S105 - words of Kafka's client
 _MISSING = "UnknownTopicOrPartitionException"
 _PASSING = {
     "TimeoutException",
@@ -173,6 +175,9 @@ def _known(name: str, message: str, where: str) -> Exception | None:
     kind = name.rpartition(".")[2]
     if name in _OWN:
         return _OWN[name](message)
+    if name == _NO_LOGIN:
+        reason = f"no token for the login to Kafka: {message.rpartition('Exception: ')[2]}"
+        return (HardFailureError if _TOKEN_REFUSED in message else KafkaUnavailableError)(reason)
     if name.startswith(_KAFKA) and kind in _FINAL:
         return HardFailureError(f"{_FINAL[kind]}{where}: {message}")
     if name.startswith(_KAFKA) and kind == _MISSING:

@@ -19,7 +19,7 @@ from engine.errors import UsageError
 from engine.kafka.security import read_jaas
 from engine.printable import LONGEST_LINE, json_text, printable, shortened
 from engine.telemetry.log_limit import Limiter
-from routes.keys.secrets import MASK, is_secret_key, mask
+from routes.keys.secrets import MASK, Secret, is_secret_key, mask
 from routes.keys.table import secrets_in
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _secrets(config: Config) -> Iterator[str]:
         yield from secrets_in(settings)
     for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
         if login := table.get("sasl.jaas.config"):
-            yield read_jaas(login).password
+            yield from (value for value in read_jaas(login).values() if isinstance(value, Secret))
 
 
 def is_json() -> bool:

@@ -144,8 +144,12 @@ def test_a_login_that_names_nobody_is_refused(text: str) -> None:
 
 def test_a_login_survives_being_written_and_read() -> None:
     for password in ('"', "\\", "a b;", "ü", "\\\\\"';"):
-        login = read_jaas(write_jaas("PLAIN", "u", password))
-        assert (login.username, login.password) == ("u", password)
+        for mechanism, (name, secret) in {
+            "PLAIN": ("sasl.username", "sasl.password"),
+            "OAUTHBEARER": ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"),
+        }.items():
+            login = {name: "u", secret: password}
+            assert read_jaas(write_jaas(mechanism, login)) == login
 
 
 def test_certificates_to_trust_may_be_written_either_way(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import javaproperties
+import pyspark
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -26,17 +27,18 @@ from tests.certificates import LOOPBACK as THIS_HOST
 from tests.certificates import STORE_PASSWORD, keep, sign
 from tests.conftest import JARS
 from tests.java import java_program
+from tests.token_issuer import TokenIssuer
 
 _LIST_TOPICS = Path(__file__).with_name("ListTopics.java")
 
 
 class JavaClient:
-    """Java's client of Kafka, with the settings that Spark would get, in one process for all tests."""
+    """Java's client of Kafka, of Spark's version and with its settings, in one process for all tests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._log = (folder / "client.log").open("wb")
-        command = java_program(_LIST_TOPICS, f"{JARS}/kafka/*")
+        command = java_program(_LIST_TOPICS, f"{JARS}/spark/*:{Path(pyspark.__file__).with_name('jars')}/*")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, encoding="utf-8"
         )
@@ -67,29 +69,41 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
 
 
 class SecuredKafka(EmbeddedKafka):
-    """`bootstrap` lets anybody do anything; `sasl` knows `bridge`; `tls` asks for a certificate."""
+    """`bootstrap` lets anybody do anything; `sasl` and `tokens` know `bridge`; `tls` asks for a certificate."""
 
-    def __init__(self, data: Path, certificates: Path) -> None:
-        self._plain_port, self._sasl_port, self._tls_port = free_ports(3)
+    def __init__(self, data: Path, certificates: Path, issuer: TokenIssuer) -> None:
+        self._plain_port, self._sasl_port, self._tls_port, tokens_port = free_ports(4)
         super().__init__(data, self._plain_port, JARS)
+        self.issuer = issuer
         self.sasl = f"{LOOPBACK}:{self._sasl_port}"
+        self.tokens = f"{LOOPBACK}:{tokens_port}"
         self.tls = f"{LOOPBACK}:{self._tls_port}"
         self.certificates = certificates
 
     def _properties(self, controller_port: int) -> dict[str, str]:
         plain = super()._properties(controller_port)
-        more = f"SASL_PLAINTEXT://{self.sasl},SSL://{self.tls}"
-        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        more = f"SASL_PLAINTEXT://{self.sasl},SSL://{self.tls},TOKENS://{self.tokens}"
+        modules = "org.apache.kafka.common.security"
+        token = "listener.name.tokens.oauthbearer."
         folder = self.certificates
         return plain | {
             "listeners": f"{plain['listeners']},{more}",
             "advertised.listeners": f"{plain['advertised.listeners']},{more}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,TOKENS:SASL_PLAINTEXT",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS;User:CN=client",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} required user_bridge="bridge-secret";',
+            "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{modules}.plain.PlainLoginModule required "
+            'user_bridge="bridge-secret";',
+            "listener.name.tokens.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{token}sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required;",
+            f"{token}sasl.server.callback.handler.class": f"{modules}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+            f"{token}sasl.oauthbearer.jwks.endpoint.url": f"{self.issuer.url}/keys",
+            f"{token}sasl.oauthbearer.expected.audience": "kafka",
+            f"{token}sasl.oauthbearer.expected.issuer": self.issuer.url,
+            # Has the broker end connections whose token has expired, unless the client logs in again.
+            f"{token}connections.max.reauth.ms": "3600000",
             "ssl.client.auth": "required",
             "ssl.keystore.type": "PKCS12",
             "ssl.keystore.location": str(folder / "server.p12"),
@@ -97,6 +111,10 @@ class SecuredKafka(EmbeddedKafka):
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(folder / "client.pem"),
         }
+
+    def _program(self) -> Sequence[str]:
+        # Kafka 4 asks nobody for keys who is not named here (CVE-2025-27817).
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.url}/keys", *super()._program()]
 
     def create(self, topic: str, *allowed: AclOperation) -> str:
         """A topic, with what `bridge` may do to it."""
@@ -120,7 +138,8 @@ def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredK
     for name in ("server", "client"):
         sign(certificates, name, name, THIS_HOST)
         keep(certificates, name)
-    server = SecuredKafka(tmp_path_factory.mktemp("data"), certificates)
-    server.start()
-    yield server
-    server.stop()
+    with TokenIssuer() as issuer:
+        server = SecuredKafka(tmp_path_factory.mktemp("data"), certificates, issuer)
+        server.start()
+        yield server
+        server.stop()

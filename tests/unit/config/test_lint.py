@@ -190,6 +190,13 @@ def test_a_configuration_without_routes_or_sources_says_so() -> None:
     assert [f.message for f in lint_text("bridge.id=b\n").faults] == ["no route is configured"]
 
 
+TOKENS = (
+    "kafka.security.protocol=SASL_SSL",
+    "kafka.sasl.oauthbearer.client.id=b",
+    "kafka.sasl.oauthbearer.client.secret=secret-of-b",
+)
+ISSUER = "kafka.sasl.oauthbearer.issuer="
+ENDPOINT = "kafka.sasl.oauthbearer.token.endpoint.url="
 Q = "routes.q.in.include=x=1"
 ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
 
@@ -222,7 +229,20 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (("kafka.my.plugin=1",), "6:1", "'kafka.my.plugin' is not a setting of Kafka's clients"),
         (("kafka.enable.ssl.certificate.verification=false",), "6:1", "is not supported"),
         (("kafka.security.protocol=SSLL",), "6:25", "'SSLL' is not PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
-        (("kafka.sasl.mechanism=GSSAPI",), "6:22", "'GSSAPI' is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+        (("kafka.sasl.mechanism=GSSAPI",), "6:22", "'GSSAPI' is not PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or"),
+        ((*TOKENS, "kafka.sasl.mechanism=OAUTHBEARER"), "9:22", "needs an address to get tokens from"),
+        ((*TOKENS, "kafka.sasl.mechanism=OAUTHBEARER", f"{ISSUER}login"), "10:31", "'login' is not a URL"),
+        (
+            (*TOKENS, f"{ISSUER}https://i", "kafka.sasl.mechanism=OAUTHBEARER", f"{ENDPOINT}https://i/t"),
+            "9:31",
+            "both set",
+        ),
+        ((TOKENS[0], "kafka.sasl.mechanism=OAUTHBEARER", f"{ISSUER}https://i"), "6:25", "needs a login"),
+        (
+            (*TOKENS, "kafka.sasl.mechanism=OAUTHBEARER", f"{ISSUER}http://i"),
+            "10:31",
+            "goes over the network in the clear",
+        ),
         (("kafka.sasl.jaas.config=x",), "6:24", "the value is not a JAAS configuration"),
         (("kafka.ssl.ca.location=no.pem",), "6:23", "there is no file 'no.pem'"),
         (("spark.sql.streaming.checkpointLocation=x",), "6:1", "is set by the bridge"),
