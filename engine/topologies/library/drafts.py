@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from engine.topologies.library.nodes import Node
+from engine.topologies.library import nodes
+from engine.topologies.library.guidance import Guided
+from engine.topologies.library.nodes import Expression, Node
 from engine.topologies.library.windows import Duration, milliseconds
 
-__all__ = ["Late", "TopologyDraft"]
+__all__ = ["Close", "GlobalTable", "Late", "TopologyDraft"]
 
+Close: TypeAlias = Literal["stream-time", "clock"]
+"""What ends windows: the times of records alone, or the clock as well."""
 Late: TypeAlias = Literal["drop", "dead-letter"]
 """Treatment of late records, which are counted anyway: dropped, or as records that fail."""
 
@@ -46,8 +50,48 @@ class TopologyDraft:
         else:
             self._fault(name, fault)
 
+    def _suppress(self, name: str, until: Expression | None, close: str) -> None:
+        """Has a windowed aggregate give final results alone; a fault of the node for another one."""
+        if close not in get_args(Close):
+            allowed = " or ".join(f'"{each}"' for each in get_args(Close))
+            self._fault(name, f"suppress(close={close!r}): windows close by {allowed}")
+        fault = "suppress is for a windowed aggregate, right behind it"
+        changes = {"only_final": True, "until": until, "follows_clock": close == "clock"}
+        self._change(name, lambda node: bool(getattr(node, "windows", None)), fault, **changes)
+
+    def _expire(self, name: str, ttl: Duration) -> None:
+        """Has rows of a table expire; a fault of the node if it cannot."""
+        fault = "expire_after is for a table, to_table or an aggregate without windows and history, right behind it"
+        self._change(name, nodes.can_expire, fault, ttl_ms=self._duration(name, ttl, least=1))
+
+    def _keep_history(self, name: str, history: Duration) -> None:
+        """Has a table keep former values; a fault of the node if it cannot."""
+        fault = "keep_history is for a table or to_table without expire_after, right behind it"
+        self._change(name, nodes.can_keep_history, fault, history_ms=self._duration(name, history, least=1))
+
+    def _join_times(
+        self, name: str, within: Duration | tuple[Duration, Duration] | None, grace: Duration
+    ) -> dict[str, int]:
+        """Settings of a join of two streams, by how far apart the times of two records may be."""
+        if within is None:
+            self._fault(name, "the join of two streams needs `within`, how far apart their times may be")
+            within = "1 ms"
+        given = (*(within if isinstance(within, tuple) else (within, within)), grace)
+        return {
+            setting: self._duration(name, duration)
+            for setting, duration in zip(("before_ms", "after_ms", "grace_ms"), given, strict=True)
+        }
+
     def _rejects(self, name: str, late: str) -> bool:
         """True if late records are to fail; a fault of the node of that name for another word than those of `Late`."""
         if late not in ("drop", "dead-letter"):
             self._fault(name, f"late is {late!r}, but has to be 'drop' or 'dead-letter'")
         return late == "dead-letter"
+
+
+class GlobalTable(Guided):
+    """Global table, for joins with streams by any expression; the streams need not be repartitioned."""
+
+    def __init__(self, builder: TopologyDraft, name: str) -> None:
+        self._builder = builder
+        self.name = name

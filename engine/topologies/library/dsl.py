@@ -20,14 +20,15 @@ A record goes to every consumer of its stream, and at a split to the first branc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from dataclasses import replace
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from engine.topologies.library import nodes
 from engine.topologies.library.branches import Branches
-from engine.topologies.library.drafts import Late, TopologyDraft
+from engine.topologies.library.drafts import Close, GlobalTable, Late, TopologyDraft
 from engine.topologies.library.guidance import Guided, check_aggregates, header_faults, refuse_functions
 from engine.topologies.library.nodes import Expression, Node, RowFunction, output_fault
 from engine.topologies.library.python_functions import (
@@ -44,8 +45,6 @@ from engine.topologies.library.windows import Duration, Windows, check_windows
 __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder", "Table"]
 
 _Topic: TypeAlias = str | Column | RowFunction
-Close: TypeAlias = Literal["stream-time", "clock"]
-"""What ends windows: the times of records alone, or the clock as well."""
 
 
 class StreamsBuilder(TopologyDraft, Guided):
@@ -193,24 +192,14 @@ class Stream(Guided):
             on_clock: the same for timers of the clock.
             name: name of the node, under which the state is kept.
         """
-        name = self._builder._named(name, "process")
+        name, outputs = self._builder._named(name, "process"), outputs or {}
         if state is None:
             if on_timer is not None or on_clock is not None:
                 self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
-            plain = nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs or {})
-            return self._then(plain)
-        parent, outputs = self._placed(), outputs or {}
-        node = nodes.KeyedProcess(
-            name,
-            (parent.name,),
-            function=function,
-            fields=fields,
-            outputs=outputs,
-            state=state,
-            on_timer=on_timer,
-            on_clock=on_clock,
-        )
-        return self._builder._add(node, keyed_by=parent._keyed_by)
+            return self._then(nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs))
+        parent = self._placed()
+        kept = nodes.KeyedProcess(name, (parent.name,), function=function, fields=fields, outputs=outputs, state=state)
+        return self._builder._add(replace(kept, on_timer=on_timer, on_clock=on_clock), keyed_by=parent._keyed_by)
 
     def output(self, name: str) -> Stream:
         """The records that the function of `process`, whose result this stream is, emits to an output."""
@@ -410,30 +399,12 @@ class Stream(Guided):
             node: Node = nodes.JoinTable(name, parents, keeps_left=keeps[0], prefix=prefix)
         else:
             right = other._placed()
-            if within is None:
-                builder._fault(name, "the join of two streams needs `within`, how far apart their times may be")
-                within = "1 ms"
-            before, after = within if isinstance(within, tuple) else (within, within)
+            times = builder._join_times(name, within, grace)
+            kept = {"keeps_left": keeps[0], "keeps_right": keeps[1]}
             node = nodes.JoinStreams(
-                name,
-                (left.name, right.name),
-                keeps_left=keeps[0],
-                keeps_right=keeps[1],
-                prefix=prefix,
-                before_ms=builder._duration(name, before),
-                after_ms=builder._duration(name, after),
-                grace_ms=builder._duration(name, grace),
-                rejects_late=rejects,
+                name, (left.name, right.name), **kept, prefix=prefix, **times, rejects_late=rejects
             )
         return builder._add(node, keyed_by=left._keyed_by)
-
-
-class GlobalTable(Guided):
-    """Global table, for joins with streams by any expression; the streams need not be repartitioned."""
-
-    def __init__(self, builder: StreamsBuilder, name: str) -> None:
-        self._builder = builder
-        self.name = name
 
 
 class Grouped(Guided):
@@ -512,26 +483,17 @@ class Table(Guided):
         `until` is a condition on the result: when it first becomes true, the result is given once before, too. With
         `close="clock"` the clock ends windows, too, though no record comes any more.
         """
-        if close not in get_args(Close):
-            allowed = " or ".join(f'"{each}"' for each in get_args(Close))
-            self._builder._fault(self.name, f"suppress(close={close!r}): windows close by {allowed}")
-        fault = "suppress is for a windowed aggregate, right behind it"
-        changes = {"only_final": True, "until": until, "follows_clock": close == "clock"}
-        self._builder._change(self.name, lambda node: bool(getattr(node, "windows", None)), fault, **changes)
+        self._builder._suppress(self.name, until, close)
         return self
 
     def expire_after(self, ttl: Duration) -> Table:
         """The table, from which a row is removed when stream time is later than its last update by more than `ttl`."""
-        fault = "expire_after is for a table, to_table or an aggregate without windows and history, right behind it"
-        ttl_ms = self._builder._duration(self.name, ttl, least=1)
-        self._builder._change(self.name, nodes.can_expire, fault, ttl_ms=ttl_ms)
+        self._builder._expire(self.name, ttl)
         return self
 
     def keep_history(self, history: Duration) -> Table:
         """The table, of which joins with streams take the row of the record's time, for so much stream time back."""
-        fault = "keep_history is for a table or to_table without expire_after, right behind it"
-        history_ms = self._builder._duration(self.name, history, least=1)
-        self._builder._change(self.name, nodes.can_keep_history, fault, history_ms=history_ms)
+        self._builder._keep_history(self.name, history)
         return self
 
     def join(self, other: Table, *, on: Expression | None = None, prefix: str = "", name: str | None = None) -> Table:

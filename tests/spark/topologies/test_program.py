@@ -21,8 +21,8 @@ FAULTS: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
         "'m': .*DATATYPE_MISMATCH",
     ),
     "an aggregate over all records": (
-        lambda b: b.stream("in").group_by_key().aggregate("a", all="collect_list(value)").to("out"),
-        "'a': collect_list.* cannot be aggregated record by record",
+        lambda b: b.stream("in").group_by_key().aggregate("a", all="mode(value)").to("out"),
+        "'a': mode.* cannot be aggregated record by record",
     ),
     "streams that are not alike": (
         lambda b: b.stream("in", value=text()).merge(b.stream("other", value=json("n int")), name="m").to("out"),
