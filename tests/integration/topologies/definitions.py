@@ -241,3 +241,13 @@ def rekeyed() -> Topology:
     visits = builder.stream(f"{PREFIX}-visits", value=json("m int"))
     clicks.select_key("page").join(visits, within="5 s", grace="10 s").to(f"{PREFIX}-joined-out")
     return builder.build()
+
+
+def bounded() -> Topology:
+    """Clicks of each page by minutes, without those of the future, and with the late ones as dead letters."""
+    builder = StreamsBuilder(f"{PREFIX}-bounded", max_ahead="1 h")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"), name="clicks")
+    windows = TimeWindows.of("1 minute", grace="1 day")
+    counts = clicks.group_by_key().windowed_by(windows, late="dead-letter").aggregate("counts", total="sum(n)")
+    counts.to_stream().to(f"{PREFIX}-counts-out")
+    return builder.build()
