@@ -281,3 +281,13 @@ def closed_pages() -> Topology:
     """The same for each page, behind an internal topic."""
     builder = StreamsBuilder(f"{PREFIX}-closed-pages")
     return _closed(builder, builder.stream(f"{PREFIX}-clicks", value=json("page string, n int")).select_key("page"))
+
+
+def bounded() -> Topology:
+    """Clicks of each page by minutes, without those of the future, and with the late ones as dead letters."""
+    builder = StreamsBuilder(f"{PREFIX}-bounded", max_ahead="1 h")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"), name="clicks")
+    windows = TimeWindows.of("1 minute", grace="1 day")
+    counts = clicks.group_by_key().windowed_by(windows, late="dead-letter").aggregate("counts", total="sum(n)")
+    counts.to_stream().to(f"{PREFIX}-counts-out")
+    return builder.build()

@@ -44,3 +44,9 @@ def test_a_topology_needs_no_order_where_no_internal_topic_or_no_time_matters() 
     records.group_by_key().windowed_by(TimeWindows.of("1 s")).count(name="windows").to("out")
     records.group_by("n").count(name="counts").to("counts-out")
     assert order(builder) == NOTHING
+
+
+def test_rows_that_expire_need_the_order_of_an_internal_topic_more_the_shorter_they_live() -> None:
+    builder = StreamsBuilder("expiring")
+    builder.stream("in", value=json("n int")).group_by("n").count("counts").expire_after("5 s").to("out")
+    assert order(builder) == ReadOrder(("in",), (), ((0, 0, 5_000),))
