@@ -46,7 +46,7 @@ __all__ = ["GlobalTable", "Grouped", "GroupedTable", "Stream", "StreamsBuilder",
 
 _Topic: TypeAlias = str | Column | RowFunction
 Close: TypeAlias = Literal["stream-time", "clock"]
-"""What ends windows: the times of records alone, or the clock as well."""
+"""End of windows: by the times of records alone, or by the clock as well."""
 
 
 class StreamsBuilder(Guided):
