@@ -15,7 +15,7 @@ from engine.topologies.library.windows import Duration, milliseconds
 __all__ = ["Close", "GlobalTable", "Late", "TopologyDraft"]
 
 Close: TypeAlias = Literal["stream-time", "clock"]
-"""What ends windows: the times of records alone, or the clock as well."""
+"""End of windows: by the times of records alone, or by the clock as well."""
 Late: TypeAlias = Literal["drop", "dead-letter"]
 """Treatment of late records, which are counted anyway: dropped, or as records that fail."""
 

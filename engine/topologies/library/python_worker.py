@@ -40,7 +40,7 @@ _ROW_BYTES = RESULT_BYTES + 1024
 _FAILURES = pa.schema([("row", pa.int32()), ("error", pa.string())])
 _TIMERS = pa.schema([("slot", pa.int32()), ("time", pa.int64()), ("is_set", pa.bool_()), ("is_of_clock", pa.bool_())])
 _NO_CLOCK = -(1 << 63)
-"""In place of a time of the clock: no timer of the clock is due."""
+"""Time in a request without timers of the clock."""
 _ABOUT = ("key", "timestamp", "topic", "partition", "offset")
 
 

@@ -243,9 +243,9 @@ def rekeyed() -> Topology:
     return builder.build()
 
 
-def _overdue(page: ProcessorContext, time: int) -> dict[str, Any]:
+def _overdue(page: ProcessorContext, time: int) -> list[dict[str, Any]]:
     assert page.state is not None
-    return {"n": page.state["n"], "due": time}
+    return [{"n": page.state["n"], "due": time}]
 
 
 def _awaited(click: InputRecord, page: ProcessorContext) -> None:

@@ -10,7 +10,7 @@ import org.apache.kafka.common.TopicPartition;
 final class ShareClock {
   private static final long LOOK_NANOS = 20_000_000;
   /** Of the time since the state was committed, so much passes between two readings: few fit beside a position. */
-  private static final long PART = 16;
+  private static final long PART = 12;
 
   private final ShareConsumer consumer;
   private long begun;
