@@ -28,6 +28,7 @@ final class RocksStore implements Store {
   private static final String COLUMNS = "default";
   /** Changes that a load may have to repeat, about a second's work: with more, a version is a whole copy. */
   private static final int MOST_CHANGES = 250_000;
+  private static final String VERSIONS = "30";
   private static final long MAINTENANCE_NANOS = TimeUnit.SECONDS.toNanos(30);
 
   private final RocksDB rocks;
@@ -59,6 +60,8 @@ final class RocksStore implements Store {
     // A version is written as the changes since the one before. Whole copies are made of some, as files that do not
     // change any more, and stored in the background; files that are stored already are not stored again.
     settings.setConfString(PREFIX + "changelogCheckpointing.enabled", "true");
+    // Versions that are kept hold the files of their copies. A reader of the last commit needs its version for a while.
+    settings.setConfString("spark.sql.streaming.minBatchesToRetain", VERSIONS);
     // Counting rows would read the former entry at each write.
     settings.setConfString(PREFIX + "trackTotalNumberOfRows", "false");
     local = Files.createTempDirectory("jmsbridge-state").toFile();
