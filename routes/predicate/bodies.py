@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from routes.predicate.nodes import PATHS, BodyPath, DocumentFormat, IsNull, ValuePath, XmlPath
@@ -42,7 +43,9 @@ __all__ = [
 ]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_OTHERS = bytes(set(range(256)) - _LEVELS.keys())
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -240,15 +243,8 @@ def read_json(content: bytes, bounds: Bounds) -> tuple[Any] | None:
 
 def nesting(content: bytes) -> int:
     """Number of the objects and arrays within each other in a JSON document, whatever it holds."""
-    depth = deepest = 0
-    for token in _TOKEN.finditer(content):
-        sign = content[token.start()]
-        if sign in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif sign in b"]}":
-            depth -= 1
-    return deepest
+    brackets = _STRING.sub(b"", content).translate(None, _OTHERS)
+    return max(accumulate(map(_LEVELS.__getitem__, brackets), initial=0))
 
 
 def _refuse(name: str) -> Any:

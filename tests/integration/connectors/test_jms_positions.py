@@ -26,7 +26,7 @@ NAMELESS = b'{"": "x"}'
 
 
 @pytest.fixture
-def ends(tmp_path: Path, queue: str, artemis: EmbeddedArtemis) -> Iterator[Callable[[], Ends]]:
+def ends(tmp_path: Path, queue: str, artemis: EmbeddedArtemis, fast_core: None) -> Iterator[Callable[[], Ends]]:
     """Makes a source and a sink with positions; each message has another id, so Artemis itself recognises nothing."""
     made: list[Ends] = []
 
