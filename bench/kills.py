@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -20,7 +20,7 @@ from bench.processes import running
 from bench.workload import expected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from bench.broker import Broker
     from bench.contestants import Contestant
@@ -89,7 +89,7 @@ def _appended(place: Place) -> Iterator[tuple[float, int, int]]:
     while left > 0:
         for record in consumer.consume(_READ, 1.0):
             left -= 1
-            headers: Mapping[str, bytes] = dict(record.headers() or ())
-            partition, offset = headers[_POSITION].decode().split(":")[1:3]
+            headers: Any = record.headers()
+            partition, offset = dict(headers)[_POSITION].decode().split(":")[1:3]
             yield record.timestamp()[1] / 1000, int(partition), int(offset)
     consumer.close()

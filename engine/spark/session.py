@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from engine.errors import ServerEndedError
+from engine.spark.java_names import remember_names
 from engine.spark.launch import Launch, launch, log_file
 from engine.spark.section import SparkConfig
 from engine.spark.settings import SPARE_SLOTS, unfit_master
@@ -101,6 +102,7 @@ def open_session(launched: Launch) -> SparkSession:
     """
     with _own_interrupts():
         gateway = launched.connect()
+        remember_names(gateway.jvm)
         try:
             session = gateway.jvm.jmsbridge.SparkProcess.session()
         except Py4JJavaError as error:

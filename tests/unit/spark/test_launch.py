@@ -9,9 +9,9 @@ from engine.spark.settings import java_options
 
 @pytest.mark.parametrize(
     ("memory", "young"),
-    [("2g", "699050k"), ("1536m", "524288k"), ("900", "307200k"), ("1GB", "349525k"), (" 3000000k ", "1000000k")],
+    [("2g", "348160k"), ("1536m", "348160k"), ("900", "307200k"), ("1GB", "348160k"), (" 900000k ", "300000k")],
 )
-def test_a_third_of_the_heap_is_for_what_is_soon_garbage(memory: str, young: str) -> None:
+def test_a_third_of_the_heap_is_for_what_is_soon_garbage_up_to_a_limit(memory: str, young: str) -> None:
     assert f"-Xmn{young}" in java_options(memory)
 
 
