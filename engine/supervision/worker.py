@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from engine.spark.launch import Launch
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
-    from engine.topologies.runtime.run import TopologyFigures
+    from engine.topologies.runtime.query import TopologyFigures
     from engine.topologies.runtime.state_reader import StateReader
     from routes.config.snapshot import Snapshot
     from routes.kafka_access import KafkaAccess
@@ -342,7 +342,8 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     from engine.topologies.library.describe import records
     from engine.topologies.library.topology import TopologyError
     from engine.topologies.question import StateQuestion
-    from engine.topologies.runtime.run import TopologySettings, run_topology
+    from engine.topologies.runtime.run import run_topology
+    from engine.topologies.runtime.settings import TopologySettings
 
     meter = TopologyMetrics(status.registry, name)
     (found,) = (each for each in config.section(TopologiesConfig) if each.name == name)

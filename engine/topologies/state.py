@@ -9,9 +9,8 @@ from engine.errors import SetupError
 from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.topologies.runtime.definition import find, read
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.kept import KeptState, state_folder
 from engine.topologies.runtime.registry import planned
-from engine.topologies.runtime.run import state_folder
 from engine.topologies.runtime.state_reader import StateReader
 from engine.topologies.section import TopologiesConfig
 

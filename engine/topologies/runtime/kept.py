@@ -8,11 +8,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
+from engine.spark.hadoop_path import opened
 from engine.spark.stored_files import numbered, write
 from engine.topologies.runtime.layout import fingerprints, fixed_inputs, internal_formats, internal_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from engine.kafka.offsets import KafkaOffsets, TopicFacts
     from engine.spark.stored_files import Folder
@@ -20,7 +24,15 @@ if TYPE_CHECKING:
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.layout import Layout
 
-__all__ = ["RESET_NOTE", "KeptState", "check_first_start", "check_half_reset", "check_identity", "growth_refusal"]
+__all__ = [
+    "RESET_NOTE",
+    "KeptState",
+    "check_first_start",
+    "check_half_reset",
+    "check_identity",
+    "growth_refusal",
+    "state_folder",
+]
 
 _FILE = "topology.json"
 _SKIPPED = "skipped.json"
@@ -206,6 +218,11 @@ class KeptState:
             "other internal topics are read by": _differ(self.inputs, now.inputs),
         }
         return [f"{what}: {', '.join(names)}" for what, names in differences.items() if names]
+
+
+def state_folder(place: Path | str, spark: SparkSession, name: str) -> Folder:
+    """Folder of the state and the checkpoint of a topology; `place` is that of all of them."""
+    return opened(spark, place) / name
 
 
 def check_half_reset(folder: Folder) -> None:

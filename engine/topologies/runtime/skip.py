@@ -18,8 +18,7 @@ from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.spark.stored_files import numbered
-from engine.topologies.runtime.kept import KeptState
-from engine.topologies.runtime.run import state_folder
+from engine.topologies.runtime.kept import KeptState, state_folder
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
