@@ -18,9 +18,9 @@ from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
-from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
+from engine.kafka.cluster import describe, is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_group, remedy
-from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
+from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE

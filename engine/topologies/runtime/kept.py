@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.spark.hadoop_path import opened
-from engine.spark.stored_files import numbered, write
-from engine.topologies.runtime.layout import fingerprints, fixed_inputs, internal_formats, internal_inputs
+from engine.spark.stored_files import write
+from engine.topologies.runtime.layout import fingerprints, internal_formats, internal_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from engine.kafka.offsets import KafkaOffsets, TopicFacts
     from engine.spark.stored_files import Folder
     from engine.topologies.library.program import Program
-    from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.layout import Layout
 
 __all__ = [
@@ -105,7 +104,9 @@ class KeptState:
             raise SetupError(msg) from error
 
     @classmethod
-    def continued(cls, folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:
+    def continued(
+        cls, folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts], batch: int
+    ) -> KeptState:
         """The state with which a topology goes on from the one that is noted in a folder, if there is one.
 
         Args:
@@ -113,6 +114,7 @@ class KeptState:
             program: its plan.
             layout: its topics.
             topics: facts about those with positions.
+            batch: number of the first batch that it computes.
 
         Raises:
             SetupError: the noted state cannot be used; the text names the nodes or the topics, and the ways out.
@@ -120,8 +122,7 @@ class KeptState:
         before = cls.read(folder)
         now = cls.of(program, layout.partitions, before)
         if before is not None:
-            before.check_fits(now, program.topology, folder, topics)
-        batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
+            before.check_fits(now, program.topology.name, folder, layout, topics)
         return now.begun({topic: facts.id for topic, facts in topics.items()}, before, batch)
 
     @staticmethod
@@ -180,17 +181,31 @@ class KeptState:
         """`first_batches` with numbers of shares."""
         return {int(share): batch for share, batch in self.first_batches.items()}
 
-    def check_fits(self, now: KeptState, topology: Topology, folder: Folder, topics: Mapping[str, TopicFacts]) -> None:
-        """Checks that a topology can go on from this state, which is in `folder`, with the state `now`.
+    def fixed_inputs(self, layout: Layout) -> dict[str, list[str]]:
+        """The nodes that need the number of partitions of a topic as it is, by each such topic.
+
+        These are the joins, and the nodes of this state; other nodes with state begin with empty state.
+        """
+        readers: dict[str, list[str]] = {}
+        for node, topics in layout.counted.items():
+            if node in self.nodes or node in layout.joins:
+                for topic in topics:
+                    readers.setdefault(topic, []).append(node)
+        return readers
+
+    def check_fits(
+        self, now: KeptState, name: str, folder: Folder, layout: Layout, topics: Mapping[str, TopicFacts]
+    ) -> None:
+        """Checks that the topology `name` can go on from this state, which is in `folder`, with the state `now`.
 
         Raises:
             SetupError: it cannot; the text names the nodes or the topics, and the ways out.
         """
-        check_identity(topology.name, folder, self.ids, topics)
-        fixed = fixed_inputs(topology, self.nodes)
+        check_identity(name, folder, self.ids, topics)
+        fixed = self.fixed_inputs(layout)
         for topic, nodes in fixed.items():
             if (count := self.partitions.get(topic, 0)) and count < now.partitions[topic]:
-                raise SetupError(growth_refusal(topology.name, topic, count, now.partitions[topic], nodes))
+                raise SetupError(growth_refusal(name, topic, count, now.partitions[topic], nodes))
         if misfits := self.misfits(now, fixed):
             msg = (
                 f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "

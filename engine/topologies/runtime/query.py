@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from py4j.protocol import Py4JNetworkError
 
-from engine.kafka.settings import java_settings
 from engine.spark import session
 from engine.spark.cluster import check_executors
 from engine.spark.failures import query_failure
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from engine.kafka.settings import JavaClients
     from engine.spark.checkpoint_lock import CheckpointLock
     from engine.topologies.runtime.inputs import InputWatch
     from engine.topologies.runtime.layout import Layout
     from engine.topologies.runtime.settings import Mode, TopologySettings
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["TopologyFigures", "TopologyQuery"]
 
@@ -80,7 +79,7 @@ class TopologyQuery:
 
     def __init__(
         self,
-        access: KafkaAccess,
+        java: JavaClients,
         settings: TopologySettings,
         spark: SparkSession,
         program: Program,
@@ -105,7 +104,7 @@ class TopologyQuery:
         self._id = uuid.uuid4().hex
         jvm: Any = spark._jvm
         self._java = jvm.jmsbridge.streams.TopologyRun
-        is_exact = settings.guarantee == "exactly_once"
+        is_batch, is_exact = mode == "batch", settings.guarantee == "exactly_once"
         self._seconds = settings.interval_seconds or (30.0 if mode == "realtime" else 1.0)
         ticks = mode == "realtime" and is_exact
         is_local = not is_cluster(spark.sparkContext.master)
@@ -115,8 +114,8 @@ class TopologyQuery:
                 program.java,
                 is_exact,
                 dict(kept.partitions),
-                _consumer_settings(access, is_batch=mode == "batch"),
-                _producer_settings(access, is_batch=mode == "batch", is_exact=is_exact, waits=bool(order.bounds)),
+                _consumer_settings(java.consumer, is_batch=is_batch),
+                _producer_settings(java.producer, is_batch=is_batch, is_exact=is_exact, waits=bool(order.bounds)),
                 (folder / "state").absolute().as_uri(),
                 _MOST_RECORDS,
                 _COMMIT_MS if ticks else _NEVER_MS,
@@ -261,9 +260,8 @@ def _wait_for_tasks(spark: SparkSession) -> None:
         time.sleep(0.1)
 
 
-def _consumer_settings(access: KafkaAccess, *, is_batch: bool) -> dict[str, str]:
+def _consumer_settings(configured: Mapping[str, str], *, is_batch: bool) -> dict[str, str]:
     """The settings of a share's consumer, as Kafka's Java client has them."""
-    configured = java_settings(access, "consumer")
     fixed = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
     # Kafka's client waits for one answer at a time: one that a quiet topic delays holds up the records of the others.
     # Batches read only what is there.
@@ -273,9 +271,8 @@ def _consumer_settings(access: KafkaAccess, *, is_batch: bool) -> dict[str, str]
     return {**speed, **configured, **fixed}
 
 
-def _producer_settings(access: KafkaAccess, *, is_batch: bool, is_exact: bool, waits: bool) -> dict[str, str]:
+def _producer_settings(configured: Mapping[str, str], *, is_batch: bool, is_exact: bool, waits: bool) -> dict[str, str]:
     """The settings of a share's producer; `waits` if shares wait for one another."""
-    configured = java_settings(access, "producer")
     # Shares that wait for one another do so until their records are sent.
     linger_ms = 0 if not is_batch else 5 if waits else 20
     speed = {"linger.ms": str(linger_ms), "batch.size": str(256 * 1024)}

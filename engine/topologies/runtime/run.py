@@ -11,7 +11,8 @@ from engine.errors import SetupError
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
-from engine.kafka.topology_topics import ensure_topology_topics, partition_counts
+from engine.kafka.settings import java_clients
+from engine.kafka.topology_topics import ensure_topology_topics, topology_inputs
 from engine.schemas.section import SchemaConfig
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
@@ -21,6 +22,7 @@ from engine.spark.hadoop_path import StorageUnavailableError
 from engine.spark.launch import Launch, checkpoint_settings, log_file
 from engine.spark.section import SparkConfig
 from engine.spark.settings import is_cluster
+from engine.spark.stored_files import numbered
 from engine.topologies.library.nodes import GlobalTableNode
 from engine.topologies.library.program import JVM_ERRORS
 from engine.topologies.library.served_modules import serve
@@ -30,7 +32,7 @@ from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.inputs import InputWatch
 from engine.topologies.runtime.kept import KeptState, check_first_start, check_half_reset, state_folder
-from engine.topologies.runtime.layout import fixed_inputs, lay_out
+from engine.topologies.runtime.layout import lay_out
 from engine.topologies.runtime.query import TopologyQuery
 from engine.topologies.runtime.registry import planned
 from engine.topologies.runtime.settings import mode_of
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from engine.kafka.settings import JavaClients
     from engine.spark.stored_files import Folder
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
@@ -52,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run_topology"]
 
-_MOST_SHARES = 60
 _LOCK_SECONDS = 20.0
 
 _log = structlog.get_logger(__name__)
@@ -99,9 +101,10 @@ def run_topology(
         log,
         {**checkpoint_settings(config.section(TopologiesConfig).state), **config.section(SparkConfig)},
     )
-    with told_deaths(config.embedded.data) as names, session.opened(config, _MOST_SHARES, launched) as spark:
+    with told_deaths(config.embedded.data) as names, session.opened_by(launched) as spark:
         topology = read(settings.build)
         names.append(topology.name)
+        java = java_clients(config.kafka_access)
         outage = Outage(config.kafka_access)
         attempts = Attempts(outage, topology.name, degraded)
 
@@ -113,7 +116,7 @@ def run_topology(
 
         while not stop.is_set():
             try:
-                if reason := _run(config, settings, spark, topology, stop, report, begin_once, attempts.refused):
+                if reason := _run(config, settings, java, spark, topology, stop, report, begin_once, attempts.refused):
                     attempts.again(reason)
             except (RecordRefusedError, UnusableTopicError, KafkaUnavailableError, StorageUnavailableError) as error:
                 stop.wait(attempts.pause(error))
@@ -122,6 +125,7 @@ def run_topology(
 def _run(
     config: Config,
     settings: TopologySettings,
+    java: JavaClients,
     spark: SparkSession,
     topology: Topology,
     stop: Event,
@@ -146,34 +150,34 @@ def _run(
         config.section(TopologiesConfig).function_timeout_seconds,
         pinned,
     )
-    counts = partition_counts(access, topology.name, [source.topic for source in topology.sources])
-    kafka = KafkaOffsets(access)
+    sources = topology_inputs(access, topology.name, [source.topic for source in topology.sources])
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
-    partitions = {topic: counts[topic] for topic in topics}
+    partitions = {topic: sources[topic].partitions for topic in topics}
     layout = lay_out(topology, partitions, None if before is None else before.partitions)
     mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
+    kafka = KafkaOffsets(access)
     lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
+        batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
         check_half_reset(folder)
         if before is None:
             # A run that was killed before its first commit has left its notes here, and no state.
             check_first_start(kafka, topology.name, settings.build, folder, layout)
         made = layout.internal, layout.compacted, program.dead_letters
-        ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
-        facts = kafka.topics([*layout.partitions, *counts])
-        read = {topic: fact for topic, fact in facts.items() if topic in layout.partitions}
-        kept = KeptState.continued(folder, program, layout, read)
+        internal = ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
+        inputs = {**{topic: sources[topic] for topic in partitions}, **internal}
+        kept = KeptState.continued(folder, program, layout, inputs, batch)
         kept.write(folder)
         kept.place(program)
         begin(StateReader(spark, program, kept, folder))
-        tables = {topic: fact for topic, fact in facts.items() if topic not in read}
-        watch = InputWatch(kafka, topology.name, folder, read, tables, fixed_inputs(topology, kept.nodes))
+        tables = {topic: facts for topic, facts in sources.items() if topic not in inputs}
+        watch = InputWatch(kafka, topology.name, folder, inputs, tables, kept.fixed_inputs(layout))
         deaths = Deaths(data, topology.name)
         if said := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
-        query = TopologyQuery(access, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
+        query = TopologyQuery(java, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
         again = query.follow(stop, report)
         deaths.forget()
         return again
