@@ -248,8 +248,8 @@ def migrate(
 
     renames = {}
     for pair in rename or ():
-        old, found, new = pair.partition("=")
-        if not found or not old or not new:
+        old, separator, new = pair.partition("=")
+        if not separator or not old or not new:
             msg = f"--rename {pair}: expected OLD=NEW"
             raise UsageError(msg)
         renames[old] = new

@@ -285,17 +285,17 @@ class _Look:
                 self._ended.add((topic, message.partition() or 0))
 
     def _take(self, message: KafkaMessage) -> None:
-        found = LocatedRecord.of(message)
-        at = found.position
+        located = LocatedRecord.of(message)
+        at = located.position
         if at.topic != self._audit:
-            letter = DeadLetter(found)
+            letter = DeadLetter(located)
             self._backlogs[at.topic].add(
                 at.partition, at.offset, letter.reason, letter.time_ms, has_seal=letter.has_seal
             )
             if at.topic == self._topic:
                 self._note(letter)
             return
-        entry = parse(found, self._keys)
+        entry = parse(located, self._keys)
         if entry is None or (backlog := self._backlogs.get(entry.position.topic)) is None:
             return
         if entry.topic_id in ("", self._ids.get(entry.position.topic)):

@@ -205,10 +205,10 @@ class FailureStage:
 def stopped_by_policy(text: str) -> StoppedByPolicyError | None:
     """The error that `stop_message` made the text for; None for a text with another origin."""
     # Spark's text about any failure of a query shows its plan, which has the constant in front of an expression.
-    at = text.find(_STOP + "{")
-    if at < 0:
+    start = text.find(_STOP + "{")
+    if start < 0:
         return None
-    fields, _ = json.JSONDecoder().raw_decode(text, at + len(_STOP))
+    fields, _ = json.JSONDecoder().raw_decode(text, start + len(_STOP))
     return StoppedByPolicyError(
         *(str(fields[name]) for name in ("route", "destination", "reason", "position", "detail"))
     )

@@ -79,10 +79,10 @@ def build(config: Config, stages: Stages, now: Column | None) -> Plan:
 
 def _guarded(journal: PlanStream, bridge_id: str, non_durable: NonDurable, now: Column | None) -> PlanStream:
     def not_own_origin(row: PlanRow) -> Column:
-        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(bridge_id), BINARY).alias("value"))
+        origin = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(bridge_id), BINARY).alias("value"))
         # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
         # are rarely compared.
-        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
+        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, origin), F.lit(False))
 
     def durable(row: PlanRow) -> Column:
         return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))

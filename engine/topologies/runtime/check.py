@@ -185,8 +185,8 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     from engine.spark.launch import Launch
     from engine.spark.session import close, open_session
 
-    others = {name: value for name, value in settings.items() if name != "spark.master"}
-    needed = {**others, "spark.driver.memory": _PLAN_MEMORY}
+    kept = {name: value for name, value in settings.items() if name != "spark.master"}
+    needed = {**kept, "spark.driver.memory": _PLAN_MEMORY}
     with tempfile.TemporaryDirectory(prefix="jms-bridge-") as folder:
         spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", needed))
         try:

@@ -292,9 +292,9 @@ def check_identity(name: str, folder: Folder, kept: Mapping[str, str], now: Mapp
     Raises:
         SetupError: topics were deleted and created again.
     """
-    other = [topic for topic, each in now.items() if each.id and kept.get(topic) and each.id != kept[topic]]
-    if other:
-        ids = ", ".join(f"'{topic}' (Kafka's id is {now[topic].id} and was {kept[topic]})" for topic in other)
+    recreated = [topic for topic, each in now.items() if each.id and kept.get(topic) and each.id != kept[topic]]
+    if recreated:
+        ids = ", ".join(f"'{topic}' (Kafka's id is {now[topic].id} and was {kept[topic]})" for topic in recreated)
         msg = (
             f"topology '{name}' reads topics that were deleted and created again: {ids}. Its positions and the state "
             f"in {folder} are of the former topics. Three ways out: restore these; throw the state away with `jms-"

@@ -126,11 +126,11 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
             ]
             counts[topic] = before.get(topic, partners[0] if partners else max(upstream))
     faults = [
-        f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(found)}): "
+        f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(joined)}): "
         "pass one side through repartition(), or give the topics the same number"
         for node in topology.nodes
         if isinstance(node, Join)
-        and len(set((found := {each: counts[each] for each in inputs[node.name]}).values())) > 1
+        and len(set((joined := {each: counts[each] for each in inputs[node.name]}).values())) > 1
     ]
     if faults:
         raise TopologyError(faults)

@@ -134,12 +134,12 @@ class TopologyQuery:
         """Starts the query, and watches it until it ends or shall end; returns why it is to start again, or nothing."""
         query = self._start()
         self._watch.start()
-        again = ""
+        reason = ""
         name = self._program.topology.name
         _log.info("topology runs", topology=name, mode=self._mode, state=str(self._folder))
         maintained = time.monotonic()
         try:
-            while not (again or stop.wait(_READ_SECONDS)):
+            while not (reason or stop.wait(_READ_SECONDS)):
                 self._lock.check()
                 if failure := query_failure(query):
                     self._watch.look()
@@ -156,13 +156,13 @@ class TopologyQuery:
                 if time.monotonic() - maintained > _MAINTENANCE_SECONDS:
                     maintained = time.monotonic()
                     self._java.maintain()
-                again = self._watch.restart()
+                reason = self._watch.restart()
             self._finish(query)
         finally:
             self._watch.close()
             self._stop(query)
         _log.info("topology stopped", topology=name)
-        return again
+        return reason
 
     def _finish(self, query: StreamingQuery) -> None:
         """Lets the batch or the interval under way end and commit its state, so that the next run repeats nothing."""
@@ -230,8 +230,8 @@ class TopologyQuery:
         was_behind = self._trend.reason
         reason = self._trend.update(time.monotonic(), records, lag)
         if bool(reason) != bool(was_behind):
-            said = _log.warning if reason else _log.info
-            said("the topology is slower than its input", topology=self._program.topology.name, why=reason or "no more")
+            log = _log.warning if reason else _log.info
+            log("the topology is slower than its input", topology=self._program.topology.name, why=reason or "no more")
         return reason
 
     def _lost(self, gaps: Mapping[str, int]) -> dict[str, int]:

@@ -175,12 +175,12 @@ def _run(
         tables = {topic: facts for topic, facts in sources.items() if topic not in inputs}
         watch = InputWatch(kafka, topology.name, folder, inputs, tables, kept.fixed_inputs(layout))
         deaths = Deaths(data, topology.name)
-        if said := deaths.note():
-            _log.warning("the run before ended in the middle of a record", topology=topology.name, what=said)
+        if death := deaths.note():
+            _log.warning("the run before ended in the middle of a record", topology=topology.name, what=death)
         query = TopologyQuery(java, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
-        again = query.follow(stop, report)
+        reason = query.follow(stop, report)
         deaths.forget()
-        return again
+        return reason
     except JVM_ERRORS as error:
         raise spark_failure(error) from error
     finally:

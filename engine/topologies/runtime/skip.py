@@ -95,5 +95,5 @@ def _processed(folder: Folder) -> dict[str, dict[str, int]]:
     if committed is None:
         return {}
     lines = (folder / "spark" / "offsets" / str(committed)).read_text(encoding="utf-8").splitlines()
-    found: dict[str, dict[str, int]] = json.loads(lines[-1])
-    return found
+    positions: dict[str, dict[str, int]] = json.loads(lines[-1])
+    return positions

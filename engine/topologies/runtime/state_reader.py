@@ -69,10 +69,10 @@ class StateReader:
         try:
             with self.open(question.node) as state:
                 times = {"since": question.since_ms, "until": question.until_ms}
-                found = state.rows(question.key, prefix=question.prefix, limit=question.limit + 1, **times)
+                read = state.rows(question.key, prefix=question.prefix, limit=question.limit + 1, **times)
                 rows: list[dict[str, Any]] = []
                 length = 0
-                for row in found:
+                for row in read:
                     length += len(json.dumps(row))
                     if len(rows) == question.limit or length > _MOST_CHARACTERS:
                         return StateAnswer(tuple(rows), has_more=True)
