@@ -91,11 +91,11 @@ def decode_map(body: bytes, types: str) -> dict[str, MapEntry]:
     Raises:
         StructureError: the body is not a JSON object, or holds a value that has no JMS type.
     """
-    found = _json(body)
-    if not isinstance(found, dict):
-        raise StructureError(f"the body of a map message is a JSON object, not {_json_type(found)}")
+    document = _json(body)
+    if not isinstance(document, dict):
+        raise StructureError(f"the body of a map message is a JSON object, not {_json_type(document)}")
     declared = (_map_types if len(types) <= _LONGEST_KNOWN else _read_map_types)(types)
-    return {name: _entry(value, declared.get(name, ""), repr(name)[:100]) for name, value in found.items()}
+    return {name: _entry(value, declared.get(name, ""), repr(name)[:100]) for name, value in document.items()}
 
 
 def decode_stream(body: bytes, types: str) -> list[MapEntry]:
@@ -104,12 +104,12 @@ def decode_stream(body: bytes, types: str) -> list[MapEntry]:
     Raises:
         StructureError: the body is not a JSON array, or holds a value that has no JMS type.
     """
-    found = _json(body)
-    if not isinstance(found, list):
-        raise StructureError(f"the body of a stream message is a JSON array, not {_json_type(found)}")
+    document = _json(body)
+    if not isinstance(document, list):
+        raise StructureError(f"the body of a stream message is a JSON array, not {_json_type(document)}")
     declared = types.split(",") if types else []
-    declared += [""] * (len(found) - len(declared))
-    return [_entry(value, kind, str(at)) for at, (value, kind) in enumerate(zip(found, declared, strict=False))]
+    declared += [""] * (len(document) - len(declared))
+    return [_entry(value, kind, str(at)) for at, (value, kind) in enumerate(zip(document, declared, strict=False))]
 
 
 def decode_object(body: bytes, types: str) -> MapEntry:

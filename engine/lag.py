@@ -48,11 +48,13 @@ def from_bridge(http: HttpConfig, journal_topic: str, sinks: Iterable[SinkConfig
     reading = read(http)
     oldest = reading.total(LAG_SECONDS)
     journal = sorted(reading.by(LAG_RECORDS, "partition").items())
-    found = [LagReport(_ROUTER, f"{journal_topic}:{partition}", int(records), oldest) for partition, records in journal]
+    reports = [
+        LagReport(_ROUTER, f"{journal_topic}:{partition}", int(records), oldest) for partition, records in journal
+    ]
     topics = {f"sink:{sink.name}": sink.topic for sink in sinks}
     for component, records in sorted(reading.by(SINK_LAG, "component").items()):
-        found.append(LagReport(component, topics.get(component.partition("/")[0], ""), int(records)))
-    return found
+        reports.append(LagReport(component, topics.get(component.partition("/")[0], ""), int(records)))
+    return reports
 
 
 def from_kafka(config: Config) -> Sequence[LagReport]:
@@ -86,12 +88,12 @@ def _journal(topic: str, store: PositionStore, kafka: KafkaOffsets) -> Sequence[
 def _sinks(bridge_id: str, sinks: Sequence[SinkConfig], kafka: KafkaOffsets) -> Sequence[LagReport]:
     topics = [sink.topic for sink in sinks]
     ends, starts = kafka.ends(topics, committed=True), kafka.starts(topics)
-    found = []
+    reports = []
     for sink in sinks:
         committed = kafka.committed(sink_group(bridge_id, sink.name), sink.topic, ends.get(sink.topic, {}))
         waiting = (
             end - max(committed.get(partition, 0), starts.get(sink.topic, {}).get(partition, 0))
             for partition, end in ends.get(sink.topic, {}).items()
         )
-        found.append(LagReport(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
-    return found
+        reports.append(LagReport(f"sink:{sink.name}", sink.topic, sum(max(records, 0) for records in waiting)))
+    return reports

@@ -184,8 +184,8 @@ class Message:
     def _spelled(self, spelling: str) -> Property | None:
         """Returns the property that is not there under its spelling, not even without a value, but under its name."""
         is_there = spelling in self.properties or any(name == spelling for name, _ in self.extra)
-        own = None if is_there else self.spellings.get(spelling)
-        return None if own is None else self.properties.get(own)
+        spelled = None if is_there else self.spellings.get(spelling)
+        return None if spelled is None else self.properties.get(spelled)
 
     def named(self) -> Mapping[str, Property]:
         """Returns the properties by the names that they have at the system they come from."""
@@ -201,8 +201,8 @@ class Message:
         For a long id it is the id's digest, see `key_text`.
         """
         known = self.headers.get
-        found = known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID")
-        return key_text(found) if found else None
+        chosen = known("JMSXGroupID") or known("JMSCorrelationID") or known("JMSMessageID")
+        return key_text(chosen) if chosen else None
 
     @property
     def expiration_ms(self) -> int:
@@ -341,11 +341,11 @@ def encode_names(spellings: Iterable[tuple[str, str]]) -> str:
 def decode_names(text: str) -> Mapping[str, str]:
     """Returns the names in a header `NAMES` by their spellings; of several for a spelling the first counts."""
     pairs = [pair.split("=") for pair in text.split(",")]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for pair in pairs:
         if len(pair) == _PAIR:
-            found.setdefault(unquote(pair[0]), unquote(pair[1]))
-    return found
+            names.setdefault(unquote(pair[0]), unquote(pair[1]))
+    return names
 
 
 def _names(spellings: tuple[tuple[str, str], ...]) -> bytes:
@@ -363,14 +363,14 @@ def _names(spellings: tuple[tuple[str, str], ...]) -> bytes:
 def _extra(headers: Iterable[tuple[str, bytes | None]]) -> tuple[tuple[str, bytes | None], ...]:
     """Returns the headers of properties that have no value, or that come after another one of the same name."""
     seen: set[str] = set()
-    found: list[tuple[str, bytes | None]] = []
+    extra: list[tuple[str, bytes | None]] = []
     for name, value in headers:
         if not name.startswith(_JMS) or (bare := name[_BARE]) in HEADER_FIELDS:
             continue
         if value is None or bare in seen:
-            found.append((bare, value))
+            extra.append((bare, value))
         seen.add(bare)
-    return tuple(found)
+    return tuple(extra)
 
 
 def _origins(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, ...]:

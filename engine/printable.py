@@ -34,9 +34,9 @@ def has_controls(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
-def shortened(text: str, most: int) -> str:
-    """The text; of one with more than `most` characters the beginning, and how many it has."""
-    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters in all)"
+def shortened(text: str, length: int) -> str:
+    """The text; of one with more than `length` characters the beginning, and how many it has."""
+    return text if len(text) <= length else f"{text[:length]} … ({len(text):,} characters in all)"
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -34,12 +34,12 @@ _PART = _START | {"Nd", "Mc", "Mn", "Cf"}
 _IGNORABLE = frozenset(map(chr, (*range(0x09), *range(0x0E, 0x1C), *range(0x7F, 0xA0))))
 
 
-def is_identifier(char: str, at: int) -> bool:
-    """Returns True if a Java identifier may have the character at place `at`, counted from 0.
+def is_identifier(char: str, index: int) -> bool:
+    """Returns True if a Java identifier may have the character at place `index`, counted from 0.
 
     The rules are those of `Character.isJavaIdentifierStart` and `Character.isJavaIdentifierPart`.
     """
-    return category(char) in _PART or char in _IGNORABLE if at else category(char) in _START
+    return category(char) in _PART or char in _IGNORABLE if index else category(char) in _START
 
 
 @immutable
@@ -66,11 +66,13 @@ def _encode(rules: NameRules, name: str) -> str:
 
 
 def _decode(rules: NameRules, name: str) -> str:
-    found = _SPELLING.sub(_character, name)
-    plain = _spelled(rules, found)
+    decoded = _SPELLING.sub(_character, name)
+    plain = _spelled(rules, decoded)
     # A distinct spelling is written only where the plain one would be read as another name.
-    is_written = name == plain or (name == _spelled(rules, found, is_distinct=True) and _decode(rules, plain) != found)
-    return found if is_written else name
+    is_written = name == plain or (
+        name == _spelled(rules, decoded, is_distinct=True) and _decode(rules, plain) != decoded
+    )
+    return decoded if is_written else name
 
 
 _encoded, _decoded = lru_cache(_MOST_KNOWN)(_encode), lru_cache(_MOST_KNOWN)(_decode)
@@ -91,13 +93,13 @@ def _spelled(rules: NameRules, name: str, *, is_distinct: bool = False) -> str:
     )
 
 
-def _character(found: re.Match[str]) -> str:
-    word = found[1]
+def _character(match: re.Match[str]) -> str:
+    word = match[1]
     if word in _CHARACTERS:
         return _CHARACTERS[word]
     code = int(word[1:], 16)
     # UTF-8 has no surrogates.
-    return chr(code) if code <= _MOST_CODE and code not in _SURROGATES else found[0]
+    return chr(code) if code <= _MOST_CODE and code not in _SURROGATES else match[0]
 
 
 _SELECTOR_WORDS = frozenset(("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"))

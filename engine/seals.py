@@ -83,11 +83,11 @@ def keys_of_files(bridge_id: str, secret: str | None, checkpoint: Path | str) ->
     None before the router's first start, or if this user may not read the checkpoint.
     """
     shared = configured_keys(bridge_id, secret)
-    found = () if shared is None else (shared,)
+    keys = () if shared is None else (shared,)
     if not isinstance(checkpoint, Path):
-        return found
+        return keys
     try:
         stored = stored_secret((checkpoint / "secret").read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        return found
-    return found if stored is None else (*found, SealKeys(stored, bridge_id))
+        return keys
+    return keys if stored is None else (*keys, SealKeys(stored, bridge_id))

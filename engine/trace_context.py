@@ -88,8 +88,8 @@ def as_headers(context: Context) -> tuple[tuple[str, bytes], ...]:
 
 def with_context(properties: Mapping[str, Property], context: Context) -> dict[str, Property]:
     """Copies the properties with their trace context replaced by `context`; an empty `context` changes nothing."""
-    others = {name: value for name, value in properties.items() if not context or name not in _NAMES}
-    return others | {name: Property(text, JmsType.STRING) for name, text in context.items()}
+    kept = {name: value for name, value in properties.items() if not context or name not in _NAMES}
+    return kept | {name: Property(text, JmsType.STRING) for name, text in context.items()}
 
 
 def published(message: Message, tracing: TracingConfig) -> Context:

@@ -150,11 +150,11 @@ def _bounded(body: bytes) -> bytes:
 
 
 def _xml_to_json(body: bytes, bounds: Bounds) -> bytes:
-    found = xml_to_json(body, bounds)
-    if found is None:
-        most = f"at most {bounds.size:,} bytes, with elements nested at most {bounds.depth} deep"
-        raise UnconvertibleBodyError(f"it is not XML without a DTD of {most}")
-    return found
+    text = xml_to_json(body, bounds)
+    if text is None:
+        limit = f"at most {bounds.size:,} bytes, with elements nested at most {bounds.depth} deep"
+        raise UnconvertibleBodyError(f"it is not XML without a DTD of {limit}")
+    return text
 
 
 def _gzip(body: bytes) -> bytes:
@@ -169,14 +169,14 @@ def _trailer(content: bytes) -> bytes:
 
 def _gunzip(body: bytes) -> bytes:
     """Decompresses all members of a body; it ends with the last one."""
-    at, parts, left = 0, list[bytes](), LARGEST
-    while at < len(body) or not parts:
-        content, at = _inflated(body, _after_header(body, at), left)
-        if len(body) - at < _TRAILER:
+    offset, parts, left = 0, list[bytes](), LARGEST
+    while offset < len(body) or not parts:
+        content, offset = _inflated(body, _after_header(body, offset), left)
+        if len(body) - offset < _TRAILER:
             raise UnconvertibleBodyError(_TRUNCATED)
-        if body[at : at + _TRAILER] != _trailer(content):
+        if body[offset : offset + _TRAILER] != _trailer(content):
             raise UnconvertibleBodyError(_DAMAGED)
-        at += _TRAILER
+        offset += _TRAILER
         left -= len(content)
         parts.append(content)
     return b"".join(parts)
@@ -187,47 +187,49 @@ def _after_header(body: bytes, start: int) -> int:
     magic = body[start : start + len(_MAGIC)]
     if magic != _MAGIC[: len(magic)]:
         raise UnconvertibleBodyError(f"no gzip begins at {start}")
-    at = start + _HEADER
-    if at > len(body):
+    offset = start + _HEADER
+    if offset > len(body):
         raise UnconvertibleBodyError(_TRUNCATED)
     flags = body[start + len(_MAGIC)]
     if flags & _RESERVED:
         raise UnconvertibleBodyError(f"no gzip begins at {start}")
     if flags & _EXTRA:
-        at += 2 + int.from_bytes(body[at : at + 2], "little")
+        offset += 2 + int.from_bytes(body[offset : offset + 2], "little")
     for _ in range(bool(flags & _NAME) + bool(flags & _COMMENT)):
-        at = body.find(b"\0", at) + 1
-        if not at:
+        offset = body.find(b"\0", offset) + 1
+        if not offset:
             raise UnconvertibleBodyError(_TRUNCATED)
     if flags & _CHECKED:
-        at += 2
-    if at > len(body):
+        offset += 2
+    if offset > len(body):
         raise UnconvertibleBodyError(_TRUNCATED)
-    if flags & _CHECKED and zlib.crc32(body[start : at - 2]) & 0xFFFF != int.from_bytes(body[at - 2 : at], "little"):
+    if flags & _CHECKED and zlib.crc32(body[start : offset - 2]) & 0xFFFF != int.from_bytes(
+        body[offset - 2 : offset], "little"
+    ):
         raise UnconvertibleBodyError(_DAMAGED)
-    return at
+    return offset
 
 
-def _inflated(body: bytes, at: int, most: int) -> tuple[bytes, int]:
+def _inflated(body: bytes, offset: int, limit: int) -> tuple[bytes, int]:
     """Returns the content that begins at a place, of a bounded size, and its end.
 
     The body goes through in chunks, since zlib copies what is left of a chunk, and a body may have many members.
     """
     inflater, view, parts, size = zlib.decompressobj(-zlib.MAX_WBITS), memoryview(body), list[bytes](), _LEAST_CHUNK
     while not inflater.eof:
-        chunk = view[at : at + size]
+        chunk = view[offset : offset + size]
         if not chunk:
             raise UnconvertibleBodyError(_TRUNCATED)
         try:
-            parts.append(inflater.decompress(chunk, most + 1))
+            parts.append(inflater.decompress(chunk, limit + 1))
         except zlib.error:
             raise UnconvertibleBodyError(_DAMAGED) from None
-        most -= len(parts[-1])
-        if most < 0:
+        limit -= len(parts[-1])
+        if limit < 0:
             raise UnconvertibleBodyError(TOO_LARGE)
-        at += len(chunk) - len(inflater.unused_data)
+        offset += len(chunk) - len(inflater.unused_data)
         size = min(2 * size, _MOST_CHUNK)
-    return b"".join(parts), at
+    return b"".join(parts), offset
 
 
 def _decode(body: bytes, charset: Charset) -> str:
@@ -249,8 +251,8 @@ def _unicode(body: bytes, name: str) -> str:
         raise _no_character(body, skipped + error.start, name) from None
 
 
-def _no_character(body: bytes, at: int, name: str) -> UnconvertibleBodyError:
-    return UnconvertibleBodyError(f"byte 0x{body[at]:02X} at {at} begins no character of {name}")
+def _no_character(body: bytes, offset: int, name: str) -> UnconvertibleBodyError:
+    return UnconvertibleBodyError(f"byte 0x{body[offset]:02X} at {offset} begins no character of {name}")
 
 
 def _encode(text: str, charset: Charset) -> bytes:
@@ -260,5 +262,5 @@ def _encode(text: str, charset: Charset) -> bytes:
     try:
         return codecs.charmap_encode(text, "strict", places)[0]
     except UnicodeEncodeError as error:
-        at = error.start
-        raise UnconvertibleBodyError(f"U+{ord(text[at]):04X} at {at} is not in {charset.name}") from None
+        offset = error.start
+        raise UnconvertibleBodyError(f"U+{ord(text[offset]):04X} at {offset} is not in {charset.name}") from None

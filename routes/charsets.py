@@ -62,8 +62,8 @@ class Charset:
 @cache
 def charset(name: str) -> Charset | None:
     """Returns the set of a name, in upper or lower case; None if there is none."""
-    found = _BY_KEY.get(name.upper())
-    return None if found is None else Charset(found, None if found in _UNICODE else _table(found))
+    known = _BY_KEY.get(name.upper())
+    return None if known is None else Charset(known, None if known in _UNICODE else _table(known))
 
 
 def near_charset(name: str) -> str | None:

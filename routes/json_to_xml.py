@@ -94,8 +94,8 @@ def _scalar(name: str, value: Any) -> str:
     if isinstance(value, list | dict):
         raise UnconvertibleBodyError(f"{_quoted(name)} is an object or array and not a text")
     text = str(value).lower() if isinstance(value, bool) else "" if value is None else SURROGATE.sub("\ufffd", value)
-    if found := _FORBIDDEN.search(text):
-        raise UnconvertibleBodyError(f"U+{ord(found[0]):04X} cannot stand in XML")
+    if match := _FORBIDDEN.search(text):
+        raise UnconvertibleBodyError(f"U+{ord(match[0]):04X} cannot stand in XML")
     return text
 
 

@@ -387,9 +387,9 @@ class Config:
 
     def section(self, kind: type[T]) -> T:
         """Returns the settings of a section by their class, which `routes.section_registry` finds."""
-        found = self.sections[kind]
-        assert isinstance(found, kind)
-        return found
+        settings = self.sections[kind]
+        assert isinstance(settings, kind)
+        return settings
 
     def with_section(self, settings: object) -> Config:
         """Returns the configuration with other settings of a section."""

@@ -135,9 +135,9 @@ def decode_types(text: str) -> Mapping[str, JmsType]:
 def _decoded_types(text: str) -> Mapping[str, JmsType]:
     types: dict[str, JmsType] = {}
     for pair in text.split(","):
-        encoded, found, kind = pair.rpartition("=")
+        encoded, separator, kind = pair.rpartition("=")
         name = unquote(encoded)
-        if found and kind in JmsType.__members__.values() and encode_type_name(name) == encoded:
+        if separator and kind in JmsType.__members__.values() and encode_type_name(name) == encoded:
             types.setdefault(name, JmsType(kind))
     return MappingProxyType(types)
 

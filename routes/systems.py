@@ -182,8 +182,8 @@ def _load_all(modules: tuple[str, ...]) -> tuple[System, ...]:
 
 @cache
 def _load(module: str) -> System:
-    found: System = import_module(module).SYSTEM
-    return found
+    system: System = import_module(module).SYSTEM
+    return system
 
 
 def _type() -> ValueKind:

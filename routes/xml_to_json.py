@@ -41,9 +41,9 @@ def _value(element: XmlElement) -> _Json:
 def _children(element: XmlElement, before: Mapping[str, _Json]) -> dict[str, _Json]:
     members = dict(before)
     for child in (part for part in element.content if isinstance(part, XmlElement)):
-        value, other = _value(child), members.get(child.name)
-        if isinstance(other, list):
-            other.append(value)
+        value, former = _value(child), members.get(child.name)
+        if isinstance(former, list):
+            former.append(value)
         else:
-            members[child.name] = value if other is None else [other, value]
+            members[child.name] = value if former is None else [former, value]
     return members

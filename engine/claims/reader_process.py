@@ -89,8 +89,8 @@ class BodyReader:
     def _bytes(self, number: int) -> bytes:
         assert self._process is not None, "it was started"
         assert self._process.stdout is not None, "it is a pipe"
-        found = self._process.stdout.read(number)
-        if len(found) < number:
+        data = self._process.stdout.read(number)
+        if len(data) < number:
             msg = "the process that reads the file system has ended; its messages are in the log"
             raise OSError(msg)
-        return found
+        return data

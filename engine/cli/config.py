@@ -225,13 +225,13 @@ def _connected(linted: Mapping[Path, Linted]) -> tuple[dict[Path, Linted], int]:
 
 def _summary(config: Config | None, faults: Sequence[Fault]) -> str:
     errors = sum(fault.level is Level.ERROR for fault in faults)
-    found = f"{_count(errors, 'error')}, {_count(len(faults) - errors, 'warning')}"
+    counts = f"{_count(errors, 'error')}, {_count(len(faults) - errors, 'warning')}"
     if config is None:
-        return f"{found}: the bridge would not start"
+        return f"{counts}: the bridge would not start"
     content = [_count(len(config.own_routes), "route"), _count(len(config.sources), "source")]
     if config.sinks:
         content.append(_count(len(config.sinks), "sink"))
-    return f"{config.path}: {', '.join(content)}; {found}"
+    return f"{config.path}: {', '.join(content)}; {counts}"
 
 
 def _count(number: int, noun: str) -> str:

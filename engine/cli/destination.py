@@ -74,8 +74,8 @@ class BrokerDestination:
     def reply_address(self, text: str) -> str:
         """Reply address in the spelling of `address`; raises UsageError if the text is not an address."""
         scheme, _, rest = text.partition(":")
-        own = (self.system.name, self.broker.name)
-        return _address(self.system, rest if scheme in own else text, text, wildcards=False)
+        connection = (self.system.name, self.broker.name)
+        return _address(self.system, rest if scheme in connection else text, text, wildcards=False)
 
     def sink(self, who: str, **settings: Any) -> SinkConfig:
         """A sink of its own for the process; a setting of None is as at the configured sink."""
@@ -164,8 +164,8 @@ def _jms_system(brokers: Sequence[BrokerConfig], destination: str, url: str | No
         return next((system for system in known if url.startswith(system.name)), known[0])
     jms = [broker for broker in brokers if broker.type.is_jms]
     reading = (each for each in jms if isinstance(each, SourceConfig) and destination in each.destinations)
-    found = next(reading, None) or next(iter(jms), None)
-    return found.type if found else known[0]
+    chosen = next(reading, None) or next(iter(jms), None)
+    return chosen.type if chosen else known[0]
 
 
 def _named(config: Config, name: str, to_send: bool) -> BrokerConfig | None:
@@ -188,22 +188,22 @@ def _reads(source: SourceConfig, address: str) -> bool:
 
 
 def _address(system: Connector[Any, Any, Any], address: str, destination: str, *, wildcards: bool) -> str:
-    found = system.spelt(address, wildcards=wildcards)
-    if found is None:
+    spelt = system.spelt(address, wildcards=wildcards)
+    if spelt is None:
         expected = system.addresses.expected.replace(" without wildcards", "" if wildcards else " without wildcards")
         msg = f"{destination!r} is not a destination: expected {expected}"
         raise UsageError(msg)
-    return found
+    return spelt
 
 
 def _checked(system: Connector[Any, Any, Any], url: str) -> dict[str, Any]:
     """The keys of a connection that an address on the command line stands for."""
-    found = system.at(url)
-    if found is None:
+    located = system.at(url)
+    if located is None:
         login = f" without a login; give the user by --username, the password by the variable {_PASSWORD}"
         msg = f"--url{_quoted(url)}: expected {system.url_form}{login if '@' in url and system.has_login else ''}"
         raise UsageError(msg)
-    return found
+    return located
 
 
 def _quoted(url: str) -> str:
@@ -213,9 +213,9 @@ def _quoted(url: str) -> str:
 
 def _connection(broker: BrokerConfig, who: str) -> dict[str, Any]:
     """Connection settings of a source or sink, with a client id of the command's own."""
-    own = {"url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
+    overrides = {"url": broker.url or broker.listen, "listen": None, "workers": 1, "client_id": who}
     shared = broker.shared()
-    return shared | {name: value for name, value in own.items() if name in shared}
+    return shared | {name: value for name, value in overrides.items() if name in shared}
 
 
 def _expected() -> str:

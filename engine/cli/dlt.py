@@ -260,9 +260,9 @@ def show(
     from engine.kafka.reader import KafkaTopicReader, Position
 
     store = _store(config)
-    at = Position.parse(position, store.source(quarantine=quarantine))
-    with KafkaTopicReader(store.access, at.topic) as reader:
-        letter = DeadLetter(reader.at(at.partition, at.offset))
+    located_at = Position.parse(position, store.source(quarantine=quarantine))
+    with KafkaTopicReader(store.access, located_at.topic) as reader:
+        letter = DeadLetter(reader.at(located_at.partition, located_at.offset))
     if json_output:
         typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))
         return
@@ -396,8 +396,8 @@ def _newest(reader: KafkaTopicReader, count: int, takes: Callable[[DeadLetter], 
 
     if takes is None:
         return [DeadLetter(located) for located in reader.last(count)]
-    found = filter(takes, map(DeadLetter, reader.present()))
-    return heapq.nlargest(count, found, key=lambda letter: (letter.located.time_ms, letter.position))[::-1]
+    letters = filter(takes, map(DeadLetter, reader.present()))
+    return heapq.nlargest(count, letters, key=lambda letter: (letter.located.time_ms, letter.position))[::-1]
 
 
 def _store(config: Path) -> DeadLetterStore:
@@ -508,8 +508,8 @@ def read_filters(
     now_ms = round(time.time() * 1000)
     values: dict[str, frozenset[str]] = {}
     for pair in headers:
-        name, found, value = pair.partition("=")
-        if not name or not found:
+        name, separator, value = pair.partition("=")
+        if not name or not separator:
             msg = f"--header {pair!r}: expected NAME=VALUE"
             raise UsageError(msg)
         values[name] = values.get(name, frozenset()) | {value}

@@ -45,9 +45,9 @@ def letter_table(letters: Sequence[tuple[DeadLetter, LetterState, int | None]]) 
     table.add_column("bytes", justify="right")
     for letter, state, retry in letters:
         record = letter.located.record
-        at = letter.position
+        position = letter.position
         table.add_row(
-            f"{at.partition}:{at.offset}",
+            f"{position.partition}:{position.offset}",
             state if retry is None else f"{state}, retried at {iso(retry)}",
             printable(letter.time),
             printable(letter.route) or "-",
@@ -60,10 +60,10 @@ def letter_table(letters: Sequence[tuple[DeadLetter, LetterState, int | None]]) 
 
 def letter_json(letter: DeadLetter) -> dict[str, Any]:
     """The members that every JSON form of a dead letter begins with."""
-    at = letter.position
+    position = letter.position
     key = letter.located.record.key
     return {
-        "position": str(at),
+        "position": str(position),
         "time": letter.time,
         "route": letter.route or None,
         "target": letter.target or None,

@@ -114,9 +114,9 @@ def explain(
 def _from_journal(access: KafkaAccess, journal: str, text: str) -> tuple[Record, str]:
     from engine.kafka.reader import KafkaTopicReader, Position
 
-    at = Position.parse(text, journal)
-    with KafkaTopicReader(access, at.topic) as reader:
-        return reader.at(at.partition, at.offset).record, str(at)
+    position = Position.parse(text, journal)
+    with KafkaTopicReader(access, position.topic) as reader:
+        return reader.at(position.partition, position.offset).record, str(position)
 
 
 def _as_sent(message: Message) -> Record:
@@ -201,10 +201,10 @@ def _step_lines(step: Step) -> list[str]:
 def _trace_lines(label: str, trace: Trace) -> list[str]:
     from engine.explain.explanation import rows
 
-    found = [("  " * depth + text, value) for depth, text, value in rows(trace)]
-    width = max(len(text) for text, _ in found)
+    pairs = [("  " * depth + text, value) for depth, text, value in rows(trace)]
+    width = max(len(text) for text, _ in pairs)
     return [
-        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(found)
+        f"  {label if number == 0 else '':<7}  {text:<{width}}  {value}" for number, (text, value) in enumerate(pairs)
     ]
 
 

@@ -207,24 +207,24 @@ def _command(question: FindQuestion, config: Path) -> str:
     return f"jms-bridge find{either_id}{''.join(options)}"
 
 
-def _lines(found: FoundRecord) -> str:
+def _lines(record: FoundRecord) -> str:
     """Two lines for people: where the record is, and what it is."""
-    located = found.located
-    address, route = found.text("JMSDestination"), found.text("jmsbridge.route")
-    about = [found.text("JMSMessageID") or "(no message id)", address, route and f"route {route}"]
-    about.append(found.text("jmsbridge.reason"))
+    located = record.located
+    address, route = record.text("JMSDestination"), record.text("jmsbridge.route")
+    about = [record.text("JMSMessageID") or "(no message id)", address, route and f"route {route}"]
+    about.append(record.text("jmsbridge.reason"))
     line = "  ".join(shortened(each, LONGEST_REASON) for each in about if each)
-    return printable(f"{iso(located.time_ms)}  {found.kind:<12}  {located.position}\n    {line}")
+    return printable(f"{iso(located.time_ms)}  {record.kind:<12}  {located.position}\n    {line}")
 
 
-def _json(found: FoundRecord) -> str:
-    item = Item.of(found.located)
-    return json_text({"kind": found.kind, **item.place, **record_json(item.record)})
+def _json(record: FoundRecord) -> str:
+    item = Item.of(record.located)
+    return json_text({"kind": record.kind, **item.place, **record_json(item.record)})
 
 
 def _pair(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not name or not found:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
         msg = f"--header {text!r}: expected NAME=VALUE"
         raise UsageError(msg)
     return name, value

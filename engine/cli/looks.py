@@ -33,24 +33,24 @@ def looks(
     """Show who looked at the bodies of which messages, on the status page or through its API, the newest last."""
     from engine.looks.log import LookTopic, last_looks
 
-    found = last_looks(LookTopic.of(load(config)), count, _ANSWER_SECONDS)
+    latest = last_looks(LookTopic.of(load(config)), count, _ANSWER_SECONDS)
     if json_output:
-        for each in found:
+        for each in latest:
             typer.echo(json_text(each.members()))
-    elif found:
-        console().print(_table(found))
+    elif latest:
+        console().print(_table(latest))
     else:
         note("nobody has looked at a body yet")
 
 
-def _table(found: Sequence[Look]) -> Table:
+def _table(looks_shown: Sequence[Look]) -> Table:
     """A line for each entry."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("time", "by", "role", "way", "masked", "records"):
         table.add_column(name, overflow="fold")
-    for look in found:
+    for look in looks_shown:
         by = "@".join(filter(None, (look.user, look.host)))
         texts = (look.time, by, look.role, look.way)
         shown = [printable(shortened(text, LONGEST_REASON)) or "-" for text in texts]

@@ -53,12 +53,12 @@ def message(
     from engine.kafka.reader import Position
 
     settings = load(config)
-    found = timeline(settings, Position.parse(position, settings.journal.topic))
+    story = timeline(settings, Position.parse(position, settings.journal.topic))
     if json_output:
-        typer.echo(json_text(timeline_json(found)))
+        typer.echo(json_text(timeline_json(story)))
         return
-    typer.echo(item_text(Item.of(found.record), BodyFormat.BASE64 if base64 else BodyFormat.HEX))
-    typer.echo("\n".join(timeline_text(found)))
+    typer.echo(item_text(Item.of(story.record), BodyFormat.BASE64 if base64 else BodyFormat.HEX))
+    typer.echo("\n".join(timeline_text(story)))
 
 
 def timeline_text(timeline: Timeline) -> list[str]:

@@ -438,11 +438,11 @@ def _reply(source: Source, correlation_id: str | None, seconds: float) -> Delive
 
     deadline = time.monotonic() + seconds
     while (delivery := next_delivery(source, max(deadline - time.monotonic(), 0))) is not None:
-        found = delivery.message.headers.get("JMSCorrelationID", "")
+        correlation = delivery.message.headers.get("JMSCorrelationID", "")
         # The broker may have given the request a message id of its own; only replies to it arrive at this address.
-        if correlation_id is None or found == correlation_id or found.startswith("ID:"):
+        if correlation_id is None or correlation == correlation_id or correlation.startswith("ID:"):
             return delivery
-        note(f"passed over a message with correlation id {found or '(none)'}, not {correlation_id}")
+        note(f"passed over a message with correlation id {correlation or '(none)'}, not {correlation_id}")
         source.acknowledge([delivery.token])
     return None
 

@@ -91,10 +91,10 @@ Base64 = Annotated[bool, typer.Option("--base64", help="Show bodies that are not
 
 def read_seconds(text: str | float) -> float:
     """Seconds, or a time with its unit."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(|ms|s|m)", str(text).strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(|ms|s|m)", str(text).strip())
+    if match is None:
         raise typer.BadParameter(f"{text!r} is not a time: expected seconds, as 5 or 5s, or 500ms or 2m")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def read_predicate(option: str, text: str) -> Predicate:
@@ -249,8 +249,8 @@ def read_properties(plain: Iterable[str], typed: Iterable[str] = ()) -> dict[str
     properties = {name: Property(value) for name, value in map(read_pair, plain)}
     for pair in typed:
         declared, value = read_pair(pair)
-        name, found, kind = declared.rpartition(":")
-        if not found or kind not in JmsType.__members__.values():
+        name, colon, kind = declared.rpartition(":")
+        if not colon or kind not in JmsType.__members__.values():
             msg = f"--typed-property {pair!r}: expected NAME:TYPE=VALUE with TYPE one of {', '.join(JmsType)}"
             raise UsageError(msg)
         properties[name] = Property(value, JmsType(kind))
@@ -284,8 +284,8 @@ def read_message(
 
 def read_pair(pair: str) -> tuple[str, str]:
     """The name and the value of NAME=VALUE; UsageError for another text."""
-    name, found, value = pair.partition("=")
-    if not found or not name:
+    name, separator, value = pair.partition("=")
+    if not separator or not name:
         msg = f"{pair!r}: expected NAME=VALUE"
         raise UsageError(msg)
     return name, value
@@ -351,8 +351,8 @@ def _from_text(data: bytes) -> Record:
     fields: dict[str, str] = {"JMSMessageID": "ID:example"}
     properties: dict[str, Property] = {}
     for number, line in enumerate(head.decode().splitlines(), 1):
-        name, found, value = (part.strip() for part in line.partition(":"))
-        if not found or not name:
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not name:
             msg = f"line {number}: expected NAME: VALUE"
             raise ValueError(msg)
         full = SEED_NAMES.get(name, name)

@@ -134,9 +134,9 @@ class Item:
     @staticmethod
     def of(located: LocatedRecord) -> Item:
         """A record of a Kafka topic."""
-        at, time = located.position, iso(located.time_ms)
-        place = {"topic": at.topic, "partition": at.partition, "offset": at.offset, "time": time}
-        return Item(f"{at}  {time}", place, located.record)
+        position, time = located.position, iso(located.time_ms)
+        place = {"topic": position.topic, "partition": position.partition, "offset": position.offset, "time": time}
+        return Item(f"{position}  {time}", place, located.record)
 
 
 def item_text(item: Item, form: BodyFormat = BodyFormat.HEX) -> str:

@@ -72,9 +72,9 @@ def _trouble(access: KafkaAccess, client: Producer, topic: str) -> KafkaError | 
     until = time.monotonic() + _SECONDS
     passing = PASSING | MISSING if access.is_embedded else PASSING
     while True:
-        found: KafkaError | None = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
-        if found is None or found.code() not in passing or time.monotonic() > until:
-            return found
+        error: KafkaError | None = client.list_topics(topic, timeout=_SECONDS).topics[topic].error
+        if error is None or error.code() not in passing or time.monotonic() > until:
+            return error
         time.sleep(_PAUSE_SECONDS)
 
 

@@ -187,9 +187,9 @@ def _waited_for(http: HttpConfig, parts: Sequence[str], state: str, seconds: flo
     deadline = time.monotonic() + seconds
     while True:
         report = find(http, "/ready", _ASK_SECONDS, login=True) or {}
-        found, paused = report.get("components", {}), report.get("configuration", {}).get("paused", {})
+        components, paused = report.get("components", {}), report.get("configuration", {}).get("paused", {})
         states = {part: "paused" if part.removeprefix(_ROUTE) in paused else "ready" for part in parts}
-        states |= {part: found.get(part, {}).get("state") for part in parts if not part.startswith(_ROUTE)}
+        states |= {part: components.get(part, {}).get("state") for part in parts if not part.startswith(_ROUTE)}
         late = [part for part in parts if states[part] != state]
         if not late or time.monotonic() > deadline:
             return late

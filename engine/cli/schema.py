@@ -66,8 +66,8 @@ def check(
             broken += bool(verdict.broken)
             for each in verdict.broken if json_output or broken <= _MOST_SHOWN else ():
                 place, who = str(located.position), f"route {each.route}" if each.route else f"readers of {subject}"
-                found = {"position": place, "route": each.route or None, "reason": each.reason}
-                typer.echo(json_text(found) if json_output else printable(f"{place}  {who}: {each.reason}"))
+                row = {"position": place, "route": each.route or None, "reason": each.reason}
+                typer.echo(json_text(row) if json_output else printable(f"{place}  {who}: {each.reason}"))
     if not json_output and broken > _MOST_SHOWN:
         typer.echo(f"and {broken - _MOST_SHOWN} more messages")
     what = f"{broken} would break" if broken else "none would break"

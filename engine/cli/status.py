@@ -106,8 +106,8 @@ def _shown(report: Report, width: int, *, every: bool) -> RenderableType:
     from rich.text import Text
 
     lines = [_flow(report), _waiting(report), *_unmatched(report, width), printable(_configuration(report)), ""]
-    found = sorted(_parts(report), key=lambda each: each[0].state in _CALM)
-    shown = found if every else found[:_MOST_PARTS]
+    ordered = sorted(_parts(report), key=lambda each: each[0].state in _CALM)
+    shown = ordered if every else ordered[:_MOST_PARTS]
     parts: list[RenderableType] = [_table(shown, hosts=bool(report.peers), detailed=width >= _DETAILED)]
     if width < _DETAILED:
         parts += [
@@ -115,10 +115,10 @@ def _shown(report: Report, width: int, *, every: bool) -> RenderableType:
             for part, peer in shown
             if part.detail and part.state not in _CALM
         ]
-    if more := found[len(shown) :]:
+    if more := ordered[len(shown) :]:
         bad = sum(part.state not in _CALM for part, _ in more)
-        said = f"{bad} of them not ready" if bad else "all of them ready"
-        parts.append(Text(f"and {len(more)} more, {said}; --all shows them"))
+        summary = f"{bad} of them not ready" if bad else "all of them ready"
+        parts.append(Text(f"and {len(more)} more, {summary}; --all shows them"))
     parts += [
         Text(printable(f"{peer.address}: has not answered for {duration(peer.silent_seconds)}: {peer.trouble}"), "red")
         for peer in report.peers

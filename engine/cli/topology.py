@@ -33,7 +33,7 @@ from routes.sections import Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.topologies.runtime.run import TopologyFigures
+    from engine.topologies.runtime.query import TopologyFigures
     from routes.model import Config, Route, SinkConfig
 
 __all__ = ["app"]
@@ -140,7 +140,8 @@ def run(
 
     Its state is in the data folder, under topologies/NAME, or in topologies.state; a later run goes on from there.
     """
-    from engine.topologies.runtime.run import TopologySettings, run_topology
+    from engine.topologies.runtime.run import run_topology
+    from engine.topologies.runtime.settings import TopologySettings
     from routes.keys.addresses import REGISTRY_URLS
 
     settings = TopologySettings(build, mode.value, guarantee.value, interval, on_failure.value)
@@ -247,8 +248,8 @@ def migrate(
 
     renames = {}
     for pair in rename or ():
-        old, found, new = pair.partition("=")
-        if not found or not old or not new:
+        old, separator, new = pair.partition("=")
+        if not separator or not old or not new:
             msg = f"--rename {pair}: expected OLD=NEW"
             raise UsageError(msg)
         renames[old] = new

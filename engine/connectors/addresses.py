@@ -20,8 +20,8 @@ def parsed(address: str) -> tuple[str, str] | None:
 
     `queue/orders`, `/queue/orders`, `queue:orders` and ActiveMQ's `queue://orders` are equal.
     """
-    found = _ADDRESS.fullmatch(address)
-    return (found[1], found[2]) if found else None
+    match = _ADDRESS.fullmatch(address)
+    return (match[1], match[2]) if match else None
 
 
 def is_pattern(destination: str) -> bool:
@@ -35,8 +35,8 @@ def kind_and_name(address: str) -> tuple[str, str]:
     Raises:
         RefusedError: the text is not such an address.
     """
-    found = parsed(address)
-    if found is None:
+    parts = parsed(address)
+    if parts is None:
         msg = f"{address[:100]!r} is not an address of a JMS broker; expected queue/NAME or topic/NAME"
         raise RefusedError(msg)
-    return found
+    return parts

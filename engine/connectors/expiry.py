@@ -44,14 +44,14 @@ class ExpiryTimes:
 
     def due(self) -> set[int]:
         """Removes and returns the numbers of the messages that have expired."""
-        found: set[int] = set()
+        expired: set[int] = set()
         if self._heap:
             now_ms = time.time() * 1000
             while self._heap and self._heap[0][0] <= now_ms:
                 number = heappop(self._heap)[1]
                 if self._times.pop(number, None) is not None:
-                    found.add(number)
-        return found
+                    expired.add(number)
+        return expired
 
     def clear(self) -> None:
         """Removes all expiry times."""

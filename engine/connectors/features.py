@@ -80,8 +80,8 @@ _REMEDIES = {
 
 def is_topic(address: str) -> bool:
     """Returns True if only the kind of an address, as in `topic:prices` or `topic/prices`, marks it as a topic."""
-    found = parsed(address)
-    return found is not None and found[0] == "topic" and not found[1].startswith(_SAYS_TOPIC)
+    parts = parsed(address)
+    return parts is not None and parts[0] == "topic" and not parts[1].startswith(_SAYS_TOPIC)
 
 
 def asked(endpoint: SystemEndpoint[Any]) -> Iterator[tuple[Feature, str]]:

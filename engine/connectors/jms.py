@@ -83,8 +83,8 @@ def _parse_selector(text: str) -> str:
     """Returns the selector unchanged; raises BadValueError if no broker could read it."""
     if not text.strip():
         raise BadValueError("the selector is empty", "remove the line to receive every message")
-    if own := _OWN.search(_without_quoted(text)):
-        raise BadValueError(f"the broker reads this, and JMS has no {own[0]}", _advice(own), own.start())
+    if match := _OWN.search(_without_quoted(text)):
+        raise BadValueError(f"the broker reads this, and JMS has no {match[0]}", _advice(match), match.start())
     if _DIALECT.search(_without_quoted(text)):
         return text
     try:
@@ -284,13 +284,13 @@ def _without_quoted(text: str) -> str:
     return _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
 
 
-def _advice(own: re.Match[str]) -> str:
-    if own["sign"]:
-        return _INSTEAD[own["sign"]]
-    if own["body"] or own["xpath"]:
+def _advice(match: re.Match[str]) -> str:
+    if match["sign"]:
+        return _INSTEAD[match["sign"]]
+    if match["body"] or match["xpath"]:
         return "a route's in.include can ask for what is in the body"
-    if own["header"]:
-        return f"write {SEED_NAMES.get(own['header'], own['header'])}"
+    if match["header"]:
+        return f"write {SEED_NAMES.get(match['header'], match['header'])}"
     return "source.NAME.destinations says which queues and topics; a route's in.include can ask for the address"
 
 

@@ -110,9 +110,9 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
         """Returns an address as its sources and sinks take it; None for the address of another system."""
         if not re.fullmatch(self.addresses.pattern, address):
             return None
-        found = _JMS_ADDRESS.fullmatch(address)
+        match = _JMS_ADDRESS.fullmatch(address)
         # The name alone is that of a queue.
-        return f"{found[1]}:{found[2]}" if found else f"queue:{address.removeprefix('/')}"
+        return f"{match[1]}:{match[2]}" if match else f"queue:{address.removeprefix('/')}"
 
     def covers(self, destination: str, address: str) -> bool:
         """Returns True if messages of an address come to a source that takes them from a destination."""
@@ -129,8 +129,8 @@ class Connector(System, Generic[BrokerT, SourceT, SinkT]):
 
     def _class(self, name: str) -> Any:
         """Imports a class of the system's folder by the names of module and class."""
-        folder, (module, _, found) = type(self).__module__.rpartition(".")[0], name.rpartition(".")
-        return getattr(import_module(f"{folder}.{module}"), found)
+        folder, (module, _, class_name) = type(self).__module__.rpartition(".")[0], name.rpartition(".")
+        return getattr(import_module(f"{folder}.{module}"), class_name)
 
 
 def connector(system: System) -> Connector[Any, Any, Any]:

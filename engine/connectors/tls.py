@@ -63,8 +63,8 @@ def why(error: Exception) -> str:
         return f"TLS failed: no answer to the handshake{_NO_TLS_PORT}"
     if isinstance(error, OSError) and not isinstance(error, socket.gaierror | ssl.SSLError):
         # asyncio writes a text of its own that contains the address; of several addresses the first is enough.
-        found = _ERRNO.search(str(error))
-        number = error.errno or (int(found[1]) if found else None)
+        match = _ERRNO.search(str(error))
+        number = error.errno or (int(match[1]) if match else None)
         return os.strerror(number) if number else str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -158,8 +158,8 @@ def parse(located: LocatedRecord, keys: Sequence[SealKeys] = ()) -> AuditEntry |
     replays = members.get("replays")
 
     def text(name: str) -> str:
-        found = members.get(name)
-        return found if isinstance(found, str) else ""
+        member = members.get(name)
+        return member if isinstance(member, str) else ""
 
     action = text("action")
     return AuditEntry(
@@ -202,15 +202,19 @@ def settled(
         wanted: positions; None for all.
         origins: origins of further wanted letters (`DeadLetter.origin`).
     """
-    found: dict[Position, AuditEntry] = {}
+    settled_entries: dict[Position, AuditEntry] = {}
     for entry in entries(store, store.keys()):
-        at = entry.position
-        low, high = bounds.get(at.partition, (0, 0))
-        is_there = at.topic == topic and entry.topic_id in ("", topic_id) and low <= at.offset < high
-        is_wanted = wanted is None or at in wanted or entry.origin in origins
-        if is_there and is_wanted and not (entry.is_doubtful and at in found and not found[at].is_doubtful):
-            found[at] = entry
-    return found
+        position = entry.position
+        low, high = bounds.get(position.partition, (0, 0))
+        is_there = position.topic == topic and entry.topic_id in ("", topic_id) and low <= position.offset < high
+        is_wanted = wanted is None or position in wanted or entry.origin in origins
+        if (
+            is_there
+            and is_wanted
+            and not (entry.is_doubtful and position in settled_entries and not settled_entries[position].is_doubtful)
+        ):
+            settled_entries[position] = entry
+    return settled_entries
 
 
 class AuditTail:
@@ -227,7 +231,7 @@ class AuditTail:
         """Returns the entries that have come since the last call, oldest first."""
         if not exists(self._store.access, self._store.audit):
             return []
-        keys, found = self._store.keys(), []
+        keys, entries = self._store.keys(), []
         with KafkaTopicReader(self._store.access, self._store.audit) as reader:
             bounds = reader.bounds()
             starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
@@ -235,19 +239,19 @@ class AuditTail:
                 self._next[located.position.partition] = located.position.offset + 1
                 entry = parse(located, keys)
                 if entry and entry.position.topic == self._topic and entry.topic_id in ("", self._topic_id):
-                    found.append(entry)
-        return found
+                    entries.append(entry)
+        return entries
 
 
 def last(store: DeadLetterStore, count: int, position: Position | None = None) -> list[AuditEntry]:
     """Returns the newest `count` entries, oldest first, and before them the last one of `position` if it is older."""
     newest: deque[AuditEntry] = deque(maxlen=count)
-    own: AuditEntry | None = None
+    own_entry: AuditEntry | None = None
     for entry in entries(store):
         newest.append(entry)
-        own = entry if entry.position == position else own
-    is_older = own is not None and all(entry is not own for entry in newest)
-    return [*([own] if own is not None and is_older else []), *newest]
+        own_entry = entry if entry.position == position else own_entry
+    is_older = own_entry is not None and all(entry is not own_entry for entry in newest)
+    return [*([own_entry] if own_entry is not None and is_older else []), *newest]
 
 
 def now() -> str:
@@ -267,7 +271,7 @@ def _members(value: str) -> dict[str, Any] | None:
     if not value.startswith("{"):
         return None
     try:
-        found = json.loads(value)
+        members = json.loads(value)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return members if isinstance(members, dict) else {}

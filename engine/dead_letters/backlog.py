@@ -159,4 +159,4 @@ class Backlog:
     @property
     def oldest(self) -> float | None:
         """Time of the oldest open letter's failure, in whole seconds since 1970; None if none is open."""
-        return min((found for p in self._partitions.values() if (found := p.oldest()) is not None), default=None)
+        return min((oldest for p in self._partitions.values() if (oldest := p.oldest()) is not None), default=None)

@@ -168,11 +168,11 @@ def original(letter: DeadLetter, bridge_id: str, publication: Publication | None
     message for its own. With a publication, it is for that one alone.
     """
     record = letter.located.record
-    own = bridge_id.encode()
+    bridge = bridge_id.encode()
     headers = tuple(
         (name, value)
         for name, value in record.headers
-        if not (_is_added(name, _OWN) or name == ONLY or (name == ORIGIN and value == own))
+        if not (_is_added(name, _OWN) or name == ONLY or (name == ORIGIN and value == bridge))
     )
     only = () if publication is None else ((ONLY, publication.label.encode()),)
     return replace(record, headers=(*headers, *only, (REPLAYS, str(letter.replays_with_next).encode())))

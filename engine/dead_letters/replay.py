@@ -265,8 +265,12 @@ class SettledLetters:
 
     def entry(self, letter: DeadLetter) -> AuditEntry | None:
         """Returns the entry of the letter, else that of another letter of its origin."""
-        own, twin = self._by_position.get(letter.position), self._by_origin.get(letter.origin)
-        return twin if own is None or (own.is_doubtful and twin is not None and not twin.is_doubtful) else own
+        own_entry, twin = self._by_position.get(letter.position), self._by_origin.get(letter.origin)
+        return (
+            twin
+            if own_entry is None or (own_entry.is_doubtful and twin is not None and not twin.is_doubtful)
+            else own_entry
+        )
 
 
 def _replaces(entry: AuditEntry, known: AuditEntry | None) -> bool:

@@ -162,14 +162,14 @@ class _Schedule:
         room = _MOST_WAITING - len(self._due)
         starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
         for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
-            letter, at = DeadLetter(located), located.position
+            letter, position = DeadLetter(located), located.position
             due = self._due_ms(letter)
             if due is not None and self._done.entry(letter) is None:
                 if not room:
                     return
                 room -= 1
-                heapq.heappush(self._due, (due, at))
-            self._next[at.partition] = at.offset + 1
+                heapq.heappush(self._due, (due, position))
+            self._next[position.partition] = position.offset + 1
 
     def _due_ms(self, letter: DeadLetter) -> int | None:
         """The time at which a letter is to be replayed, in milliseconds since 1970; None: not by the bridge."""
@@ -214,9 +214,9 @@ class _Schedule:
         room = _BATCH_BYTES
         with KafkaTopicReader(self._store.access, self._store.topic, scattered=True) as reader:
             while self._due and self._due[0][0] <= now_ms and len(letters) < _BATCH and room > 0:
-                at = heapq.heappop(self._due)[1]
+                position = heapq.heappop(self._due)[1]
                 try:
-                    letters.append(DeadLetter(reader.at(at.partition, at.offset)))
+                    letters.append(DeadLetter(reader.at(position.partition, position.offset)))
                 except UsageError:
                     # Retention has removed it.
                     continue

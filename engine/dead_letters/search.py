@@ -96,7 +96,7 @@ def search(
         UnreachableError: Kafka does not answer.
     """
     until = time.monotonic() + seconds
-    found: list[Summary] = []
+    summaries: list[Summary] = []
     looked_at, step = 0, _STEP
     with KafkaTopicReader(access, topic, seconds) as reader:
         bounds = reader.bounds()
@@ -111,15 +111,15 @@ def search(
                 looked_at += 1
                 letter = DeadLetter(located)
                 if filters.takes(letter) and is_wanted(letter.position):
-                    found.append(Summary.of(letter, shown))
+                    summaries.append(Summary.of(letter, shown))
                 if time.monotonic() > until:
-                    return Found(_newest(found), looked_at, is_complete=False)
+                    return Found(_newest(summaries), looked_at, is_complete=False)
             ends |= starts
             is_complete = all(ends[partition] <= low for partition, (low, _) in bounds.items())
-            if is_complete or len(found) >= count:
-                return Found(_newest(found), looked_at, is_complete=is_complete)
+            if is_complete or len(summaries) >= count:
+                return Found(_newest(summaries), looked_at, is_complete=is_complete)
             step = min(step * 4, _MOST_STEP)
 
 
-def _newest(found: list[Summary]) -> tuple[Summary, ...]:
-    return tuple(sorted(found, key=lambda letter: (letter.time_ms, letter.position), reverse=True))
+def _newest(summaries: list[Summary]) -> tuple[Summary, ...]:
+    return tuple(sorted(summaries, key=lambda letter: (letter.time_ms, letter.position), reverse=True))

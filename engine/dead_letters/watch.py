@@ -19,9 +19,9 @@ from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.letter import DeadLetter
 from engine.kafka.clients import NO_GROUP, admin, consumer
-from engine.kafka.cluster import is_missing, problem_of_error, problems_of_access
+from engine.kafka.cluster import describe, is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_group, remedy
-from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets, describe
+from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets
 from engine.kafka.reader import LocatedRecord
 from engine.kafka.types import KafkaError, KafkaException, TopicPartition
 from engine.telemetry.metrics import DEAD_LETTER_REASONS, NO_ROUTE
@@ -278,17 +278,17 @@ class _Look:
                 self._ended.add((topic, message.partition() or 0))
 
     def _take(self, message: KafkaMessage) -> None:
-        found = LocatedRecord.of(message)
-        at = found.position
+        located = LocatedRecord.of(message)
+        at = located.position
         if at.topic != self._audit:
-            letter = DeadLetter(found)
+            letter = DeadLetter(located)
             self._backlogs[at.topic].add(
                 at.partition, at.offset, letter.reason, letter.time_ms, has_seal=letter.has_seal
             )
             if at.topic == self._topic:
                 self._note(letter)
             return
-        entry = parse(found, self._keys)
+        entry = parse(located, self._keys)
         if entry is None or (backlog := self._backlogs.get(entry.position.topic)) is None:
             return
         if entry.topic_id in ("", self._ids.get(entry.position.topic)):

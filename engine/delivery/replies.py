@@ -68,9 +68,9 @@ class ReturnAddress:
             return None
         text = token.removeprefix(_PREFIX)
         try:
-            found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            fields = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             # Tokens of earlier versions have no format.
-            sink, address, correlation_id, deadline, form = [*found, None][:_FIELDS]
+            sink, address, correlation_id, deadline, form = [*fields, None][:_FIELDS]
         except (ValueError, TypeError, binascii.Error, RecursionError):
             return None
         known = isinstance(sink, str) and isinstance(address, str) and isinstance(deadline, int)
@@ -194,11 +194,11 @@ class ReplySource(WrappedSource):
         if delivery is None:
             return None
         token = self._token(delivery.message)
-        found = ReturnAddress.decode(token)
-        if found is None or token is None or not self._requests.leads_back(found):
+        address = ReturnAddress.decode(token)
+        if address is None or token is None or not self._requests.leads_back(address):
             return delivery
         self._requests.answered(token)
-        return replace(delivery, message=self._returned(delivery.message, found))
+        return replace(delivery, message=self._returned(delivery.message, address))
 
     def _returned(self, message: Message, to: ReturnAddress) -> Message:
         """Returns the reply as it goes to the requester, with an expiration no later than the request's deadline.

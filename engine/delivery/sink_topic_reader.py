@@ -212,12 +212,12 @@ class SinkTopicReader:
 
     def lag(self) -> dict[int, int]:
         """Number of records behind the last one taken, by partition, as far as Kafka has told."""
-        found = {}
+        lags = {}
         for assigned in self._consumer.position(self._consumer.assignment()):
             _, end = self._consumer.get_watermark_offsets(assigned, cached=True)
             if end >= 0 and assigned.offset >= 0:
-                found[assigned.partition] = max(end - assigned.offset, 0)
-        return found
+                lags[assigned.partition] = max(end - assigned.offset, 0)
+        return lags
 
     def has_more(self) -> bool:
         """Asks Kafka and returns True if there are records behind the last one taken."""
@@ -298,8 +298,8 @@ class SinkTopicReader:
         outage = Outage(self._access)
         while True:
             try:
-                (found,) = committed_positions(self._consumer, [topic_partition], _ASK_SECONDS)
-                return CommittedPosition(max(found.offset, 0), found.metadata or "")
+                (position,) = committed_positions(self._consumer, [topic_partition], _ASK_SECONDS)
+                return CommittedPosition(max(position.offset, 0), position.metadata or "")
             except KafkaException as error:
                 self._on_error(error.args[0])
                 self._check()

@@ -110,15 +110,15 @@ def _system(broker: BrokerConfig) -> str:
 
 
 def _common(system: str, destination: str, message: Message) -> dict[str, str]:
-    found = {"messaging.system": system, "messaging.destination.name": destination}
+    attributes = {"messaging.system": system, "messaging.destination.name": destination}
     if message_id := message.headers.get("JMSMessageID"):
-        found["messaging.message.id"] = message_id
+        attributes["messaging.message.id"] = message_id
     if correlation_id := message.headers.get("JMSCorrelationID"):
-        found["messaging.message.conversation_id"] = correlation_id
-    return found
+        attributes["messaging.message.conversation_id"] = correlation_id
+    return attributes
 
 
 def _name(address: str) -> str:
     """Returns the name in an address, such as `orders` of `queue:orders`."""
-    found = parsed(address)
-    return found[1] if found else address
+    parts = parsed(address)
+    return parts[1] if parts else address

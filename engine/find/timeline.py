@@ -173,12 +173,12 @@ class _Story:
 
     def tell(self) -> None:
         """Finds the events; UsageError if the record is not one of this bridge."""
-        at = self.asked.position
-        if at.topic == self._config.journal.topic:
-            self._tell(self._first(_Copy(at, 0), self.asked.record))
+        position = self.asked.position
+        if position.topic == self._config.journal.topic:
+            self._tell(self._first(_Copy(position, 0), self.asked.record))
         elif copy := _Copy.of(self.asked.record):
             self._tell(self._first(copy, self.asked.record))
-        elif self._is_letter(at) and DeadLetter(self.asked).reason:
+        elif self._is_letter(position) and DeadLetter(self.asked).reason:
             letter = DeadLetter(self.asked)
             message = Message.from_record(self.asked.record)
             self._sent(message)
@@ -186,20 +186,22 @@ class _Story:
             self._letters([letter])
         else:
             msg = (
-                f"{at}: the record has no valid header {POSITION}, so it is not one that this bridge has written; "
-                f"expected a record of the journal '{self._config.journal.topic}', of a destination, of a sink's topic "
-                "or of the dead letters"
+                f"{position}: the record has no valid header {POSITION}, so it is not one that this bridge has "
+                f"written; expected a record of the journal '{self._config.journal.topic}', of a destination, of a "
+                "sink's topic or of the dead letters"
             )
             raise UsageError(msg)
-        if all(event.record != at for event in self.events):
+        if all(event.record != position for event in self.events):
             text = "it has the position of the message, as a record has that another program has copied"
-            self._add(self.asked.time_ms, "this record", text, at)
+            self._add(self.asked.time_ms, "this record", text, position)
 
-    def _add(self, at: int | None, what: str, detail: str, record: Position | None = None, link: str = "") -> None:
-        self.events.append(TimelineEvent(None if at is None or at < 0 else at, what, detail, record, link))
+    def _add(self, time_ms: int | None, what: str, detail: str, record: Position | None = None, link: str = "") -> None:
+        self.events.append(
+            TimelineEvent(None if time_ms is None or time_ms < 0 else time_ms, what, detail, record, link)
+        )
 
-    def _is_letter(self, at: Position) -> bool:
-        return at.topic in (self._store.topic, self._store.quarantine)
+    def _is_letter(self, position: Position) -> bool:
+        return position.topic in (self._store.topic, self._store.quarantine)
 
     def _first(self, copy: _Copy, record: Record) -> Position:
         """The journal position of the message before its replays, as far as the audit knows it."""
@@ -234,9 +236,11 @@ class _Story:
         )
         letters = list(map(DeadLetter, looked.found))
         self.records += looked.found
-        own, at = _Copy.of(self.asked.record), self.asked.position
-        is_new = all(each.position != at for each in letters) and (at.topic == self._store.topic or not letters)
-        if self._is_letter(at) and is_new and own and own.place == place:
+        own_copy, position = _Copy.of(self.asked.record), self.asked.position
+        is_new = all(each.position != position for each in letters) and (
+            position.topic == self._store.topic or not letters
+        )
+        if self._is_letter(position) and is_new and own_copy and own_copy.place == place:
             letters.append(DeadLetter(self.asked))
         record = located.record if located else self._kept(letters)
         explanation = self._routed(place, record, since_ms)
@@ -278,8 +282,8 @@ class _Story:
 
     def _sent(self, message: Message) -> None:
         timestamp = message.headers.get("JMSTimestamp", "")
-        at = int(timestamp) if _MILLISECONDS.fullmatch(timestamp) else 0
-        self._add(at or None, "sent", sentences.sent(message))
+        sent_ms = int(timestamp) if _MILLISECONDS.fullmatch(timestamp) else 0
+        self._add(sent_ms or None, "sent", sentences.sent(message))
 
     def _kept(self, letters: Iterable[DeadLetter]) -> Record | None:
         """The message as a dead letter has kept it; None if none has it whole."""
@@ -351,20 +355,20 @@ class _Story:
         dead = {copy.number for each in letters if not each.sink and (copy := _Copy.of(each.located.record))}
         publications = () if explanation is None else explanation.publications
         is_output = self.asked.position.topic != self._config.journal.topic and not self._is_letter(self.asked.position)
-        own = _Copy.of(self.asked.record) if is_output else None
+        own_copy = _Copy.of(self.asked.record) if is_output else None
         texts: dict[int, str] = {}
         for number, each in enumerate(publications):
             if number in dead or each.ending is Ending.COUNTED:
                 continue
             if each.ending is Ending.PUBLISHED:
-                texts[number] = self._publication(each, _Copy(place, number), since_ms, own, letters)
+                texts[number] = self._publication(each, _Copy(place, number), since_ms, own_copy, letters)
             elif each.ending is Ending.DEAD_LETTER:
                 texts[number] = f"{sentences.outcome(each)}: not found {looked.extent}"
             else:
                 self._add(None, str(each.ending), sentences.outcome(each))
         missing = [text for text in texts.values() if text]
         is_new = not dead and len(missing) == len(texts) and publications
-        if own and own.place == place and own.number >= len(publications):
+        if own_copy and own_copy.place == place and own_copy.number >= len(publications):
             self._one(None, self.asked, letters)
         elif is_new and (waiting := self._waiting(place)):
             self._add(None, "waiting", waiting)
@@ -431,16 +435,21 @@ class _Story:
 
     def _at_sink(self, sink: SinkConfig, located: LocatedRecord) -> tuple[str, str]:
         """The state of a sink's record for which the sink has written no dead letter."""
-        at = located.position
+        position = located.position
         group = sink_group(self._config.bridge_id, sink.name)
         try:
-            committed = self._lookup.offsets.committed(group, at.topic, [at.partition]).get(at.partition)
+            committed = self._lookup.offsets.committed(group, position.topic, [position.partition]).get(
+                position.partition
+            )
         except HardFailureError as error:
             return "not known", f"whether sink '{sink.name}' has delivered it: {error}"
         if committed is None:
-            return "waiting", f"for sink '{sink.name}', which has confirmed nothing of partition {at.partition} yet"
-        if committed <= at.offset:
-            return "waiting", f"for sink '{sink.name}': {at.offset - committed:,} records are before it"
+            return (
+                "waiting",
+                f"for sink '{sink.name}', which has confirmed nothing of partition {position.partition} yet",
+            )
+        if committed <= position.offset:
+            return "waiting", f"for sink '{sink.name}': {position.offset - committed:,} records are before it"
         expires = Message.from_record(located.record).expiration_ms
         expired = f", or dropped if it had expired by then ({iso(expires)})" if expires else ""
         return "delivered", f"by sink '{sink.name}'{expired}; the time is not known, since Kafka notes offsets alone"
@@ -497,8 +506,8 @@ class _Story:
         key = None if known_by is None else key_text(known_by).encode("utf-8", "replace")
         looked = self._lookup.look(self._config.journal.topic, since_ms, takes, key=key, only_first=True)
         if looked.found:
-            at = looked.found[0].position
-            self._add(looked.found[0].time_ms, what, f"{text}; its timeline: jms-bridge message {at}", at)
+            position = looked.found[0].position
+            self._add(looked.found[0].time_ms, what, f"{text}; its timeline: jms-bridge message {position}", position)
         else:
             self._add(None, f"no {what}", f"found {looked.extent}{otherwise}")
 
@@ -526,17 +535,17 @@ class _Story:
         self.commands.append(entry.actor.command)
         return sentences.settled_by(entry)
 
-    def _quarantined(self, at: Position) -> None:
+    def _quarantined(self, position: Position) -> None:
         """The events of a dead letter in quarantine."""
         try:
-            letter = DeadLetter(self.asked if at == self.asked.position else self._lookup.at(at))
+            letter = DeadLetter(self.asked if position == self.asked.position else self._lookup.at(position))
             self.records.append(letter.located)
         except UsageError as error:
             self._add(None, "not known", f"the message in quarantine: {error}")
             return
         entry = self._entry(letter)
         if entry is None:
-            self._add(None, "open", "the message in quarantine is neither replayed nor discarded", at)
+            self._add(None, "open", "the message in quarantine is neither replayed nor discarded", position)
             return
         copy = _Copy.parse(entry.copy)
         self._add(milliseconds(entry.time), str(entry.action), self._settled_by(entry), copy.place if copy else None)
@@ -545,11 +554,11 @@ class _Story:
 
     def _entry(self, letter: DeadLetter) -> AuditEntry | None:
         """The entry of the audit that settles a letter, or another letter of the same failure; None for an open one."""
-        topic, at = letter.position.topic, letter.position
+        topic, position = letter.position.topic, letter.position
         bounds = self._lookup.bounds(topic)
         origins = (letter.origin,) if letter.origin else ()
-        known = settled(self._store, topic, self._lookup.offsets.identity(topic), bounds, (at,), origins)
-        entry = known.get(at) or next(iter(known.values()), None)
+        known = settled(self._store, topic, self._lookup.offsets.identity(topic), bounds, (position,), origins)
+        entry = known.get(position) or next(iter(known.values()), None)
         return entry if entry is not None and entry.settles(has_seal=letter.has_seal) else None
 
 

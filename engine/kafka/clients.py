@@ -54,8 +54,8 @@ def consumer(
     access: KafkaAccess, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
 ) -> Consumer:
     """A consumer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    own = librdkafka(access, "consumer")
-    return Consumer({**defaults, **own, "group.id": group, **settings, **QUIET})
+    configured = librdkafka(access, "consumer")
+    return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
 
 
 def producer(

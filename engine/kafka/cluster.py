@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from engine.errors import HardFailureError
@@ -22,20 +22,20 @@ from engine.kafka.errors import (
     refused_setting,
     unanswered,
 )
-from engine.kafka.offsets import describe
 from engine.kafka.security import OAUTHBEARER
 from routes.errors import ConfigurationError, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from confluent_kafka.admin import ClusterMetadata, TopicDescription
+    from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicDescription
 
     from routes.kafka_access import KafkaAccess
 
 __all__ = [
     "Cluster",
     "Problem",
+    "describe",
     "is_missing",
     "problem_of_error",
     "problems_of_access",
@@ -119,6 +119,28 @@ def problem_of_error(topic: str, users: str, error: KafkaError) -> Problem:
     elif error.code() == KafkaError.TOPIC_EXCEPTION:
         what, remedy = "is not a valid name for a topic", "letters, digits, '.', '_' and '-', 249 at most"
     return Problem(topic, users, what, remedy)
+
+
+def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:
+    """Description of each topic with the operations that this client may do to it, or the broker's error.
+
+    Raises:
+        KafkaException: no answer in that many seconds.
+    """
+    names = list(topics)
+    if not names:
+        return {}
+    asked = TopicCollection(names)
+    descriptions: dict[str, TopicDescription | KafkaError] = {}
+    futures = client.describe_topics(asked, include_authorized_operations=True, request_timeout=seconds)
+    for topic, future in futures.items():
+        try:
+            descriptions[topic] = future.result()
+        except KafkaException as error:
+            if error.args[0].code() in PASSING:
+                raise
+            descriptions[topic] = error.args[0]
+    return descriptions
 
 
 class Cluster:

@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from engine.kafka.clients import admin, consumer
-from engine.kafka.errors import MISSING, PASSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
+from engine.kafka.cluster import describe
+from engine.kafka.errors import MISSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ __all__ = [
     "Topics",
     "ask_offsets",
     "committed_positions",
-    "describe",
     "offset_summary",
 ]
 
@@ -70,6 +70,11 @@ class TopicFacts:
     id: str
     """Kafka's id, which changes if the topic is deleted and created again; empty from brokers without ids."""
 
+    @classmethod
+    def of(cls, description: TopicDescription) -> TopicFacts:
+        """The facts in Kafka's description of a topic."""
+        return cls(len(description.partitions), "" if description.topic_id is None else str(description.topic_id))
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpan:
@@ -99,10 +104,7 @@ class KafkaOffsets:
 
     def topics(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
         """Facts about each topic; missing topics are left out."""
-        return {
-            topic: TopicFacts(len(found.partitions), "" if found.topic_id is None else str(found.topic_id))
-            for topic, found in self._describe(topics).items()
-        }
+        return {topic: TopicFacts.of(description) for topic, description in self._describe(topics).items()}
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Number of partitions by topic; missing topics are left out."""
@@ -240,28 +242,6 @@ class KafkaOffsets:
 
 def _time(answer: ListOffsetsResultInfo | None) -> int | None:
     return None if answer is None or answer.timestamp < 0 else answer.timestamp
-
-
-def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict[str, TopicDescription | KafkaError]:
-    """Description of each topic with the operations that this client may do to it, or the broker's error.
-
-    Raises:
-        KafkaException: no answer in that many seconds.
-    """
-    names = list(topics)
-    if not names:
-        return {}
-    asked = TopicCollection(names)
-    descriptions: dict[str, TopicDescription | KafkaError] = {}
-    futures = client.describe_topics(asked, include_authorized_operations=True, request_timeout=seconds)
-    for topic, future in futures.items():
-        try:
-            descriptions[topic] = future.result()
-        except KafkaException as error:
-            if error.args[0].code() in PASSING:
-                raise
-            descriptions[topic] = error.args[0]
-    return descriptions
 
 
 def ask_offsets(

@@ -8,6 +8,7 @@ they are then translated to Java's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, is_file
@@ -16,7 +17,7 @@ from engine.kafka.security import java_certificates, java_login, librdkafka_cert
 if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
 
-__all__ = ["Role", "java_settings", "librdkafka"]
+__all__ = ["JavaClients", "Role", "java_clients", "java_settings", "librdkafka"]
 
 Role = Literal["producer", "consumer", "admin"]
 
@@ -66,6 +67,19 @@ def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
     if role == "consumer":
         settings |= {"isolation.level": "read_committed", "allow.auto.create.topics": "false"}
     return settings
+
+
+@dataclass(frozen=True, slots=True)
+class JavaClients:
+    """Settings of the clients in Java with which a query reads and writes, without those that matter only for speed."""
+
+    consumer: Mapping[str, str]
+    producer: Mapping[str, str]
+
+
+def java_clients(access: KafkaAccess) -> JavaClients:
+    """The settings of the clients in Java for a Kafka cluster."""
+    return JavaClients(java_settings(access, "consumer"), java_settings(access, "producer"))
 
 
 def _given(access: KafkaAccess, role: Role) -> dict[str, str]:

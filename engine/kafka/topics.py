@@ -269,17 +269,17 @@ class BridgeTopics:
 
     def _new_topics(self) -> dict[str, NewTopic]:
         """Topics that the bridge creates if they are missing, as it creates them."""
-        own = {self._journal.topic: self._new_journal(), self._journal.state_topic: self._new_state_topic()}
-        return self._wanted_topics() | self._new_sink_topics() | self._new_letter_topic() | own
+        journal_topics = {self._journal.topic: self._new_journal(), self._journal.state_topic: self._new_state_topic()}
+        return self._wanted_topics() | self._new_sink_topics() | self._new_letter_topic() | journal_topics
 
     def _users(self) -> dict[str, str]:
         """Every topic to look at, with the parts of the bridge that need it.
 
         A topic that a source reads is left out unless the bridge creates it: the source waits for a missing topic.
         """
-        own = {self._journal.topic: _JOURNAL_USERS, self._journal.state_topic: _STATE_USERS}
+        journal_users = {self._journal.topic: _JOURNAL_USERS, self._journal.state_topic: _STATE_USERS}
         made = self._read if self._creates else {}
-        return made | self._written | self._sinks | own | self._letter_users
+        return made | self._written | self._sinks | journal_users | self._letter_users
 
     def _problems(
         self, topic: str, users: str, found: TopicDescription | KafkaError, actual: Mapping[str, str]
@@ -439,8 +439,13 @@ def _unfit_state(topic: str, description: TopicDescription, actual: Mapping[str,
 
 def _read(sources: Iterable[SourceConfig]) -> dict[str, str]:
     """Every topic that a Kafka source names in full, with that source."""
-    own = (source for source in sources if source.type.own_cluster)
-    return {t: f"source '{source.name}'" for source in own for t in source.destinations if TOPIC.fullmatch(t)}
+    own_cluster_sources = (source for source in sources if source.type.own_cluster)
+    return {
+        t: f"source '{source.name}'"
+        for source in own_cluster_sources
+        for t in source.destinations
+        if TOPIC.fullmatch(t)
+    }
 
 
 def _written(routes: Iterable[Route]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from engine.errors import HardFailureError
 from engine.kafka.clients import admin
 from engine.kafka.cluster import Cluster, is_missing, problems_of_access, refused
 from engine.kafka.errors import MISSING, UnusableTopicError
+from engine.kafka.offsets import TopicFacts
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
-__all__ = ["delete_topology_topics", "ensure_topology_topics", "partition_counts"]
+__all__ = ["delete_topology_topics", "ensure_topology_topics", "topology_inputs"]
 
 _SECONDS = 30.0
 _HEADERS_BYTES = 1 << 20
 """Bytes by which a record of a topology may exceed the journal's limit."""
 
 
-def partition_counts(access: KafkaAccess, name: str, topics: Sequence[str]) -> dict[str, int]:
-    """Number of partitions of each topic that the topology `name` reads.
+def topology_inputs(access: KafkaAccess, name: str, topics: Sequence[str]) -> dict[str, TopicFacts]:
+    """Facts about each topic that the topology `name` reads.
 
     Raises:
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
@@ -38,13 +39,13 @@ def partition_counts(access: KafkaAccess, name: str, topics: Sequence[str]) -> d
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
         raise UnusableTopicError(msg)
-    counts = {}
+    facts = {}
     for topic, description in descriptions.items():
         if isinstance(description, KafkaError):
             msg = f"topology '{name}': Kafka refuses its topic '{topic}': {description.str()}"
             raise UnusableTopicError(msg)
-        counts[topic] = len(description.partitions)
-    return counts
+        facts[topic] = TopicFacts.of(description)
+    return facts
 
 
 def ensure_topology_topics(
@@ -55,8 +56,10 @@ def ensure_topology_topics(
     compacted: Mapping[str, int],
     dead_letters: str,
     outputs: Sequence[str],
-) -> None:
+) -> dict[str, TopicFacts]:
     """Creates the internal, the compacted and the dead-letter topics of a topology, and checks all that it writes to.
+
+    Returns facts about the internal topics.
 
     Args:
         access: the Kafka with the topics.
@@ -85,26 +88,29 @@ def ensure_topology_topics(
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
     cluster = Cluster(access, _SECONDS)
     descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
+    described = cluster.describe(outputs, patiently=True)
     for topic, settings_now in cluster.settings(compacted).items():
         policy = settings_now.get("cleanup.policy", "compact")
         if "compact" not in policy:
             msg = f"topology '{name}' publishes a table to '{topic}', whose cleanup.policy is {policy}"
             raise HardFailureError(f"{msg}: set it to compact, or name another topic in changelog()")
+    facts = {}
     for topic, count in internal.items():
         description = descriptions[topic]
         if isinstance(description, KafkaError):
             msg = f"topology '{name}': Kafka refuses its internal topic '{topic}': {description.str()}"
             raise HardFailureError(msg)
-        if (actual := len(description.partitions)) != count:
+        facts[topic] = TopicFacts.of(description)
+        if (actual := facts[topic].partitions) != count:
             msg = f"the internal topic '{topic}' has {actual} partitions and the topology needs {count}"
             raise HardFailureError(f"{msg}: jms-bridge topology reset {name}")
-    described = cluster.describe(outputs, patiently=True)
     user = f"topology '{name}' writes it"
     problems = [
         problem for topic in outputs for problem in problems_of_access(topic, user, described[topic], ("WRITE",))
     ]
     if problems:
         raise UnusableTopicError(str(refused(access.servers, problems)))
+    return facts
 
 
 def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]) -> Iterator[str]:

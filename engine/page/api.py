@@ -407,11 +407,11 @@ def _topic(topic: BrowsedTopic) -> dict[str, object]:
 
 def _located(seen: SeenRecord) -> dict[str, object]:
     located = seen.located
-    at = located.position
+    position = located.position
     return {
-        "topic": at.topic,
-        "partition": at.partition,
-        "offset": at.offset,
+        "topic": position.topic,
+        "partition": position.partition,
+        "offset": position.offset,
         "time": _time(located.time_ms),
         **record_json(located.record),
         **({"body_hidden": seen.hidden} if seen.hidden else {}),

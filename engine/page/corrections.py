@@ -133,8 +133,8 @@ def _editable(letter: DeadLetter) -> tuple[str | None, str]:
     """The body as the text of a form; else None, and why it cannot be changed here."""
     record = letter.located.record
     body = record.value or b""
-    at = letter.position
-    command = f"use jms-bridge dlt replay {at.partition}:{at.offset} --body-file FILE to give another one"
+    position = letter.position
+    command = f"use jms-bridge dlt replay {position.partition}:{position.offset} --body-file FILE to give another one"
     if record.header(CLAIM):
         return None, f"the body is kept as a file, and cannot be changed here; {command}"
     if len(body) > _MOST_BODY:

@@ -106,7 +106,7 @@ def unrouted_record(position: Position, config: Config, sight: Sight, way: LookW
     located = sight.only(way, found)
     if topic.kind is TopicKind.DEAD_LETTERS:
         return topic, original(DeadLetter(located), config.bridge_id)
-    own = config.bridge_id.encode()
+    bridge = config.bridge_id.encode()
     record = located.record
     # The bridge would take a message that it has published for one that comes back.
-    return topic, replace(record, headers=tuple(each for each in record.headers if each != (ORIGIN, own)))
+    return topic, replace(record, headers=tuple(each for each in record.headers if each != (ORIGIN, bridge)))

@@ -313,12 +313,14 @@ def _content(config: Config, position: Position, form: str, sight: Sight) -> dic
     }
 
 
-def _letter_link(config: Config, at: Position) -> str:
+def _letter_link(config: Config, position: Position) -> str:
     """The URL of the page of a dead letter; empty for other records."""
     topic, _, quarantine = config.letter_topics
-    if at.topic not in (topic, quarantine):
+    if position.topic not in (topic, quarantine):
         return ""
-    return f"/dead-letters/letter/{at.partition}/{at.offset}" + ("?quarantine=1" if at.topic == quarantine else "")
+    return f"/dead-letters/letter/{position.partition}/{position.offset}" + (
+        "?quarantine=1" if position.topic == quarantine else ""
+    )
 
 
 def _published_link(config: Config, journal: Position | None) -> str:

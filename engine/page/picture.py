@@ -218,9 +218,9 @@ def _differing(text: str, alike: Sequence[str], most: int) -> str:
     return f"{text[:front]}…{rest if len(rest) <= left else rest[: left - 1] + '…'}"
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, length: int) -> str:
     """The text with at most so many letters: of a longer one, the middle is left out, since names differ at the end."""
-    if len(text) <= most:
+    if len(text) <= length:
         return text
-    kept = max(most, 3) - 1
+    kept = max(length, 3) - 1
     return f"{text[: kept // 2]}…{text[len(text) - (kept - kept // 2) :]}"

@@ -66,8 +66,8 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
                 if position:
                     sight = Sight(request, view)
                     sight.check_whole("the trial of a record")
-                    again = partial(_tried_again, position, config, sight)
-                    form, result = await threads.run(again, _SECONDS, _BUSY, _LATE)
+                    retry = partial(_tried_again, position, config, sight)
+                    form, result = await threads.run(retry, _SECONDS, _BUSY, _LATE)
                 else:
                     form = await forms.read(request)
                     forms.check(form, view.seal, request)

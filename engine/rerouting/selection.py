@@ -149,8 +149,8 @@ def selected(
     left = dict(starts)
     total = sum(ends.values()) - sum(starts.values())
     for number, located in enumerate(reader.read(starts, ends)):
-        at = located.position
-        left[at.partition] = at.offset + 1
+        place = located.position
+        left[place.partition] = place.offset + 1
         if number % _REPORT_EVERY == 0:
             report(sum(left.values()) - sum(starts.values()), total)
         if not selection.takes_time(located.time_ms) or not _is_meant(located, selection, unrouted):

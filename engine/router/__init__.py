@@ -7,8 +7,9 @@
 How a message is routed is in `plan`, which needs no broker:
 
     plan.topology        the routes as a topology, from the constants in `plan.route_settings`
+    plan.stages          the stages between route and topic, each with its checks: keys, bodies, destinations
     plan.headers         expressions of the headers that published messages have
-    plan.failures        checks of messages, and what becomes of those that fail them
+    plan.failures        what a check is, and what becomes of messages that fail one
     plan.refusals        messages that Kafka does not take
     plan.language        JMS fields and predicates in topologies
     plan.route           the topology applied to a frame of messages

@@ -223,22 +223,22 @@ class LagSampler:
 
         Partitions for which Kafka is too slow are left out.
         """
-        found: Offsets = {}
+        ends: Offsets = {}
         if not tails:
-            return found
+            return ends
         client = consumer(self._access, NO_GROUP, {"enable.partition.eof": True})
         deadline = time.monotonic() + _TAIL_SECONDS
         try:
             client.assign([TopicPartition(self._journal, number, at) for number, at in tails.items()])
-            while len(found) < len(tails) and (left := deadline - time.monotonic()) > 0:
+            while len(ends) < len(tails) and (left := deadline - time.monotonic()) > 0:
                 message = client.poll(left)
                 if message is None or (number := message.partition()) is None:
                     continue
                 if (error := message.error()) is None:
-                    found[number] = -1
+                    ends[number] = -1
                     client.pause([TopicPartition(self._journal, number)])
                 elif error.code() in END:
-                    found.setdefault(number, message.offset() or 0)
+                    ends.setdefault(number, message.offset() or 0)
                 # The consumer group, which Kafka may refuse, is not used here.
                 elif not is_of_unused_group(error):
                     break
@@ -246,4 +246,4 @@ class LagSampler:
             raise KafkaUnavailableError(str(error)) from error
         finally:
             client.close()
-        return found
+        return ends

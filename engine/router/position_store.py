@@ -162,7 +162,7 @@ class PositionStore:
         notes += [_Notes(self._key(f"{_KEPT} {number}"), _KEPT, keys) for number in range(_KEPT_STARTS)]
         self._read(*notes)
         sealed = [note for each in notes for note in each.sealed()]
-        found: dict[str, NotedStart] = {}
+        starts: dict[str, NotedStart] = {}
         for text in map(json.dumps, sealed) if sealed else (text for each in notes for text in each.texts):
             try:
                 fields = _decoded(text)
@@ -170,8 +170,8 @@ class PositionStore:
             except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
                 continue
             if not journal_id or noted.start.journal_id in ("", journal_id):
-                found.setdefault(noted.start.run, noted)
-        return sorted(found.values(), key=lambda each: each.start.sequence)
+                starts.setdefault(noted.start.run, noted)
+        return sorted(starts.values(), key=lambda each: each.start.sequence)
 
     def _read(self, *notes: _Notes) -> None:
         """Reads the topic from its beginning."""
@@ -339,10 +339,10 @@ def entry_of(start: bytes | None, progress: bytes | None, topic: str) -> NotedPr
         fields = _decoded(start)
         begun, time_ms = Start.of(fields), int(fields["time_ms"])
         committed = stopped = None
-        if progress is not None and (found := _decoded(progress))["run"] == begun.run:
-            time_ms = int(found["time_ms"])
-            stopped = None if found["stopped"] is None else offsets(found["stopped"])
-            if (last := found["committed"]) is not None:
+        if progress is not None and (noted := _decoded(progress))["run"] == begun.run:
+            time_ms = int(noted["time_ms"])
+            stopped = None if noted["stopped"] is None else offsets(noted["stopped"])
+            if (last := noted["committed"]) is not None:
                 committed = Committed(offsets(last["positions"]), int(last["time_ms"]))
         return NotedProgress(fields["host"], fields["path"], RouterProgress(begun, committed, stopped), time_ms)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -388,19 +388,19 @@ def _count(first: Record | None) -> int | None:
     return int(text) if re.fullmatch(rb"[1-9][0-9]{0,8}", text) else None
 
 
-def _value(found: Mapping[bytes, Record], key: bytes, number: int) -> bytes | None:
-    part = found.get(_part_key(key, number))
+def _value(records: Mapping[bytes, Record], key: bytes, number: int) -> bytes | None:
+    part = records.get(_part_key(key, number))
     return None if part is None else part.value
 
 
-def _joined(found: Mapping[bytes, Record], key: bytes) -> bytes | None:
+def _joined(records: Mapping[bytes, Record], key: bytes) -> bytes | None:
     """The note whose records have `key` and the keys of its other parts; None if there is none, or a part is missing.
 
     Parts of an earlier, longer note may still be there.
     """
     values: list[bytes] = []
-    for number in range(_count(found.get(key)) or 0):
-        if (value := _value(found, key, number)) is None:
+    for number in range(_count(records.get(key)) or 0):
+        if (value := _value(records, key, number)) is None:
             return None
         values.append(value)
     return b"".join(values) if values else None

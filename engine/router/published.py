@@ -85,14 +85,14 @@ class Published:
 
     def __or__(self, other: Published) -> Published:
         """The positions found in either or both."""
-        found = {(row.known_partition, row.bucket, row.known_copy): row for row in self.rows}
+        rows = {(row.known_partition, row.bucket, row.known_copy): row for row in self.rows}
         for row in other.rows:
-            at = row.known_partition, row.bucket, row.known_copy
-            found[at] = _merged(found[at], row) if at in found else row
+            key = row.known_partition, row.bucket, row.known_copy
+            rows[key] = _merged(rows[key], row) if key in rows else row
         foreign = {each.topic: each for each in self.foreign}
         for each in other.foreign:
             foreign[each.topic] = _joined(foreign[each.topic], each) if each.topic in foreign else each
-        return Published(tuple(found.values()), tuple(foreign.values()))
+        return Published(tuple(rows.values()), tuple(foreign.values()))
 
     @property
     def count(self) -> int:
@@ -102,10 +102,10 @@ class Published:
     @property
     def highest(self) -> Offsets:
         """The highest position by journal partition; partitions without a position are left out."""
-        found: Offsets = {}
+        offsets: Offsets = {}
         for row in self.rows:
-            found[row.known_partition] = max(row.highest, found.get(row.known_partition, -1))
-        return found
+            offsets[row.known_partition] = max(row.highest, offsets.get(row.known_partition, -1))
+        return offsets
 
     def missing_in(self, frame: DataFrame) -> DataFrame:
         """Rows of a journal frame whose positions were not found, in unchanged order within each partition."""
@@ -172,7 +172,7 @@ def _with_positions(frame: DataFrame, proof: Proof) -> DataFrame:
     its journal are left out. A record that passed several bridges has several positions, of which the last bridge wrote
     the last.
     """
-    own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(proof.bridge_id), BINARY).alias("value"))
+    origin = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(proof.bridge_id), BINARY).alias("value"))
     begin = f"{proof.journal}:"
     # `get` gives NULL for a missing part: Spark may move these conditions before the check of the size.
     parts = F.split(F.substring("position", len(begin) + 1, 1 << 30), ":")
@@ -185,7 +185,7 @@ def _with_positions(frame: DataFrame, proof: Proof) -> DataFrame:
     is_new = offset >= F.get(_by_partition(proof.since, size, _NEVER), partition)
     is_sinks = (F.col("topic") == proof.letter_topic) & F.col("stage").startswith(_SINK)
     return (
-        frame.where(F.array_contains("headers", own))
+        frame.where(F.array_contains("headers", origin))
         .select(
             "topic",
             "partition",
@@ -218,12 +218,12 @@ def _by_partition(offsets: Offsets, size: int, other: int) -> Column:
 
 def _last_header(headers: str, name: str) -> Column:
     """Value of the last header of a name, binary; NULL without one."""
-    found = F.try_element_at(F.filter(headers, lambda item: item["key"] == name), F.lit(-1))["value"]
+    value = F.try_element_at(F.filter(headers, lambda item: item["key"] == name), F.lit(-1))["value"]
     # Routed records have these headers at the end, where no search is needed.
     for at in (-2, -1):
         item = F.try_element_at(F.col(headers), F.lit(at))
-        found = F.when(item["key"] == name, item["value"]).otherwise(found)
-    return found
+        value = F.when(item["key"] == name, item["value"]).otherwise(value)
+    return value
 
 
 def _cut(starts: Topics, ends: Topics, number: int, count: int) -> Topics:
@@ -234,14 +234,14 @@ def _cut(starts: Topics, ends: Topics, number: int, count: int) -> Topics:
     }
 
 
-def _merged(one: Bucket, other: Bucket) -> Bucket:
-    bits = int.from_bytes(one.bitmap) | int.from_bytes(other.bitmap)
-    return one._replace(bitmap=bits.to_bytes(len(one.bitmap)), highest=max(one.highest, other.highest))
+def _merged(first: Bucket, second: Bucket) -> Bucket:
+    bits = int.from_bytes(first.bitmap) | int.from_bytes(second.bitmap)
+    return first._replace(bitmap=bits.to_bytes(len(first.bitmap)), highest=max(first.highest, second.highest))
 
 
-def _joined(one: ForeignRecords, other: ForeignRecords) -> ForeignRecords:
-    partition, offset = min((each.partition, each.offset) for each in (one, other))
-    return ForeignRecords(one.topic, one.records + other.records, partition, offset)
+def _joined(first: ForeignRecords, second: ForeignRecords) -> ForeignRecords:
+    partition, offset = min((each.partition, each.offset) for each in (first, second))
+    return ForeignRecords(first.topic, first.records + second.records, partition, offset)
 
 
 def _byte(offset: str) -> Column:

@@ -186,16 +186,16 @@ class Recovery:
 
     def _published(self, proof: Proof, before: Topics, after: Topics) -> Published:
         """The journal positions in the outputs from `before` up to `after`."""
-        found, read, total = Published(), 0, records(before, after)
+        published, read, total = Published(), 0, records(before, after)
         for starts, ends in slices(before, after, _SLICE_RECORDS, _SLICE_RECORDS_OF_PARTITION):
             self.report(f"recovering: {read:,} of {total:,} records read")
             frame = self.kafka_io.range(starts, ends, committed=False)
-            found |= find(frame, proof)
+            published |= find(frame, proof)
             read += records(starts, ends)
             self.metrics.scanned(records(starts, ends))
-        self._tell(found.foreign)
-        self.report(f"recovering: publishing what the last run left out of {found.count:,} messages")
-        return found
+        self._tell(published.foreign)
+        self.report(f"recovering: publishing what the last run left out of {published.count:,} messages")
+        return published
 
     def _tell(self, foreign: Iterable[ForeignRecords]) -> None:
         """Counts the records that others wrote, and names the first of each topic in the log."""
@@ -242,10 +242,10 @@ class Recovery:
         for since in (start.outputs, {} if since_ms is None else self.kafka.since(after, since_ms)):
             for topic, offsets in before.items():
                 for partition in offsets:
-                    at = since.get(topic, {}).get(partition, 0)
+                    begin = since.get(topic, {}).get(partition, 0)
                     # An offset behind the end is from an earlier topic of that name, which was deleted since.
-                    if at <= after[topic][partition]:
-                        offsets[partition] = max(offsets[partition], at)
+                    if begin <= after[topic][partition]:
+                        offsets[partition] = max(offsets[partition], begin)
         return before, after
 
     def _settled_ends(self, topics: list[str]) -> Topics:

@@ -30,8 +30,8 @@ _log = structlog.get_logger(__name__)
 def known_keys(bridge_id: str, secret: str | None, root: Folder) -> tuple[SealKeys, ...]:
     """Keys that this router knows, those of the next run first; none before the first start without a `secret`."""
     stored = _stored(root)
-    found = (configured_keys(bridge_id, secret), SealKeys(stored, bridge_id) if stored else None)
-    return tuple(keys for keys in found if keys is not None)
+    sets = (configured_keys(bridge_id, secret), SealKeys(stored, bridge_id) if stored else None)
+    return tuple(keys for keys in sets if keys is not None)
 
 
 def present_keys(bridge_id: str, secret: str | None, root: Folder) -> tuple[SealKeys, ...]:
@@ -39,21 +39,21 @@ def present_keys(bridge_id: str, secret: str | None, root: Folder) -> tuple[Seal
 
     To be called while the checkpoint's lock is held.
     """
-    if not (found := known_keys(bridge_id, secret, root)):
+    if not (keys := known_keys(bridge_id, secret, root)):
         if isinstance(root, Path):
             make_folder(root)
         write(root / "secret", secrets.token_hex(_BYTES))
-        found = known_keys(bridge_id, secret, root)
-    return found
+        keys = known_keys(bridge_id, secret, root)
+    return keys
 
 
 def _stored(root: Folder) -> bytes | None:
     """The secret in the checkpoint; None if there is none, or the file holds something else."""
     path = root / "secret"
     try:
-        found = stored_secret(path.read_text(encoding="utf-8", errors="replace"))
+        secret = stored_secret(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return None
-    if found is None:
+    if secret is None:
         _log.error("the secret in the checkpoint is damaged: another one takes its place", file=str(path))
-    return found
+    return secret

@@ -58,8 +58,8 @@ class Vitals:
         if commits != self._commits:
             self._commits, self._committed_at = commits, self._clock()
         self._metrics.committed(self._clock() - self._committed_at)
-        used, _, most, collecting_ms = map(int, self._jvm.jmsbridge.figures.Vitals.read().split())
-        self._metrics.memory(used, most, collecting_ms / _MILLISECONDS)
+        used, _, maximum, collecting_ms = map(int, self._jvm.jmsbridge.figures.Vitals.read().split())
+        self._metrics.memory(used, maximum, collecting_ms / _MILLISECONDS)
         self._metrics.executors(executor_figures(self._spark))
 
     def _measure_batches(self) -> None:

@@ -77,12 +77,12 @@ class AvroBodies:
         """True if each value of the schema would have another one of the same schema in it."""
         if isinstance(schema, list):
             return bool(schema) and all(self._requires_itself(each, within) for each in schema)
-        found = _resolved(schema, self._names)
-        if found["type"] not in ("record", "error"):
+        resolved = _resolved(schema, self._names)
+        if resolved["type"] not in ("record", "error"):
             return False
-        name = found["name"]
+        name = resolved["name"]
         inner = (*within, name)
-        return name in within or any(self._requires_itself(each["type"], inner) for each in found["fields"])
+        return name in within or any(self._requires_itself(each["type"], inner) for each in resolved["fields"])
 
     def encode(self, json: bytes, *, from_xml: bool) -> bytes:
         """Returns the value of a body; raises UnfitBodyError."""
@@ -273,9 +273,9 @@ class _Encoding:
 
     def _integer(self, schema: Any, value: Any) -> int | None:
         half = 1 << (_BITS[schema["type"]] - 1)
-        found = integer(number(value, self._from_xml), -half, half - 1)
-        if found is not None:
-            return found
+        whole = integer(number(value, self._from_xml), -half, half - 1)
+        if whole is not None:
+            return whole
         if _is_date(schema):
             return days(value)
         digits = _digits(schema)
@@ -285,15 +285,15 @@ class _Encoding:
         size = schema["size"] if schema["type"] == "fixed" else None
         decimal = _decimal(schema)
         if self._origin is _Origin.SCHEMA:
-            found = value.encode("latin-1") if is_text else None
+            data = value.encode("latin-1") if is_text else None
         elif decimal is None:
-            found = base64_bytes(value)
+            data = base64_bytes(value)
         else:
             digits = unscaled(number(value, self._from_xml), *decimal)
-            found = None if digits is None else _signed(digits, size)
-        if found is None or (size is not None and len(found) != size):
+            data = None if digits is None else _signed(digits, size)
+        if data is None or (size is not None and len(data) != size):
             return None
-        return found if size is not None else _sized(found)
+        return data if size is not None else _sized(data)
 
 
 def _object(value: Any, place: BodyPlace) -> dict[str, Any]:
@@ -310,12 +310,12 @@ def _count(items: Sized) -> bytes:
 def _zigzag(value: int) -> bytes:
     """A number in groups of seven bits, of which the lowest says the sign."""
     left = value * 2 if value >= 0 else -value * 2 - 1
-    found = bytearray()
+    encoded = bytearray()
     while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    found.append(left)
-    return bytes(found)
+    encoded.append(left)
+    return bytes(encoded)
 
 
 def _sized(content: bytes) -> bytes:
@@ -348,8 +348,8 @@ def _decimal(schema: Any) -> tuple[int, int] | None:
         return None
     # The digits that fit into so many bytes with a sign.
     is_fixed = schema["type"] == "fixed"
-    most = math.floor(math.log10(2) * (8 * schema["size"] - 1)) if is_fixed else _MOST_PRECISION
-    return (precision, scale) if 0 < precision <= most and 0 <= scale <= precision else None
+    most_digits = math.floor(math.log10(2) * (8 * schema["size"] - 1)) if is_fixed else _MOST_PRECISION
+    return (precision, scale) if 0 < precision <= most_digits and 0 <= scale <= precision else None
 
 
 def _wanted(schema: Any) -> str:

@@ -169,11 +169,11 @@ def _full(name: str, namespace: str) -> str:
 
 
 def _text(content: Any, name: str) -> str:
-    found = content.get(name) if isinstance(content, dict) else None
-    if not isinstance(found, str):
+    text = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(text, str):
         msg = f"a field of it has no {name}"
         raise InvalidSchemaError(msg)
-    return found
+    return text
 
 
 def _record(fields: list[tuple[str, _Reader]]) -> _Reader:
@@ -234,12 +234,12 @@ def _fixed(schema: dict[str, Any], size: int) -> _Reader:
     return lambda source, out: out.plain(decimal(source.take(size)))
 
 
-def _decimal(schema: dict[str, Any], most: int) -> Callable[[bytes], str] | None:
+def _decimal(schema: dict[str, Any], most_digits: int) -> Callable[[bytes], str] | None:
     """The text of a decimal in bytes; None for another type, also one whose precision and scale are not valid."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
-    if not 0 < precision <= most or not 0 <= scale <= precision:
+    if not 0 < precision <= most_digits or not 0 <= scale <= precision:
         return None
 
     def text(content: bytes) -> str:

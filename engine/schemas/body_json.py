@@ -101,16 +101,16 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _number(text: str) -> WrittenNumber:
-    found = written_number(text)
-    if found is None:
+    written = written_number(text)
+    if written is None:
         raise ValueError(text[:_MOST_SHOWN])
-    return found
+    return written
 
 
 def written_number(text: str) -> WrittenNumber | None:
     """Returns the number that a text writes; None for other texts."""
-    found = _NUMBER.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
-    return WrittenNumber(text) if found and len(found[1] or "") <= _MOST_EXPONENT_DIGITS else None
+    match = _NUMBER.fullmatch(text) if len(text) <= _MOST_CHARACTERS else None
+    return WrittenNumber(text) if match and len(match[1] or "") <= _MOST_EXPONENT_DIGITS else None
 
 
 def whole_text(text: str) -> str:

@@ -46,8 +46,8 @@ def flag(value: Any, from_xml: bool) -> bool | None:
 
 def integer(written: WrittenNumber | None, least: int, most: int) -> int | None:
     """Returns the integer that a number is, if it lies within two others."""
-    found = None if written is None else _integer(Decimal(written), _INTEGER_DIGITS)
-    return found if found is not None and least <= found <= most else None
+    whole = None if written is None else _integer(Decimal(written), _INTEGER_DIGITS)
+    return whole if whole is not None and least <= whole <= most else None
 
 
 def unscaled(written: WrittenNumber | None, precision: int, scale: int) -> int | None:
@@ -64,16 +64,16 @@ def _integer(exact: Decimal, digits: int) -> int | None:
     # A look at the digits first: no power of ten is computed that has more of them.
     if not 0 <= exact.adjusted() < digits:
         return None
-    found = int(exact)
-    return found if found == exact else None
+    whole = int(exact)
+    return whole if whole == exact else None
 
 
 def real(written: WrittenNumber | None, is_single: bool) -> float | None:
     """Returns the nearest number of single or double precision."""
     if written is None:
         return None
-    found = single_of(written) if is_single else float(written)
-    return None if isinf(found) else found
+    rounded = single_of(written) if is_single else float(written)
+    return None if isinf(rounded) else rounded
 
 
 def base64_bytes(value: Any) -> bytes | None:
@@ -81,41 +81,41 @@ def base64_bytes(value: Any) -> bytes | None:
     if not isinstance(value, str) or isinstance(value, WrittenNumber):
         return None
     try:
-        found = b64decode(value, validate=True)
+        decoded = b64decode(value, validate=True)
     except ValueError:
         return None
-    return found if b64encode(found).decode() == value else None
+    return decoded if b64encode(decoded).decode() == value else None
 
 
 def days(value: Any) -> int | None:
     """Returns the days since 1970 of a text such as 2026-11-28."""
-    found = _ONLY_DATE.fullmatch(value) if isinstance(value, str) else None
-    return None if found is None else _days(found)
+    match = _ONLY_DATE.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else _days(match)
 
 
-def _days(found: re.Match[str]) -> int | None:
+def _days(match: re.Match[str]) -> int | None:
     try:
-        return date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH
+        return date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
     except ValueError:
         return None
 
 
 def point_in_time(value: Any, digits: int) -> int | None:
     """Returns the time since 1970 of a text such as 2026-11-28T04:00:00.5+01:00, in units of 10 ** -digits seconds."""
-    found = _TIME.fullmatch(value) if isinstance(value, str) else None
-    day = None if found is None else _days(found)
-    if found is None or day is None:
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    day = None if match is None else _days(match)
+    if match is None or day is None:
         return None
-    fraction = found[7] or ""
+    fraction = match[7] or ""
     if fraction[digits:].strip("0"):
         return None
-    offset = 0 if found[8] is None else _seconds(found, 9) * (-1 if found[8] == "-" else 1)
-    seconds = day * _SECONDS_OF_DAY + _seconds(found, 4) + int(found[6]) - offset
+    offset = 0 if match[8] is None else _seconds(match, 9) * (-1 if match[8] == "-" else 1)
+    seconds = day * _SECONDS_OF_DAY + _seconds(match, 4) + int(match[6]) - offset
     return seconds * int(10**digits) + int(fraction[:digits].ljust(digits, "0"))
 
 
-def _seconds(found: re.Match[str], hours: int) -> int:
-    return int(found[hours]) * 3_600 + int(found[hours + 1]) * 60
+def _seconds(match: re.Match[str], hours: int) -> int:
+    return int(match[hours]) * 3_600 + int(match[hours + 1]) * 60
 
 
 def field_of(member: str, from_xml: bool, fields: Container[str]) -> str | None:

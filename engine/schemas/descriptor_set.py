@@ -35,11 +35,11 @@ def schema_of_set(content: bytes, message: str) -> RegisteredSchema:
 
 
 def _names(messages: Any, prefix: str) -> set[str]:
-    found = set()
+    names = set()
     for each in messages:
         name = f"{prefix}.{each.name}" if prefix else each.name
-        found |= {name, *_names(each.nested_type, name)}
-    return found
+        names |= {name, *_names(each.nested_type, name)}
+    return names
 
 
 def _schema(file: Any, files: Mapping[str, Any]) -> RegisteredSchema:

@@ -116,8 +116,8 @@ class Documents:
 
     def _source(self, origin: BodyOrigin) -> SourceSchema | None:
         """The schema of the source of a body, if the body is a bare value."""
-        found = self._sources.get(origin.source)
-        return found if found is not None and found.has(origin.kind) else None
+        source = self._sources.get(origin.source)
+        return source if source is not None and source.has(origin.kind) else None
 
     def _of_source(self, source: SourceSchema) -> WriterSchema:
         if source.source not in self._source_writers:

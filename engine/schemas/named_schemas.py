@@ -54,10 +54,10 @@ class NamedSchemas:
             return 0, self.tried[schema.subject]
         if self.registry is None:
             raise unusable(schema, "set schema.registry.url")
-        found = self.registry.version(schema.subject, schema.version or None)
-        if found.schema.format != schema.kind.registry_type:
-            raise unusable(schema, f"the subject has a schema of {found.schema.format}")
-        return found.id, found.schema
+        version = self.registry.version(schema.subject, schema.version or None)
+        if version.schema.format != schema.kind.registry_type:
+            raise unusable(schema, f"the subject has a schema of {version.schema.format}")
+        return version.id, version.schema
 
 
 def schema_of_file(schema: SchemaName, base: Path) -> RegisteredSchema:

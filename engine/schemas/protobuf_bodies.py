@@ -61,12 +61,12 @@ class ProtobufBodies:
 
     def _names(self, message: Descriptor) -> dict[str, FieldDescriptor]:
         """The fields by the names that they have in bodies."""
-        found = self._fields.get(message.full_name)
-        if found is None:
-            found = {each.json_name: each for each in reversed(message.fields)}
-            found |= {each.name: each for each in message.fields}
-            self._fields[message.full_name] = found
-        return found
+        names = self._fields.get(message.full_name)
+        if names is None:
+            names = {each.json_name: each for each in reversed(message.fields)}
+            names |= {each.name: each for each in message.fields}
+            self._fields[message.full_name] = names
+        return names
 
     def _fill(self, message: Any, value: Any, place: BodyPlace, from_xml: bool) -> None:
         message.SetInParent()
@@ -96,16 +96,16 @@ class ProtobufBodies:
     ) -> list[tuple[FieldDescriptor, str]]:
         """The fields with the members that stand for them."""
         names = self._names(message)
-        found: dict[int, tuple[FieldDescriptor, str]] = {}
+        members: dict[int, tuple[FieldDescriptor, str]] = {}
         for member in value:
             name = field_of(member, from_xml, names)
             if name is None:
                 raise BodyPlace(place, member).fault("the schema has no such field")
             field = names[name]
-            if field.number in found:
-                raise BodyPlace(place, member).fault(f"'{found[field.number][1]}' stands for the same field")
-            found[field.number] = field, member
-        return list(found.values())
+            if field.number in members:
+                raise BodyPlace(place, member).fault(f"'{members[field.number][1]}' stands for the same field")
+            members[field.number] = field, member
+        return list(members.values())
 
     def _set(self, message: Any, field: FieldDescriptor, value: Any, place: BodyPlace, from_xml: bool) -> None:
         if value is None or (from_xml and value == "" and _may_be_empty(field)):
@@ -163,25 +163,25 @@ def _key(key: FieldDescriptor, name: str) -> Any:
 
 def _scalar(field: FieldDescriptor, value: Any, place: BodyPlace, from_xml: bool) -> Any:
     is_text = isinstance(value, str) and not isinstance(value, WrittenNumber)
-    found: Any
+    scalar: Any
     match field.type:
         case field.TYPE_BOOL:
-            found, wanted = flag(value, from_xml), "true or false"
+            scalar, wanted = flag(value, from_xml), "true or false"
         case field.TYPE_STRING:
-            found, wanted = whole_text(value) if is_text else None, "a text"
+            scalar, wanted = whole_text(value) if is_text else None, "a text"
         case field.TYPE_BYTES:
-            found, wanted = base64_bytes(value), "a text in base64"
+            scalar, wanted = base64_bytes(value), "a text in base64"
         case field.TYPE_ENUM:
-            found = _symbol(field.enum_type, value if is_text else None, number(value, from_xml))
+            scalar = _symbol(field.enum_type, value if is_text else None, number(value, from_xml))
             wanted = f"a value of the enum {field.enum_type.full_name}"
         case field.TYPE_FLOAT | field.TYPE_DOUBLE:
-            found = real(number(value, from_xml), field.type == field.TYPE_FLOAT)
+            scalar = real(number(value, from_xml), field.type == field.TYPE_FLOAT)
             wanted = f"a number of the type {_name(field)}"
         case _:
-            found, wanted = _integer(field, number(value, from_xml)), f"a number of the type {_name(field)}"
-    if found is None:
+            scalar, wanted = _integer(field, number(value, from_xml)), f"a number of the type {_name(field)}"
+    if scalar is None:
         raise place.is_not(value, wanted)
-    return found
+    return scalar
 
 
 def _symbol(enum: EnumDescriptor, text: str | None, written: WrittenNumber | None) -> int | None:
@@ -208,11 +208,11 @@ def _name(field: FieldDescriptor) -> str:
 
 def _zigzag(value: int) -> bytes:
     """A number that is not negative as Confluent's wire format has it, in groups of seven bits."""
-    left, found = value * 2, bytearray()
+    left, encoded = value * 2, bytearray()
     while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    return bytes((*found, left))
+    return bytes((*encoded, left))
 
 
 def _messages(

@@ -37,14 +37,14 @@ def _difference(written: Any, read: Any, within: frozenset[str]) -> str:
     if read.full_name in within:
         return ""
     for field in read.fields:
-        other = written.fields_by_number.get(field.number)
-        if other is None:
+        written_field = written.fields_by_number.get(field.number)
+        if written_field is None:
             continue
-        own, others = _type(field), _type(other)
-        if _ENCODING.get(own, own) != _ENCODING.get(others, others):
-            return f"the field {field.full_name} was written as {others}, and cannot be read as {own}"
+        own_type, written_type = _type(field), _type(written_field)
+        if _ENCODING.get(own_type, own_type) != _ENCODING.get(written_type, written_type):
+            return f"the field {field.full_name} was written as {written_type}, and cannot be read as {own_type}"
         if field.message_type is not None:
-            inner = _difference(other.message_type, field.message_type, within | {read.full_name})
+            inner = _difference(written_field.message_type, field.message_type, within | {read.full_name})
             if inner:
                 return inner
     return ""

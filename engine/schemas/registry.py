@@ -74,16 +74,16 @@ class RegistryClient:
         reason, until = self._faults.get(number, ("", 0.0))
         if time.monotonic() < until:
             raise UnreadableBodyError(reason)
-        found = self._schemas.get(number) or self._copies.schema(number)
-        if found is None:
+        schema = self._schemas.get(number) or self._copies.schema(number)
+        if schema is None:
             try:
-                found = self._asked(number)
+                schema = self._asked(number)
             except UnreadableBodyError as error:
                 _keep(self._faults, number, (str(error), time.monotonic() + _FAULT_SECONDS))
                 raise
-            self._copies.keep(number, found)
-        _keep(self._schemas, number, found)
-        return found
+            self._copies.keep(number, schema)
+        _keep(self._schemas, number, schema)
+        return schema
 
     def version(self, subject: str, number: int | None = None) -> SubjectVersion:
         """Returns a version of a subject, without a number the latest; while the registry is away, that of the copies.
@@ -144,9 +144,9 @@ class RegistryClient:
             if copy is None:
                 raise
             return copy
-        found = SubjectVersion(_number(path, body, "version"), _number(path, body, "id"), schema)
-        self._copies.keep_version(subject, number, found)
-        return found
+        version = SubjectVersion(_number(path, body, "version"), _number(path, body, "id"), schema)
+        self._copies.keep_version(subject, number, version)
+        return version
 
     def _schema(self, path: str, body: Any, within: _Within) -> RegisteredSchema:
         text = body.get("schema") if isinstance(body, dict) else None
@@ -209,11 +209,11 @@ def _format(body: Any) -> str:
 
 
 def _number(path: str, body: Any, name: str) -> int:
-    found = body.get(name) if isinstance(body, dict) else None
-    if not isinstance(found, int):
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(value, int):
         msg = f"the schema registry answers {path} without the number '{name}'; check schema.registry.url"
         raise HardFailureError(msg)
-    return found
+    return value
 
 
 def _refusal(path: str, status: int, body: Any) -> str:

@@ -137,5 +137,5 @@ def _route_schemas(base: Path, section: SchemaConfig, documents: Documents | Non
 
 
 def _json_fault(schema: SchemaName, text: str, document: bytes) -> str | None:
-    found = faults(text, document)
-    return None if not found else f"the body does not fit {schema}: {', '.join(found).replace(', and ', ' and ')}"
+    messages = faults(text, document)
+    return None if not messages else f"the body does not fit {schema}: {', '.join(messages).replace(', and ', ' and ')}"

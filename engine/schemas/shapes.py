@@ -181,24 +181,24 @@ class _JsonShapes:
 
     def _spread(self, certain: list[_JsonPart], possible: list[_JsonPart]) -> tuple[list[_JsonPart], list[_JsonPart]]:
         """Returns the schemas with those that they name or contain for the same value."""
-        found: dict[tuple[int, bool], _JsonPart] = {}
+        reached: dict[tuple[int, bool], _JsonPart] = {}
         waiting = [*((part, True) for part in certain), *((part, False) for part in possible)]
         while waiting:
             (schema, resolver), is_certain = waiting.pop()
-            if not isinstance(schema, dict) or (id(schema), is_certain) in found:
+            if not isinstance(schema, dict) or (id(schema), is_certain) in reached:
                 continue
             resolver, referred = self._resolved(schema, resolver)
-            found[id(schema), is_certain] = _JsonPart({} if "$ref" in schema else schema, resolver)
+            reached[id(schema), is_certain] = _JsonPart({} if "$ref" in schema else schema, resolver)
             if "$ref" in schema:
                 waiting.append((referred, is_certain) if referred else (_JsonPart({}, resolver), False))
                 # Older drafts ignore what stands beside a reference; its names are known all the same.
                 is_certain = False
                 if properties := _members(schema, "properties"):
-                    found[id(properties), False] = _JsonPart({"properties": properties}, resolver)
+                    reached[id(properties), False] = _JsonPart({"properties": properties}, resolver)
             for each, holds in _beside(schema):
                 waiting.append((_JsonPart(each, resolver), is_certain and holds))
-        parts = [part for (_, is_certain), part in found.items() if is_certain]
-        return parts, [part for (_, is_certain), part in found.items() if not is_certain]
+        parts = [part for (_, is_certain), part in reached.items() if is_certain]
+        return parts, [part for (_, is_certain), part in reached.items() if not is_certain]
 
     def _resolved(self, schema: dict[str, Any], resolver: Any) -> tuple[Any, _JsonPart | None]:
         """Returns the resolver within a schema, and the schema that it refers to; None for none that can be found."""
@@ -206,11 +206,11 @@ class _JsonShapes:
 
         try:
             resolver = resolver.in_subresource(self._specification.create_resource(schema))
-            found = resolver.lookup(schema["$ref"]) if "$ref" in schema else None
+            resolved = resolver.lookup(schema["$ref"]) if "$ref" in schema else None
         except (Unresolvable, AttributeError, TypeError, ValueError):
             # Only the parts to which keywords lead have been checked; references lead to others, too.
             return resolver, None
-        return resolver, found and _JsonPart(found.contents, found.resolver)
+        return resolver, resolved and _JsonPart(resolved.contents, resolved.resolver)
 
 
 def _beside(schema: dict[str, Any]) -> Iterator[tuple[Any, bool]]:
@@ -250,8 +250,8 @@ def _json_sorts(schema: dict[str, Any]) -> frozenset[ValueSort] | None:
 
 
 def _members(schema: dict[str, Any], key: str) -> dict[str, Any]:
-    found = schema.get(key)
-    return found if isinstance(found, dict) else {}
+    members = schema.get(key)
+    return members if isinstance(members, dict) else {}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -47,9 +47,9 @@ def faults(schema_text: str, document: bytes) -> list[str]:
             raise
         msg = "the JSON Schema is nested too deeply for this document, or refers to itself without end"
         raise InvalidSchemaError(msg) from error
-    found = [f"{path} does not fit '{keyword}'" for path, keyword in sorted(errors)]
-    more = len(found) - _MOST_FAULTS
-    return [*found[:_MOST_FAULTS], f"and {more} more"] if more > 0 else found
+    texts = [f"{path} does not fit '{keyword}'" for path, keyword in sorted(errors)]
+    more = len(texts) - _MOST_FAULTS
+    return [*texts[:_MOST_FAULTS], f"and {more} more"] if more > 0 else texts
 
 
 def json_schema_root(schema_text: str) -> tuple[Any, Any, Any]:
@@ -136,11 +136,11 @@ def _draft(schema: Any) -> Any:
     if not isinstance(schema, dict) or "$schema" not in schema:
         return validators.Draft202012Validator
     name = schema["$schema"]
-    found = validators.validator_for(schema, default=None) if isinstance(name, str) else None
-    if found is None:
+    validator = validators.validator_for(schema, default=None) if isinstance(name, str) else None
+    if validator is None:
         msg = f"the JSON Schema names the draft {name!r}, which is not known: correct $schema"
         raise InvalidSchemaError(msg)
-    return found
+    return validator
 
 
 def _check_references(schema: Any, base: Any) -> None:

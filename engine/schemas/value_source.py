@@ -42,15 +42,15 @@ class ValueSource:
 
     def number(self, bits: int) -> int:
         """Reads a number in groups of seven bits, of which the lowest says the sign."""
-        found, content, at = 0, self._content, self._at
+        found, content, offset = 0, self._content, self._at
         for shift in range(0, bits, 7):
-            if at == len(content):
+            if offset == len(content):
                 raise EOFError
-            group = content[at]
-            at += 1
+            group = content[offset]
+            offset += 1
             found |= (group & 0x7F) << shift
             if group < 0x80:
-                self._at = at
+                self._at = offset
                 # The last group may say more than there are bits.
                 found &= (1 << bits) - 1
                 return found >> 1 ^ -(found & 1)

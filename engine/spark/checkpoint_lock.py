@@ -83,11 +83,11 @@ class CheckpointLock:
         if isinstance(self.root, Path) or time.monotonic() - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = time.monotonic()
-        found = numbered(self.root / "claims")
-        if (last := max(found, default=0)) != self._claim:
+        claims = numbered(self.root / "claims")
+        if (last := max(claims, default=0)) != self._claim:
             who = (
-                (found[last] / "claim.json").read_text(encoding="utf-8")
-                if found
+                (claims[last] / "claim.json").read_text(encoding="utf-8")
+                if claims
                 else "a process that removed the claims"
             )
             msg = f"the checkpoint {self.root} has been claimed since, by {who}: only one may work with it"

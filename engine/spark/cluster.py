@@ -48,8 +48,8 @@ def executor_figures(spark: SparkSession) -> list[ExecutorFigures]:
     figures = []
     for line in jvm.jmsbridge.cluster.Executors.living(context._jsc.sc()).splitlines():
         executor, *numbers = line.split()
-        slots, used, committed, most, collecting_ms = map(int, numbers)
-        figures.append(ExecutorFigures(executor, slots, used, committed, most, collecting_ms / _MILLISECONDS))
+        slots, used, committed, maximum, collecting_ms = map(int, numbers)
+        figures.append(ExecutorFigures(executor, slots, used, committed, maximum, collecting_ms / _MILLISECONDS))
     return figures
 
 

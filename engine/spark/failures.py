@@ -105,8 +105,8 @@ class RecordRefusedError(Exception):
 
     def __init__(self, refusal: str) -> None:
         self.refusal = refusal
-        found = json.loads(refusal)
-        super().__init__(f"topic {found['topic']!r} does not take a record: {found['error']}")
+        fields = json.loads(refusal)
+        super().__init__(f"topic {fields['topic']!r} does not take a record: {fields['error']}")
 
 
 def query_failure(query: StreamingQuery) -> Exception | None:
@@ -159,8 +159,8 @@ def failure_of(causes: Sequence[Cause], topic: str = "") -> Exception:
             return RecordRefusedError(message)
     where = f" (topic {topic!r})" if topic else ""
     for name, message in reversed(causes):
-        if found := _known(name, message, where):
-            return found
+        if known := _known(name, message, where):
+            return known
     for name, message in causes:
         if name.startswith(_STORAGE) or _STORAGE_PAGE in message:
             return StorageUnavailableError(f"the file system of the checkpoint fails: {message.partition(chr(10))[0]}")

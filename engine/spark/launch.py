@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Launch", "checkpoint_settings", "launch", "log_file", "own_folder"]
 
 _OURS = HALLMARKS["spark"]
-_HELD: list[IO[str] | None] = []
+_HELD: list[IO[str]] = []
 """Locks of this process's temporary folders; the operating system frees them when the process ends."""
 
 _LOCAL_CHECKPOINT = {
@@ -157,21 +157,13 @@ def own_folder(tmp: Path) -> Path:
     with (tmp / "lock").open("w") as everybody:
         lock(everybody.fileno())
         for folder in filter(Path.is_dir, tmp.iterdir()):
-            if (abandoned := _locked(folder)) is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                abandoned.close()
-        own = Path(tempfile.mkdtemp(dir=tmp))
-        _HELD.append(_locked(own))
-    return own
-
-
-def _locked(folder: Path) -> IO[str] | None:
-    """Takes the lock of a folder; None if another process holds it."""
-    file = (folder / "lock").open("w")
-    if try_lock(file.fileno()):
-        return file
-    file.close()
-    return None
+            with (folder / "lock").open("w") as owner:
+                if try_lock(owner.fileno()):
+                    shutil.rmtree(folder, ignore_errors=True)
+        made = Path(tempfile.mkdtemp(dir=tmp))
+        _HELD.append((made / "lock").open("w"))
+        lock(_HELD[-1].fileno())
+    return made
 
 
 def _last_line(log: Path) -> str:

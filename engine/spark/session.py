@@ -35,6 +35,7 @@ __all__ = [
     "leave_out_numpy",
     "open_session",
     "opened",
+    "opened_by",
     "running_tasks",
     "start",
 ]
@@ -70,14 +71,29 @@ def start(config: Config, partitions: int | None = None, launched: Launch | None
 
 
 @contextmanager
-def opened(config: Config, partitions: int, launched: Launch | None = None) -> Iterator[SparkSession]:
+def opened(config: Config, partitions: int) -> Iterator[SparkSession]:
     """A session as `start` opens it, closed afterwards.
 
     Raises:
         ServerEndedError: the JVM has ended.
     """
-    with foreseen_end(launched.log if launched is not None else log_file(config.embedded.data)):
-        session = start(config, partitions, launched)
+    with foreseen_end(log_file(config.embedded.data)):
+        session = start(config, partitions)
+        try:
+            yield session
+        finally:
+            close(session)
+
+
+@contextmanager
+def opened_by(launched: Launch) -> Iterator[SparkSession]:
+    """The session of a JVM that has been launched, as `open_session`, closed afterwards.
+
+    Raises:
+        ServerEndedError: the JVM has ended.
+    """
+    with foreseen_end(launched.log):
+        session = open_session(launched)
         try:
             yield session
         finally:

@@ -146,13 +146,13 @@ def unfit_master(master: str, partitions: int) -> tuple[str, str] | None:
 
     The task slots of a cluster are known only when its executors are there.
     """
-    found, least = _LOCAL.fullmatch(master), partitions + SPARE_SLOTS
+    local, least = _LOCAL.fullmatch(master), partitions + SPARE_SLOTS
     hint = f"leave it out, or write local[{least}]"
-    if found is None:
+    if local is None:
         if master == _YARN or _STANDALONE.fullmatch(master) or _KUBERNETES.fullmatch(master):
             return None
         return f"spark.master is {master!r}, which is not a master of Spark", f"{hint}, {_HINT}"
-    slots = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
+    slots = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
     if slots < least:
         return f"{master!r} has {slots} task slots, too few for the {partitions} partitions of the journal", hint
     return None
@@ -165,14 +165,14 @@ def too_few_slots(master: str, spark: Mapping[str, str], needed: int) -> tuple[s
     """
     try:
         cores, executors = max(int(spark.get(EXECUTOR_CORES, 1)), 1), int(spark.get(*_EXECUTORS))
-        most = int(spark.get(_MOST_CORES, sys.maxsize))
+        most_cores = int(spark.get(_MOST_CORES, sys.maxsize))
     except ValueError:
         return None
     wanted = -(-needed // cores)
     if master_hosts(master):
         # An executor with a number of cores has all of them or does not start.
-        setting, given, enough = _MOST_CORES, most // cores * cores, wanted * cores
-        what = f"{_MOST_CORES} is {most}"
+        setting, given, enough = _MOST_CORES, most_cores // cores * cores, wanted * cores
+        what = f"{_MOST_CORES} is {most_cores}"
     else:
         setting, given, enough = _EXECUTORS[0], executors * cores, wanted
         what = f"{_EXECUTORS[0]} is {executors} and {EXECUTOR_CORES} is {cores}"

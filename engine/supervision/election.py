@@ -286,8 +286,8 @@ class Election:
         except KafkaException as error:
             self._on_error(error.args[0])
         else:
-            if message is not None and (said := message.error()) is not None:
-                self._on_error(said)
+            if message is not None and (failure := message.error()) is not None:
+                self._on_error(failure)
         if self._is_gone:
             # The topic was deleted; a broker that has not yet heard of the topic answers the same.
             self._is_gone = False
@@ -310,12 +310,12 @@ class Election:
             return
         self._looked_at = time.monotonic()
         try:
-            (found,) = committed_positions(consumer, [TopicPartition(self._topic, 0)], _ANSWER_SECONDS)
+            (position,) = committed_positions(consumer, [TopicPartition(self._topic, 0)], _ANSWER_SECONDS)
         except KafkaException as error:
             self._on_error(error.args[0])
             return
         self._outage.over()
-        self._other.committed(found.offset, found.metadata or "")
+        self._other.committed(position.offset, position.metadata or "")
         if self._other.leads:
             self.why_not = f"another bridge leads ({self._other.name}); takes over when it ends"
         else:

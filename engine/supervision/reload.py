@@ -115,17 +115,17 @@ class Reload:
         Raises:
             UsageError: there is no such part, or it is an embedded broker, or a reload is not over yet.
         """
-        found = self._named(name)
-        if paused := [each for each in found if self._group.pauses.find(each)]:
+        names = self._named(name)
+        if paused := [each for each in names if self._group.pauses.find(each)]:
             msg = f"{', '.join(paused)} is paused: `jms-bridge resume {name}` starts it"
             raise UsageError(msg)
         if self._steps is not None or self._unproven:
             waiting = ", ".join(sorted(self._unproven)) or "its parts"
             msg = f"a reload is under way, until {waiting} has become ready or the reload is revoked; try again then"
             raise UsageError(msg)
-        for each in found:
+        for each in names:
             self._restarts.put(each)
-        return found
+        return names
 
     def separable(self) -> list[str]:
         """The names of the parts that can be restarted or paused alone. From any thread."""
@@ -137,9 +137,9 @@ class Reload:
         Raises:
             UsageError: there is no such part, or it is an embedded broker; no such route, or the file pauses it.
         """
-        found = self._routes(name, is_paused=False) if name.startswith(ROUTE) else self._named(name)
-        self._group.pauses.add(found, by)
-        return found
+        names = self._routes(name, is_paused=False) if name.startswith(ROUTE) else self._named(name)
+        self._group.pauses.add(names, by)
+        return names
 
     def resume(self, name: str, by: str) -> list[str]:
         """Asks to start a paused part again; returns the parts named so. From any thread.
@@ -147,12 +147,12 @@ class Reload:
         Raises:
             UsageError: there is no such part, or it is not paused.
         """
-        found = self._routes(name, is_paused=True) if name.startswith(ROUTE) else self._named(name)
-        if not any(map(self._group.pauses.find, found)):
-            msg = f"{', '.join(found)} is not paused"
+        names = self._routes(name, is_paused=True) if name.startswith(ROUTE) else self._named(name)
+        if not any(map(self._group.pauses.find, names)):
+            msg = f"{', '.join(names)} is not paused"
             raise UsageError(msg)
-        self._group.pauses.remove(found, by)
-        return found
+        self._group.pauses.remove(names, by)
+        return names
 
     def _routes(self, name: str, *, is_paused: bool) -> list[str]:
         """The route with this name behind `route:`; UsageError if its pause cannot be changed here."""
@@ -172,8 +172,8 @@ class Reload:
     def _named(self, name: str) -> list[str]:
         """The parts with this name, embedded brokers excepted; UsageError without any."""
         able = [part for part in self._current.parts if part.stage is not Stage.BROKER]
-        if found := [part.name for part in able if name in (part.name, part.only)]:
-            return found
+        if names := [part.name for part in able if name in (part.name, part.only)]:
+            return names
         known = ", ".join(dict.fromkeys(part.only for part in able))
         msg = f"'{name}' is not a part that can be restarted or paused alone; there are {known}"
         raise UsageError(msg)
@@ -373,8 +373,8 @@ class Reload:
     def _note(self, *, success: bool, why: str = "", changed: Sequence[str] = ()) -> None:
         now, digest = time.time(), self._current.snapshot.hash
         self._metrics.configuration(digest, success=success, time_seconds=now)
-        at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
-        outcome: dict[str, Any] = {"success": success, "time": at, "request": self._answered}
+        noted_at = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        outcome: dict[str, Any] = {"success": success, "time": noted_at, "request": self._answered}
         outcome |= ({"changed": list(changed)} if changed else {}) | self._not_in_force()
         pauses = self._group.pauses.routes
         paused = {
@@ -493,8 +493,8 @@ class _File:
 
     def _look(self) -> tuple[int, ...] | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             # The file may be being replaced at this moment, and will be there again.
             return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

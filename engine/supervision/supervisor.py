@@ -292,8 +292,8 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
 
 def _ask(group: ProcessGroup, topology: str, question: StateQuestion, seconds: float) -> StateAnswer | None:
     """Asks the process of a topology for its state; None if there is none, or no answer in so many seconds."""
-    found = group.find(topology_part(topology))
-    text = found and found.child.ask(question.fields, seconds)
+    part = group.find(topology_part(topology))
+    text = part and part.child.ask(question.fields, seconds)
     return StateAnswer(**json.loads(text)) if text else None
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from engine.spark.launch import Launch
     from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.code import TopologyCode
-    from engine.topologies.runtime.run import TopologyFigures
+    from engine.topologies.runtime.query import TopologyFigures
     from engine.topologies.runtime.state_reader import StateReader
     from routes.config.snapshot import Snapshot
     from routes.kafka_access import KafkaAccess
@@ -157,9 +157,9 @@ class _Revisions:
         self._number = 0
 
     def newer(self) -> Config | None:
-        if (found := self._given.newer()) is None:
+        if (revision := self._given.newer()) is None:
             return None
-        self._number, snapshot = found
+        self._number, snapshot = revision
         config = snapshot.load(self.environment)
         logging.setup(config, self._name)
         return config
@@ -343,17 +343,23 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
     from engine.topologies.library.describe import records
     from engine.topologies.library.topology import TopologyError
     from engine.topologies.question import StateQuestion
-    from engine.topologies.runtime.run import TopologySettings, run_topology
+    from engine.topologies.runtime.run import run_topology
+    from engine.topologies.runtime.settings import TopologySettings
 
     meter = TopologyMetrics(status.registry, name)
-    (found,) = (each for each in config.section(TopologiesConfig) if each.name == name)
+    (declared,) = (each for each in config.section(TopologiesConfig) if each.name == name)
     status.state(State.STARTING, "waiting for Kafka, or to lead")
     messages.go.wait()
     if not _prepared((BridgeTopics(config).ensure_journal,), config.kafka_access, status, messages.stop):
         return
     status.state(State.STARTING, "starting Spark")
     settings = TopologySettings(
-        found.build, found.mode.value, found.guarantee.value, found.interval_seconds, found.on_failure.value, name
+        declared.build,
+        declared.mode.value,
+        declared.guarantee.value,
+        declared.interval_seconds,
+        declared.on_failure.value,
+        name,
     )
 
     def report(figures: TopologyFigures) -> None:
@@ -362,7 +368,7 @@ def _topology(config: Config, name: str, status: Reporter, messages: ControlMess
             status.state(State.DEGRADED, figures.trouble)
             return
         state = f"state of {size(figures.state_bytes)}"
-        text = f"{figures.mode}, {found.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
+        text = f"{figures.mode}, {declared.guarantee}, {figures.records:,} records, {state}{figures.remarks}"
         status.state(State.READY, text)
 
     def begin(topology: Topology, state: StateReader) -> None:

@@ -135,16 +135,16 @@ def application(
 
     def ready(request: Request) -> Response:
         body = _readiness(board, standing, census())
-        if found := configuration():
-            body["configuration"] = found
+        if configured := configuration():
+            body["configuration"] = configured
         if peers:
             body["instance"] = peers.instance
         well = body["ready"] or (request.query_params.get("standby") == "ok" and standing and standing.stands_by)
         return JSONResponse(body, status_code=200 if well else 503)
 
     def others(_: Request) -> Response:
-        found = [asdict(each) for each in peers.reports()] if peers else []
-        return Response(json_text(found), media_type="application/json")
+        configured = [asdict(each) for each in peers.reports()] if peers else []
+        return Response(json_text(configured), media_type="application/json")
 
     routes = [Route("/metrics", metrics), Route(_HEALTH, health), Route("/ready", ready), *pages]
     return Starlette(routes=[*routes, Route("/peers", others)] if peers else routes)

@@ -194,12 +194,12 @@ def _address(scope: Scope) -> str:
     """The client's address; for IPv6 its /64 network, within which a client is free to choose its address."""
     host = scope["client"][0] if scope.get("client") else ""
     try:
-        found = ip_address(host)
+        address = ip_address(host)
     except ValueError:
         return str(host)
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
-        return str(IPv6Address(int(found) >> _NETWORK_BITS << _NETWORK_BITS))
-    return str(found)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(IPv6Address(int(address) >> _NETWORK_BITS << _NETWORK_BITS))
+    return str(address)
 
 
 def _is_here(host: str) -> bool:

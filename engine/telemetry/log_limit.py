@@ -117,8 +117,8 @@ class Limiter:
 
 
 def _log(kind: LineKind, lines: int) -> None:
-    own = {"component": kind.component} if kind.component else {}
-    structlog.get_logger(kind.logger).log(kind.level, _SUMMARY, what=kind.event, left_out=lines, **own)
+    fields = {"component": kind.component} if kind.component else {}
+    structlog.get_logger(kind.logger).log(kind.level, _SUMMARY, what=kind.event, left_out=lines, **fields)
 
 
 def _start_timer(seconds: float, call: Callable[[], None]) -> None:

@@ -73,8 +73,8 @@ class Buckets:
 
     def series(self) -> _Series:
         """The buckets in the form that the client library takes."""
-        found = zip((*map(str, self.bounds), "+Inf"), map(float, (*self.cumulative, self.count)), strict=True)
-        with_exemplars = zip_longest(found, self.exemplars)
+        buckets = zip((*map(str, self.bounds), "+Inf"), map(float, (*self.cumulative, self.count)), strict=True)
+        with_exemplars = zip_longest(buckets, self.exemplars)
         return [(name, count, exemplar) if exemplar else (name, count) for (name, count), exemplar in with_exemplars]
 
 
@@ -557,11 +557,11 @@ class ProcessMetrics(Collector):
 
 def _parents() -> Mapping[int, int]:
     """Parent process ids, by process id, of all processes of this machine."""
-    found = {}
+    parents = {}
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess):
-            found[process.pid] = process.ppid()
-    return found
+            parents[process.pid] = process.ppid()
+    return parents
 
 
 def _leader(pid: int, parents: Mapping[int, int], leaders: Container[int]) -> int | None:

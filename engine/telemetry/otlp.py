@@ -61,12 +61,12 @@ class Otlp:
 
     def begin(self, operation: str, destination: str, parent: Context, attributes: Mapping[str, str]) -> _SdkSpan:
         """Begins a span; see `Tracing.begin`."""
-        own = {"messaging.operation.name": str(operation), "messaging.operation.type": str(operation)}
+        operation_fields = {"messaging.operation.name": str(operation), "messaging.operation.type": str(operation)}
         span = self._tracer.start_span(
             f"{operation} {destination}",
             self._propagator.extract(parent, SpanContext()),
             kind=_KINDS[operation],
-            attributes=own | dict(attributes),
+            attributes=operation_fields | dict(attributes),
         )
         context: dict[str, str] = {}
         self._propagator.inject(context, set_span_in_context(span, SpanContext()))

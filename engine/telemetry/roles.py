@@ -57,5 +57,5 @@ def needed_role(method: str, path: str) -> UserRole:
 
 def role_of(request: Request) -> UserRole:
     """The role of the login with which a request was made; that of a viewer if nothing has checked the login."""
-    found: UserRole = request.scope.get(ROLE, UserRole.VIEWER)
-    return found
+    role: UserRole = request.scope.get(ROLE, UserRole.VIEWER)
+    return role

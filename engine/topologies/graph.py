@@ -91,7 +91,7 @@ def _file(data: Path, part: str) -> Path:
 def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:
     """The nodes, without those that only remove a field."""
     hidden: dict[str, str] = {}
-    found = []
+    nodes = []
     for each in records:
         after = tuple(hidden.get(parent, parent) for parent in each["after"])
         if each["operator"] == _DROP:
@@ -101,5 +101,5 @@ def _nodes(records: Sequence[dict[str, Any]]) -> tuple[GraphNode, ...]:
             state = each["stateful"], each["asked"]
             # The file may be of a version that wrote no expressions.
             texts = each["python"], each.get("expression", "")
-            found.append(GraphNode(each["name"], each["operator"], after, topics, *state, *texts))
-    return tuple(found)
+            nodes.append(GraphNode(each["name"], each["operator"], after, topics, *state, *texts))
+    return tuple(nodes)

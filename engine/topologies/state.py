@@ -11,9 +11,8 @@ from engine.spark import session
 from engine.telemetry.http_section import HttpConfig
 from engine.topologies.live import LiveNodeState, name_of_part
 from engine.topologies.runtime.definition import find, read
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.kept import KeptState, state_folder
 from engine.topologies.runtime.registry import planned
-from engine.topologies.runtime.run import state_folder
 from engine.topologies.runtime.state_reader import StateReader
 from engine.topologies.section import TopologiesConfig
 

@@ -136,9 +136,9 @@ class _TopologyReader:
         members, nodes = self._document.tests("topology")
         if "topology" in members:
             self._topology = self._placed(members["topology"], "'topology'")
-        found = [(case, node) for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
-        self._document.check_names((case.name, node) for case, node in found)
-        return tuple(case for case, _ in found)
+        cases = [(case, node) for number, node in enumerate(nodes, 1) if (case := self._case(node, number))]
+        self._document.check_names((case.name, node) for case, node in cases)
+        return tuple(case for case, _ in cases)
 
     def _case(self, node: Node, number: int) -> TopologyCase | None:
         before = len(self._document.faults)
@@ -215,11 +215,11 @@ class _TopologyReader:
         return tree
 
     def _headers(self, node: Node) -> tuple[tuple[str, bytes | None], ...]:
-        found = []
+        headers = []
         for name, value in self._document.members(node, "'headers'").items():
             given = self._document.header(value, f"'{name}'")
-            found.append((name, given.encode() if isinstance(given, str) else given))
-        return tuple(found)
+            headers.append((name, given.encode() if isinstance(given, str) else given))
+        return tuple(headers)
 
     def _time(self, node: Node) -> int:
         try:
@@ -245,28 +245,28 @@ class _TopologyReader:
         return tuple(self._record(each, what, more) for each in self._document.items(node, what))
 
     def _record(self, node: Node, what: str, more: tuple[str, ...]) -> ExpectedRecord:
-        found: list[Member] = []
+        members: list[Member] = []
         for name, value in self._document.members(node, f"a record of {what}", (*_OUTPUT, *more)).items():
             place = self._document.place(value)
             if name == "timestamp":
-                found.append(Member(name, self._time(value), place))
+                members.append(Member(name, self._time(value), place))
             elif name == "headers":
                 headers = self._document.members(value, "'headers'").items()
-                found += [
+                members += [
                     Member(f"header {each}", self._document.header(content, f"'{each}'"), self._document.place(content))
                     for each, content in headers
                 ]
             elif name == "value" and self._document.is_mapping(value):
                 fields = self._document.members(value, "'value'").items()
-                found += [
+                members += [
                     Member(f"value {field}", self._document.tree(content, f"'{field}'"), self._document.place(content))
                     for field, content in fields
                 ]
             elif self._document.is_scalar(value):
-                found.append(Member(name, self._document.text(value, f"'{name}'"), place))
+                members.append(Member(name, self._document.text(value, f"'{name}'"), place))
             else:
-                found.append(Member(name, self._document.tree(value, f"'{name}'"), place))
-        return ExpectedRecord(tuple(found), self._document.place(node))
+                members.append(Member(name, self._document.tree(value, f"'{name}'"), place))
+        return ExpectedRecord(tuple(members), self._document.place(node))
 
     def _counts(self, node: Node) -> tuple[tuple[str, str, Placed], ...]:
         return tuple(

@@ -75,8 +75,8 @@ def check_cases(cases: Sequence[TopologyCase]) -> Iterator[TopologyResult]:
 
 
 def _raise(faults: Iterable[Fault]) -> None:
-    if found := list(faults):
-        raise ConfigurationError(found)
+    if listed := list(faults):
+        raise ConfigurationError(listed)
 
 
 def _fault(case: TopologyCase, place: SourcePosition, message: str, hint: str = "") -> Fault:
@@ -126,8 +126,8 @@ def _differences(case: TopologyCase, driver: TopologyTestDriver) -> Iterator[Dif
     yield from _compared(letters, [_letter(each) for each in driver.rejected()])
     counts = driver.counts()
     for node, reason, number in case.counts:
-        if (found := counts.get((node, reason), 0)) != number.value:
-            yield _difference(f"counts of {node}, {reason}", number.value, found, number.place)
+        if (actual := counts.get((node, reason), 0)) != number.value:
+            yield _difference(f"counts of {node}, {reason}", number.value, actual, number.place)
 
 
 def _process(case: TopologyCase, step: InputStep, driver: TopologyTestDriver) -> None:
@@ -161,9 +161,9 @@ def _parts(record: Output) -> dict[str, Any]:
     return parts | {f"header {name}": _text(value) for name, value in record.headers}
 
 
-def _compared(topic: ExpectedTopic, found: Sequence[Output | dict[str, Any]]) -> Iterator[Difference]:
+def _compared(topic: ExpectedTopic, published: Sequence[Output | dict[str, Any]]) -> Iterator[Difference]:
     """Differences between the expected records of a topic and those that it has."""
-    records = [_parts(each) if isinstance(each, Output) else each for each in found]
+    records = [_parts(each) if isinstance(each, Output) else each for each in published]
     for number, (expected, parts) in enumerate(zip_longest(topic.records, records), 1):
         what = f"{topic.topic} {number}"
         if expected is None:
@@ -177,16 +177,16 @@ def _compared(topic: ExpectedTopic, found: Sequence[Output | dict[str, Any]]) ->
 
 def _members_compared(what: str, expected: ExpectedRecord, parts: dict[str, Any]) -> Iterator[Difference]:
     for member in expected.members:
-        found = parts.get(member.name)
-        if not _same(member, found):
-            yield _difference(f"{what}: {member.name}", member.value, found, member.place)
+        part = parts.get(member.name)
+        if not _same(member, part):
+            yield _difference(f"{what}: {member.name}", member.value, part, member.place)
 
 
-def _same(member: Member, found: Any) -> bool:
+def _same(member: Member, actual: Any) -> bool:
     """True if a part is as expected; keys and values that are not mappings are compared as they are written."""
-    if member.name in _AS_WRITTEN and isinstance(member.value, str) and not isinstance(found, str):
-        return bool(member.value == json.dumps(found) or _parsed(member.value) == found)
-    return bool(_typed(member.value) == _typed(found))
+    if member.name in _AS_WRITTEN and isinstance(member.value, str) and not isinstance(actual, str):
+        return bool(member.value == json.dumps(actual) or _parsed(member.value) == actual)
+    return bool(_typed(member.value) == _typed(actual))
 
 
 def _parsed(text: str) -> Any:
@@ -225,6 +225,6 @@ def _line(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value if not isinstance(value, bytes) else value.hex())
 
 
-def _difference(what: str, wanted: Any, found: Any, place: SourcePosition) -> Difference:
-    shown = [each if each is None or isinstance(each, str | bytes) else json_text(each) for each in (wanted, found)]
+def _difference(what: str, wanted: Any, actual: Any, place: SourcePosition) -> Difference:
+    shown = [each if each is None or isinstance(each, str | bytes) else json_text(each) for each in (wanted, actual)]
     return Difference(Expected(what, shown[0], place), *shown)

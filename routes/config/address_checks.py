@@ -123,17 +123,17 @@ def _without_nulls(node: PredicateNode) -> PredicateNode:
 
 def _asked(include: Predicate) -> list[str]:
     """Returns the texts with which a condition compares the address, apart from those of references."""
-    found: list[str] = []
+    addresses: list[str] = []
     for node in walk(include.root):
         if has_reference(include.source(node)):
             continue
         if isinstance(node, Comparison) and _PART in (node.left, node.right):
-            found += [str(side.value) for side in (node.left, node.right) if isinstance(side, Literal)]
+            addresses += [str(side.value) for side in (node.left, node.right) if isinstance(side, Literal)]
         if isinstance(node, In) and node.operand == _PART:
-            found += node.texts
-    return found
+            addresses += node.texts
+    return addresses
 
 
-def _near(text: str, others: set[str]) -> str | None:
-    near = get_close_matches(text, sorted(others - {text}), n=1, cutoff=0.75)
+def _near(text: str, addresses: set[str]) -> str | None:
+    near = get_close_matches(text, sorted(addresses - {text}), n=1, cutoff=0.75)
     return f"did you mean {near[0]}?" if near else None

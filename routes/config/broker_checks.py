@@ -119,8 +119,8 @@ def targets(settings: Settings) -> None:
     types = {name: settings.get("sink.NAME.type", name) for name in settings.names("sink")}
     for route in settings.names("routes"):
         for target in settings.get("routes.NAME.out.topic", route) or ():
-            if (found := _target_fault(target, types)) is not None:
-                settings.fault("routes.NAME.out.topic", route, *found, offset=target.offset)
+            if (fault := _target_fault(target, types)) is not None:
+                settings.fault("routes.NAME.out.topic", route, *fault, offset=target.offset)
 
 
 def _target_fault(target: Destination, types: dict[str, System | None]) -> tuple[str, str] | None:
@@ -152,10 +152,10 @@ def _internal(address: str, system: System) -> tuple[str, str]:
     return f"'{address}' is an address that servers of type {system} use themselves", "name one of your applications"
 
 
-def _which_sink(target: Destination, found: list[str], types: dict[str, System | None]) -> tuple[str, str]:
-    if found:
-        named = one_of([f"{name}:{target.address}" for name in found])
-        return f"there are {len(found)} sinks of type {target.scheme}", f"name one of them: {named}"
+def _which_sink(target: Destination, sinks: list[str], types: dict[str, System | None]) -> tuple[str, str]:
+    if sinks:
+        named = one_of([f"{name}:{target.address}" for name in sinks])
+        return f"there are {len(sinks)} sinks of type {target.scheme}", f"name one of them: {named}"
     if target.scheme in ("queue", "topic"):
         brokers = [name for name, system in types.items() if system and system.is_jms]
         named = one_of([f"{name}:{target.scheme}/{target.address}" for name in brokers or ["SINK"]])

@@ -162,9 +162,9 @@ def _longest_rise(numbers: Sequence[int]) -> list[int]:
     ends: list[int] = []
     before: dict[int, int | None] = {}
     for number in numbers:
-        at = bisect_left(ends, number)
-        before[number] = ends[at - 1] if at else None
-        ends[at : at + 1] = [number]
+        index = bisect_left(ends, number)
+        before[number] = ends[index - 1] if index else None
+        ends[index : index + 1] = [number]
     rise: list[int] = []
     last = ends[-1] if ends else None
     while last is not None:

@@ -32,19 +32,19 @@ def edited_headers(settings: Settings) -> None:
 
 def _by_header(settings: Settings, key: str, route: str) -> Mapping[str, Setting]:
     """The settings under a row by the names of their headers; adds the faults of names."""
-    found: dict[str, Setting] = {}
+    by_header: dict[str, Setting] = {}
     for setting in settings.open(key, route):
         try:
             header = header_name(setting.rest)
         except BadValueError as error:
             settings.faults.append(setting.entry.key_fault(str(error), error.hint))
             continue
-        if header in found:
-            before = found[header].entry
+        if header in by_header:
+            before = by_header[header].entry
             message = f"'{setting.entry.key}' is the header of '{before.key}' on line {before.line}"
             settings.faults.append(setting.entry.key_fault(message, "remove one of them"))
-        found.setdefault(header, setting)
-    return found
+        by_header.setdefault(header, setting)
+    return by_header
 
 
 def _values(settings: Settings, given: Mapping[str, Setting]) -> None:

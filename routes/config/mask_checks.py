@@ -62,8 +62,8 @@ def masks_that_leak(settings: Settings) -> None:
 
 def taken_fields(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
     """Yields the fields that a route takes from a message besides its predicates, each after the key that names it."""
-    if found := settings.get("routes.NAME.conv.key", name):
-        yield "routes.NAME.conv.key", found
+    if key := settings.get("routes.NAME.conv.key", name):
+        yield "routes.NAME.conv.key", key
     for target in settings.get("routes.NAME.out.topic", name) or ():
         for reference in target.address.references:
             yield "routes.NAME.out.topic", reference.name

@@ -111,10 +111,10 @@ def is_slip_of(name: str, known: str) -> bool:
     return max(len(one), len(other)) == 1 or (len(one) == _EXCHANGED and one == other[::-1])
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """Returns the length of the text with which both begin."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 NAME_CHECKS = (slips_in_names,)

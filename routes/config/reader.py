@@ -105,15 +105,15 @@ def _add(document: Document, source: str, line: int) -> None:
         )
 
 
-def _plain_entry(file: str, found: re.Match[str], line: int) -> Entry:
+def _plain_entry(file: str, match: re.Match[str], line: int) -> Entry:
     return Entry(
-        key=found["key"],
-        value=found["value"],
+        key=match["key"],
+        value=match["value"],
         file=file,
-        key_spot=Spot(line, found.start("key") + 1),
-        value_spots=OneLine(Spot(line, found.start("value") + 1), len(found["value"]) + 1),
+        key_spot=Spot(line, match.start("key") + 1),
+        value_spots=OneLine(Spot(line, match.start("value") + 1), len(match["value"]) + 1),
         first_line=line,
-        source=tuple(_LINE_END.split(found.string)),
+        source=tuple(_LINE_END.split(match.string)),
     )
 
 

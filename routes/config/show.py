@@ -48,11 +48,11 @@ def show(path: str | Path) -> list[SettingRow]:
 
 def rows(settings: Settings) -> list[SettingRow]:
     """Returns the rows of settings that were read, ordered as by `show`."""
-    found: list[SettingRow] = []
+    shown: list[SettingRow] = []
     for section in dict.fromkeys(field.section for field in FIELDS.fields):
-        found += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
-        found += _defaults(settings, section)
-    return found
+        shown += [_row(setting) for setting in settings.by_key.values() if setting.row.section == section]
+        shown += _defaults(settings, section)
+    return shown
 
 
 def shown(setting: Setting) -> str:
@@ -69,13 +69,13 @@ def _row(setting: Setting) -> SettingRow:
 
 
 def _defaults(settings: Settings, section: str) -> list[SettingRow]:
-    found = []
+    rows = []
     for field in FIELDS.in_section(section):
         if field.open or (field.default is None and not field.default_note):
             continue
         names = settings.names(section) if "NAME" in field.key else [""]
-        found += [_default(field, name) for name in names if not settings.is_set(field.key, name)]
-    return found
+        rows += [_default(field, name) for name in names if not settings.is_set(field.key, name)]
+    return rows
 
 
 def _default(field: Field, name: str) -> SettingRow:

@@ -113,10 +113,10 @@ def url(ports: Mapping[str, int]) -> ValueKind:
     listed = one_of([f"{scheme}://host:port" for scheme in schemes])
 
     def parse(text: str) -> str:
-        scheme, found, rest = text.partition("://")
+        scheme, separator, rest = text.partition("://")
         if _CLIENT_URL.match(text) and scheme not in schemes:
             raise BadValueError(*_client_url(text))
-        if not found or scheme not in schemes:
+        if not separator or scheme not in schemes:
             near = get_close_matches(scheme, schemes, n=1)
             raise BadValueError(
                 f"'{_without_login(text)}' is not {listed}", f"did you mean {near[0]}://?" if near else ""
@@ -140,8 +140,8 @@ def _client_url(text: str) -> tuple[str, str]:
     """Returns message and hint for the URL of a JMS client."""
     # Behind the question mark such a URL may hold a password.
     shown = _without_login(text.partition("?")[0])
-    found = re.search(r"//([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?=[:/,?)]|$)", shown)
-    host = found[1] if found else "host"
+    match = re.search(r"//([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?=[:/,?)]|$)", shown)
+    host = match[1] if match else "host"
     return (
         f"'{shown}' is the URL of a JMS client (OpenWire or Artemis)",
         f"with type=jms it is connection-factory.brokerURL={shown}; "
@@ -151,13 +151,13 @@ def _client_url(text: str) -> tuple[str, str]:
 
 def plainly(text: str) -> str | None:
     """Returns a destination that is spelt `queue://NAME` as `queue:NAME`; None if it is spelt otherwise."""
-    found = _OPENWIRE.fullmatch(text)
-    return f"{found[1]}:{found[2]}" if found else None
+    match = _OPENWIRE.fullmatch(text)
+    return f"{match[1]}:{match[2]}" if match else None
 
 
 def _parse_endpoint(text: str) -> str:
-    scheme, found, rest = text.partition("://")
-    if not found or scheme not in ("http", "https"):
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in ("http", "https"):
         raise BadValueError(f"'{_without_login(text)}' is not http://host:port or https://host:port")
     if "@" in rest or "?" in rest or "#" in rest:
         hint = "a header for the login can be in the environment: OTEL_EXPORTER_OTLP_HEADERS"
@@ -170,8 +170,8 @@ def _parse_endpoint(text: str) -> str:
 
 
 def _parse_trace_link(text: str) -> str:
-    scheme, found, rest = text.partition("://")
-    if not found or scheme not in ("http", "https"):
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in ("http", "https"):
         raise BadValueError(f"'{_without_login(text)}' is not a URL of http or https")
     matched = re.fullmatch(r"([^/?#]+)([/?#].*)", rest)
     if not matched or TRACE_ID not in matched[2]:
@@ -241,8 +241,8 @@ def _parse_targets(text: str) -> tuple[Destination, ...]:
 
 def _parse_target(text: str) -> Destination:
     parse_text(text)
-    scheme, found, rest = text.partition(":") if re.match(r"[A-Za-z0-9_-]+:", text) else (KAFKA, "", text)
-    offset = len(scheme) + 1 if found else 0
+    scheme, separator, rest = text.partition(":") if re.match(r"[A-Za-z0-9_-]+:", text) else (KAFKA, "", text)
+    offset = len(scheme) + 1 if separator else 0
     if plain := plainly(text):
         spelt = plain.replace(":", "/", 1)
         raise BadValueError(f"'{text}' names no sink", f"write SINK:{spelt}, as in stomp:{spelt}")
@@ -369,13 +369,13 @@ def _split_host_port(text: str, offset: int = 0, lowest: int = 1) -> tuple[str, 
 
 def _is_host(text: str) -> bool:
     """True for a name or an IPv4 address, or an IPv6 address in brackets."""
-    found = _HOST.fullmatch(text)
+    match = _HOST.fullmatch(text)
     try:
-        if found and found[1]:
-            IPv6Address(found[1])
+        if match and match[1]:
+            IPv6Address(match[1])
     except AddressValueError:
         return False
-    return found is not None
+    return match is not None
 
 
 def _without_login(text: str) -> str:

@@ -43,12 +43,12 @@ def _parse_step(text: str) -> BodyStep:
         return BodyStep(kind)
     if not name:
         raise BadValueError(f"'{kind}' needs a character set", f"as in {kind} IBM1047 or {kind} ISO-8859-1")
-    found = charset(name)
-    if found is None:
+    known = charset(name)
+    if known is None:
         near_name = near_charset(name)
         hint = f"did you mean {near_name}?" if near_name else "such as IBM1047, ISO-8859-1, windows-1252 or UTF-16"
         raise BadValueError(f"'{name}' is not a character set that is known here", hint, len(text) - len(name))
-    return BodyStep(kind, found)
+    return BodyStep(kind, known)
 
 
 def _check_order(before: list[BodyStep], step: BodyStep) -> None:

@@ -76,13 +76,13 @@ def _plain(text: str) -> str:
 
 def _refuse_own(name: str) -> None:
     if name.startswith(_OWN):
-        own = next(each for each in _OWN if name.startswith(each))
-        raise BadValueError(f"'{name}' cannot be edited", f"names that begin with {own} belong to the bridge")
+        beginning = next(each for each in _OWN if name.startswith(each))
+        raise BadValueError(f"'{name}' cannot be edited", f"names that begin with {beginning} belong to the bridge")
 
 
 def _parse_patterns(text: str) -> tuple[str, ...]:
     parse_text(text)
-    found: list[str] = []
+    patterns: list[str] = []
     offset = 0
     for part in text.split(","):
         start = offset + len(part) - len(part.lstrip())
@@ -91,10 +91,10 @@ def _parse_patterns(text: str) -> tuple[str, ...]:
             pattern = _pattern(part.strip())
         except BadValueError as error:
             raise BadValueError(str(error), error.hint, start) from None
-        if pattern in found:
+        if pattern in patterns:
             raise BadValueError(f"'{part.strip()}' is listed twice", "name each header once", start)
-        found.append(pattern)
-    return tuple(found)
+        patterns.append(pattern)
+    return tuple(patterns)
 
 
 def _pattern(text: str) -> str:

@@ -32,12 +32,12 @@ def _parse_schema(text: str) -> SchemaName:
         raise BadValueError(f"'{message}' is not the name of a message", _HINT, text.index("#") + 1)
     if place.endswith(kind.suffix):
         return SchemaName(kind, Path(place), message=message)
-    if others := [other for other in _KINDS if place.endswith(other.suffix) or "/" in place]:
-        is_other = place.endswith(others[0].suffix)
-        what = f"a file '{place}' has the form of {others[0]}" if is_other else f"the file '{place}' has another ending"
+    if kinds := [other for other in _KINDS if place.endswith(other.suffix) or "/" in place]:
+        is_other = place.endswith(kinds[0].suffix)
+        what = f"a file '{place}' has the form of {kinds[0]}" if is_other else f"the file '{place}' has another ending"
         raise BadValueError(what, f"files of {kind} end in {kind.suffix}", text.index(place))
-    found = _VERSION.fullmatch(place)
-    subject, version = (found[1], int(found[2])) if found else (place, 0)
+    match = _VERSION.fullmatch(place)
+    subject, version = (match[1], int(match[2])) if match else (place, 0)
     return SchemaName(kind, None, subject, version, message)
 
 

@@ -146,13 +146,13 @@ def hide_credentials(text: str) -> str:
 
 def contents(values: Iterable[str], base: Path) -> dict[str, str]:
     """Returns the contents of the files that values refer to, by PATH of `${file:PATH}`, without unreadable ones."""
-    found = {}
+    texts = {}
     for value in values:
         for match in _REFERENCE.finditer(value):
             if match["scheme"] == "file":
                 with suppress(UnresolvedError):
-                    found[match["name"]] = _content(base / match["name"], match["name"], match.start())
-    return found
+                    texts[match["name"]] = _content(base / match["name"], match["name"], match.start())
+    return texts
 
 
 def resolve(
@@ -184,9 +184,9 @@ def resolve(
     for match in _REFERENCE.finditer(value):
         text.append(value[end : match.start()])
         origins.extend(range(end, match.start()))
-        found = _replacement(match, env, base, files, strict=strict)
-        text.append(found)
-        origins.extend([match.start()] * len(found))
+        replacement = _replacement(match, env, base, files, strict=strict)
+        text.append(replacement)
+        origins.extend([match.start()] * len(replacement))
         end = match.end()
     text.append(value[end:])
     origins.extend(range(end, len(value) + 1))

@@ -87,8 +87,8 @@ class Settings:
 
     def first_entry(self, section: str, name: str) -> Entry:
         """Returns the first entry about a NAME."""
-        found = (s.entry for s in self.by_key.values() if s.row.section == section and s.name == name)
-        return min(found, key=lambda entry: entry.key_spot)
+        entries = (s.entry for s in self.by_key.values() if s.row.section == section and s.name == name)
+        return min(entries, key=lambda entry: entry.key_spot)
 
     def open(self, key: str, name: str = "") -> list[Setting]:
         """Returns the settings under a row that ends in `*`; `name` is the NAME in the row, if it has one."""

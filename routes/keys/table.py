@@ -197,18 +197,18 @@ def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ())
     Raises:
         TypeError: two systems declare a key in different words, of which users would read only one.
     """
-    found: dict[str, Field] = {}
+    rows: dict[str, Field] = {}
     for kind, system in (*((kind, "") for kind in kinds), *systems):
         for declared in _declared(kind):
             row = declared.field(prefix, (system,) if system else ())
-            before = found.setdefault(row.key, row)
+            before = rows.setdefault(row.key, row)
             if before is row or not before.systems:
                 continue
             if replace(row, systems=before.systems) != before:
                 msg = f"{row.key} is declared differently by {system} and by {', '.join(before.systems)}"
                 raise TypeError(msg)
-            found[row.key] = replace(before, systems=(*before.systems, system))
-    yield from found.values()
+            rows[row.key] = replace(before, systems=(*before.systems, system))
+    yield from rows.values()
     for kind in kinds:
         for section, each in named_of(kind).values():
             yield from rows_of(f"{section}.NAME.", each)
@@ -245,8 +245,8 @@ class KeyTable:
 
     def row(self, key: str) -> Field:
         """Returns the row of a key as documented, with any text in place of a `*` behind a NAME."""
-        if (found := self._lookup.by_key.get(key)) is not None:
-            return found
+        if (row := self._lookup.by_key.get(key)) is not None:
+            return row
         if (match := self.find(key)) is not None and match.rest:
             return match.field
         raise KeyError(key)

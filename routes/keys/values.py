@@ -232,13 +232,13 @@ def _parse_path(text: str) -> Path:
 
 def _parse_place(text: str) -> Path | str:
     """The path of a local folder, or the URI of a folder on a file system of Hadoop, without a slash at its end."""
-    found = _URI.fullmatch(parse_text(text))
-    if found is None:
+    match = _URI.fullmatch(parse_text(text))
+    if match is None:
         return Path(text)
-    if ":" in found["host"].rpartition("@")[0]:
+    if ":" in match["host"].rpartition("@")[0]:
         hint = "leave it out, and set spark.hadoop.… as the file system has it"
         raise BadValueError("the URI holds a login", hint, secret=True)
-    if not found["path"].strip("/"):
+    if not match["path"].strip("/"):
         raise BadValueError(f"'{text}' names no folder", f"add one, as in {text.rstrip('/')}/jms-bridge")
     return text.rstrip("/")
 

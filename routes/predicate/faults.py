@@ -94,12 +94,12 @@ def _problem(text: str, unexpected: UnexpectedInput) -> tuple[int, str, str]:
     at_end = token is not None and token.type == "$END"
     position = len(text.rstrip()) if at_end else (unexpected.pos_in_stream or 0)
     expected = (unexpected.accepts if isinstance(unexpected, UnexpectedToken) else None) or set()
-    found = "" if at_end else str(token or text[position])
-    if slip := slips.find(text, position, found, expected):
+    token_text = "" if at_end else str(token or text[position])
+    if slip := slips.find(text, position, token_text, expected):
         return slip.position, slip.message, slip.hint
     if token is None:
-        return position, *character(found)
-    shown = f"{_short(found)!r}" if found else "the end"
+        return position, *character(token_text)
+    shown = f"{_short(token_text)!r}" if token_text else "the end"
     return position, f"found {shown}, expected {_join(_words(expected))}", ""
 
 

@@ -66,9 +66,9 @@ def _read(file: Path) -> bytes | None:
 
 def _is_private(path: Path) -> bool:
     """True for a file or folder of this user which is not a link, and to which nobody else may write."""
-    found = path.lstat()
-    is_link, others_may_write = stat.S_ISLNK(found.st_mode), found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.geteuid() and not is_link and not others_may_write
+    status = path.lstat()
+    is_link, others_may_write = stat.S_ISLNK(status.st_mode), status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not is_link and not others_may_write
 
 
 def _write(file: Path, parser: Lark) -> None:

@@ -109,9 +109,9 @@ def _cases(node: PredicateNode) -> list[PredicateNode] | None:
     """Returns conditions without OR and lists, one of which is true exactly where `node` is; None for too many."""
     match node:
         case Logical(operator=Operator.OR):
-            found = [_cases(each) for each in node.operands]
-            cases = [case for each in found if each is not None for case in each]
-            return None if None in found or len(cases) > _MOST_CASES else cases
+            of_operands = [_cases(each) for each in node.operands]
+            cases = [case for each in of_operands if each is not None for case in each]
+            return None if None in of_operands or len(cases) > _MOST_CASES else cases
         case Logical():
             cases = [_TRUE]
             for operand in node.operands:
@@ -173,9 +173,9 @@ class Covers:
     def is_covered(self, given: PredicateNode, wanted: PredicateNode) -> bool:
         """Returns True if `wanted` is certainly true whenever `given` is."""
         most = self._left_of_pair = min(self._left, _MOST_OF_PAIR)
-        found = self._implies(given, wanted)
+        implied = self._implies(given, wanted)
         self._left -= most - max(self._left_of_pair, 0)
-        return found
+        return implied
 
     def _implies(self, given: PredicateNode, wanted: PredicateNode) -> bool:
         """Returns True if `wanted` is certainly true whenever `given` is."""
@@ -271,14 +271,14 @@ def _comparisons(part: _Part, node: PredicateNode) -> list[_Comparison]:
     """Returns comparisons of a part with numbers, all of which are true where a condition is; none for others."""
     match node:
         case Comparison(operator=sign, left=left, right=Literal() as right) if left == part:
-            found = [(sign, right)]
+            comparisons = [(sign, right)]
         case Comparison(operator=sign, left=Literal() as left, right=right) if right == part:
-            found = [(_MIRRORED.get(sign, sign), left)]
+            comparisons = [(_MIRRORED.get(sign, sign), left)]
         case Between(operand=operand, low=Literal() as low, high=Literal() as high, negated=False) if operand == part:
-            found = [(Operator.GE, low), (Operator.LE, high)]
+            comparisons = [(Operator.GE, low), (Operator.LE, high)]
         case _:
             return []
-    return found if all(not isinstance(literal.value, str | bool) for _, literal in found) else []
+    return comparisons if all(not isinstance(literal.value, str | bool) for _, literal in comparisons) else []
 
 
 def _differ(first: _Comparison, second: _Comparison) -> bool:

@@ -75,8 +75,8 @@ def sufficient(node: PredicateNode) -> list[Key] | None:
         case Logical(operator=Operator.OR):
             return _any(node.operands, sufficient)
         case Logical():
-            found = [sufficient(operand) for operand in node.operands]
-            return None if None in found else _product([keys for keys in found if keys is not None])
+            parts = [sufficient(operand) for operand in node.operands]
+            return None if None in parts else _product([keys for keys in parts if keys is not None])
     return _asked(node)
 
 
@@ -86,10 +86,10 @@ def required(node: PredicateNode) -> list[Requirement] | None:
         case Logical(operator=Operator.OR):
             return _any(node.operands, required)
         case Logical():
-            return _strictest([found for operand in node.operands if (found := required(operand)) is not None])
+            return _strictest([needed for operand in node.operands if (needed := required(operand)) is not None])
         case Between(negated=False):
             bounds = ((Operator.GE, node.low), (Operator.LE, node.high))
-            return _strictest([found for sign, bound in bounds if (found := _range(sign, node.operand, bound))])
+            return _strictest([needed for sign, bound in bounds if (needed := _range(sign, node.operand, bound))])
         case In(negated=False) if node.numbers and (part := _part(node.operand)):
             keys = _keys(part, node.texts)
             ranges = [_range(Operator.EQ, part, number) for number in node.numbers]
@@ -145,18 +145,18 @@ def _range(sign: Operator, operand: PredicateNode, bound: PredicateNode) -> list
     return None
 
 
-def _strictest(found: Sequence[list[Requirement]]) -> list[Requirement] | None:
+def _strictest(requirements: Sequence[list[Requirement]]) -> list[Requirement] | None:
     """Requirements of a predicate with all of these: all texts if there are any, otherwise the most selective ones."""
-    if not found:
+    if not requirements:
         return None
-    texts = [[key for key in each if isinstance(key, Mapping)] for each in found if all(map(_is_key, each))]
+    texts = [[key for key in each if isinstance(key, Mapping)] for each in requirements if all(map(_is_key, each))]
     if texts:
         product = _product(texts)
         keys = min(texts, key=lambda each: len(each)) if product is None else product
         return list(keys)
-    ranges = [each[0] for each in found if len(each) == 1 and isinstance(each[0], Range)]
+    ranges = [each[0] for each in requirements if len(each) == 1 and isinstance(each[0], Range)]
     merged: Iterable[Requirement] = _intersections(ranges)
-    return min((*found, *([each] for each in merged)), key=_breadth)
+    return min((*requirements, *([each] for each in merged)), key=_breadth)
 
 
 def _is_key(requirement: Requirement) -> bool:
@@ -165,11 +165,11 @@ def _is_key(requirement: Requirement) -> bool:
 
 def _intersections(ranges: Iterable[Range]) -> Iterable[Range]:
     """The ranges, one for each part."""
-    found: dict[Part, Range] = {}
+    shared: dict[Part, Range] = {}
     for each in ranges:
-        other = found.get(each.part, each)
-        found[each.part] = Range(each.part, max(each.low, other.low), min(each.high, other.high))
-    return found.values()
+        other = shared.get(each.part, each)
+        shared[each.part] = Range(each.part, max(each.low, other.low), min(each.high, other.high))
+    return shared.values()
 
 
 def _breadth(requirements: Sequence[Requirement]) -> tuple[int, int]:
@@ -182,21 +182,21 @@ def _breadth(requirements: Sequence[Requirement]) -> tuple[int, int]:
 def _any(
     operands: Sequence[PredicateNode], keys_of: Callable[[PredicateNode], list[_Found] | None]
 ) -> list[_Found] | None:
-    found: list[_Found] = []
+    keys: list[_Found] = []
     for operand in operands:
         more = keys_of(operand)
-        if more is None or len(found) + len(more) > MAX_KEYS:
+        if more is None or len(keys) + len(more) > MAX_KEYS:
             return None
-        found += more
-    return found
+        keys += more
+    return keys
 
 
 def _product(operands: Sequence[list[Key]]) -> list[Key] | None:
-    found: list[Key] = [{}]
+    product: list[Key] = [{}]
     for more in operands:
-        if len(found) * len(more) > MAX_KEYS:
+        if len(product) * len(more) > MAX_KEYS:
             return None
-        pairs = itertools.product(found, more)
+        pairs = itertools.product(product, more)
         # A part cannot have two texts at once.
-        found = [{**a, **b} for a, b in pairs if all(a.get(part, text) == text for part, text in b.items())]
-    return found
+        product = [{**a, **b} for a, b in pairs if all(a.get(part, text) == text for part, text in b.items())]
+    return product

@@ -158,24 +158,24 @@ def too_large(bounds: Bounds) -> str:
     return f"the masked body has more than {_GROWTH * bounds.size:,} bytes"
 
 
-def _read(text: str, at: int) -> _Node:
+def _read(text: str, offset: int) -> _Node:
     """Returns the value that begins at a place of a valid document, or behind blanks there."""
-    first, at = _token(text, at)
-    start = at - len(first)
+    first, offset = _token(text, offset)
+    start = offset - len(first)
     if first not in "{[":
-        return _Node(start, at, ())
+        return _Node(start, offset, ())
     members: list[_Member] = []
-    sign, end = _token(text, at)
+    sign, end = _token(text, offset)
     while sign not in "}]":
         if first == "{":
-            name, end = _token(text, at)
+            name, end = _token(text, offset)
             value = _read(text, _token(text, end)[1])
             members.append(_Member(_decoded(name), end - len(name), value))
         else:
-            value = _read(text, at)
+            value = _read(text, offset)
             members.append(_Member(None, value.start, value))
-        sign, at = _token(text, value.end)
-        end = at
+        sign, offset = _token(text, value.end)
+        end = offset
     return _Node(start, end, members)
 
 
@@ -188,11 +188,11 @@ def _scalars(text: str, value: _Node) -> Iterator[str]:
         yield _decoded(written) if written[0] == '"' else written
 
 
-def _token(text: str, at: int) -> tuple[str, int]:
+def _token(text: str, offset: int) -> tuple[str, int]:
     """Returns the next token, and its end."""
-    found = _TOKEN.match(text, at)
-    assert found is not None
-    return found[1], found.end()
+    match = _TOKEN.match(text, offset)
+    assert match is not None
+    return match[1], match.end()
 
 
 def _decoded(string: str) -> str:

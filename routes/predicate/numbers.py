@@ -64,20 +64,20 @@ def literal(text: str) -> tuple[int | float, bool] | None:
     decimal one may be of any size: the caller knows whether a minus stands before it.
     """
     for pattern, base in _PATTERNS:
-        if found := pattern.fullmatch(text):
-            value = int(found[1].replace("_", ""), base)
+        if match := pattern.fullmatch(text):
+            value = int(match[1].replace("_", ""), base)
             return (value - 2**64 if LONG_MAX < value < 2**64 else value), False
-    if found := _DECIMAL.fullmatch(text):
-        return _decimal(found[1].replace("_", "")), False
-    if found := _APPROXIMATE.fullmatch(text):
-        return _approximate(text.replace("_", "").rstrip("fFdD"), found[1] in ("f", "F"))
+    if match := _DECIMAL.fullmatch(text):
+        return _decimal(match[1].replace("_", "")), False
+    if match := _APPROXIMATE.fullmatch(text):
+        return _approximate(text.replace("_", "").rstrip("fFdD"), match[1] in ("f", "F"))
     return None
 
 
 def written(text: str) -> Decimal | None:
     """Returns the number of a literal of double precision as it is written; None for other literals."""
-    found = _APPROXIMATE.fullmatch(text)
-    return Decimal(text.replace("_", "").rstrip("dD")) if found and found[1] not in ("f", "F") else None
+    match = _APPROXIMATE.fullmatch(text)
+    return Decimal(text.replace("_", "").rstrip("dD")) if match and match[1] not in ("f", "F") else None
 
 
 def exact(text: str) -> int | None:

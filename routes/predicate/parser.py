@@ -189,8 +189,8 @@ class _Builder:
         # A dict keeps the order and drops duplicates.
         distinct = dict.fromkeys(constant for constant in constants if isinstance(constant, Literal))
         texts = tuple(constant.value for constant in distinct if isinstance(constant.value, str))
-        others = tuple(constant for constant in distinct if not isinstance(constant.value, str))
-        return In(operand, texts, negated, others, **_extent(tree))
+        not_texts = tuple(constant for constant in distinct if not isinstance(constant.value, str))
+        return In(operand, texts, negated, not_texts, **_extent(tree))
 
     def _like(self, tree: ParseTree, *, negated: bool) -> PredicateNode:
         operand = self._named(tree, "LIKE")
@@ -235,18 +235,18 @@ class _Builder:
 
     def _number(self, tree: ParseTree) -> PredicateNode:
         token = _token(tree)
-        found = numbers.literal(token)
-        if found is None:
+        number = numbers.literal(token)
+        if number is None:
             raise self._error(_start(token), f"{str(token)!r} is not a number", faults.number_hint(token))
-        return Literal(*found, numbers.written(token), **_extent(tree))
+        return Literal(*number, numbers.written(token), **_extent(tree))
 
     def _word(self, tree: ParseTree) -> PredicateNode:
         """Reads the word after == or !=: a number if it is one without leading zeros, else TRUE, FALSE or text."""
         token = _token(tree)
         digits = token.removeprefix("-")
-        found = None if digits[:1] == "0" and digits[1:].isdecimal() else numbers.literal(digits)
-        if found is not None:
-            (value, single), written = found, numbers.written(digits)
+        number = None if digits[:1] == "0" and digits[1:].isdecimal() else numbers.literal(digits)
+        if number is not None:
+            (value, single), written = number, numbers.written(digits)
             if digits != token:
                 value, written = -value, None if written is None else written.copy_negate()
             return Literal(value, single, written, **_extent(tree))

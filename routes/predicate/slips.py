@@ -41,9 +41,9 @@ class _Place:
         return Slip(self.position if position is None else position, message, hint)
 
 
-def find(text: str, position: int, found: str, expected: Set[str]) -> Slip | None:
+def find(text: str, position: int, actual: str, expected: Set[str]) -> Slip | None:
     """Returns the mistake at this place, if it is a known one."""
-    place = _Place(text, position, found, expected)
+    place = _Place(text, position, actual, expected)
     return next(filter(None, (recognise(place) for recognise in _SLIPS)), None)
 
 

@@ -43,15 +43,15 @@ class XmlElement:
         """Returns the text in the element; if it `is_own`, without that of child elements, None if there is none."""
         if is_own:
             return "".join(part for part in self.content if isinstance(part, str)) or None
-        found: list[str] = []
+        texts: list[str] = []
         waiting: list[str | XmlElement] = [self]
         while waiting:
             part = waiting.pop()
             if isinstance(part, str):
-                found.append(part)
+                texts.append(part)
             else:
                 waiting.extend(reversed(part.content))
-        return "".join(found)
+        return "".join(texts)
 
 
 class _NotXmlError(Exception):
@@ -76,16 +76,16 @@ def xml_text(content: bytes) -> str:
 
 def places(document: XmlElement | None, path: XmlPath) -> Iterator[tuple[str | Decimal | None, XmlPath]]:
     """Yields the values that a path names, each with the path that names it alone; None and `path` if there is none."""
-    found = False
+    is_found = False
     for element, steps in () if document is None else _select(document, path.steps):
         if path.attribute is not None:
             text = element.attributes.get(path.attribute)
         else:
             text = element.text(is_own=path.is_own_text)
         if text is not None:
-            found = True
+            is_found = True
             yield numbers.decimal(text.strip(_BLANKS)) if path.is_number else text, replace(path, steps=steps)
-    if not found:
+    if not is_found:
         yield None, path
 
 

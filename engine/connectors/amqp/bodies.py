@@ -144,8 +144,8 @@ def write_body(message: Message, sections: Sections) -> None:
         elif kind is BodyType.BYTES:
             sections.body, sections.content = DATA, message.body
         elif kind is BodyType.MAP:
-            found = decode_map(message.body, message.body_types)
-            sections.body, sections.content = VALUE, AmqpMap((name, value_of(each)) for name, each in found.items())
+            members = decode_map(message.body, message.body_types)
+            sections.body, sections.content = VALUE, AmqpMap((name, value_of(each)) for name, each in members.items())
         elif kind is BodyType.STREAM:
             entries = decode_stream(message.body, message.body_types)
             sections.body, sections.content = SEQUENCE, [value_of(each) for each in entries]

@@ -183,7 +183,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def value_of(found: MapEntry) -> Any:
+def value_of(entry: MapEntry) -> Any:
     """Converts an entry of a JMS body to an AMQP value."""
-    make = _VALUES.get(found.kind)
-    return found.value if make is None else make(found.value)
+    make = _VALUES.get(entry.kind)
+    return entry.value if make is None else make(entry.value)

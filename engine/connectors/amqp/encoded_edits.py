@@ -34,21 +34,21 @@ def shortened(beginning: bytes, body_bytes: int) -> tuple[bytes, int]:
     body began. A text stays a text; a body that cannot be cut, such as a map, becomes data with the first bytes of its
     encoding. Bytes that are not a message are returned unchanged, with offset 0.
     """
-    at = 0
+    offset = 0
     for section in _sections(beginning):
-        at = section.end
-    is_whole = len(beginning) > at + _BODY_HEAD_BYTES and beginning[at : at + 2] == _ULONG
-    if not is_whole or not _DATA <= beginning[at + 2] <= _VALUE:
+        offset = section.end
+    is_whole = len(beginning) > offset + _BODY_HEAD_BYTES and beginning[offset : offset + 2] == _ULONG
+    if not is_whole or not _DATA <= beginning[offset + 2] <= _VALUE:
         return beginning, 0
-    kind, constructor = beginning[at + 2], beginning[at + _HEAD_BYTES]
+    kind, constructor = beginning[offset + 2], beginning[offset + _HEAD_BYTES]
     width = _BODY_WIDTHS.get(constructor, 0)
-    start = at + _HEAD_BYTES + 1 + width if width else at
+    start = offset + _HEAD_BYTES + 1 + width if width else offset
     content = beginning[start : start + body_bytes]
     head = bytes((0, 0x53, _DATA, _BINARY))
     if kind == _VALUE and width and constructor & 0x0F:
         content = content.decode("utf-8", "ignore").encode()
         head = bytes((0, 0x53, _VALUE, _STRING))
-    return beginning[:at] + head + len(content).to_bytes(4) + content, start
+    return beginning[:offset] + head + len(content).to_bytes(4) + content, start
 
 
 def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
@@ -57,7 +57,7 @@ def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
     A message that has such an id already keeps it, as its sender's choice. Bytes that are not a message are returned
     unchanged.
     """
-    at, pairs, rest = 0, [], 0
+    offset, pairs, rest = 0, [], 0
     for section in _sections(encoded):
         rest = section.end
         if section.kind == _APPLICATION_PROPERTIES:
@@ -66,11 +66,11 @@ def with_duplicate_id(encoded: bytes, message_id: str) -> bytes:
                 return encoded
             pairs = [content, *[b""] * (section.items - 1)] if section.items else []
         else:
-            at = section.end
+            offset = section.end
     if encoded[rest : rest + 2] != _ULONG:
         return encoded
     head = bytes((0, 0x53, _APPLICATION_PROPERTIES))
-    return encoded[:at] + head + encode_pairs([*pairs, encode(_DUPLICATE_ID), encode(message_id)]) + encoded[rest:]
+    return encoded[:offset] + head + encode_pairs([*pairs, encode(_DUPLICATE_ID), encode(message_id)]) + encoded[rest:]
 
 
 class _Section(NamedTuple):
@@ -85,13 +85,13 @@ class _Section(NamedTuple):
 
 def _sections(data: bytes) -> Iterator[_Section]:
     """Yields the sections before the body, up to the first incomplete one."""
-    at = 0
-    while len(data) >= at + _HEAD_BYTES + 1 and data[at : at + 2] == _ULONG and data[at + 2] < _DATA:
-        kind, constructor = data[at + 2], data[at + _HEAD_BYTES]
-        start = at + _HEAD_BYTES + 1
+    offset = 0
+    while len(data) >= offset + _HEAD_BYTES + 1 and data[offset : offset + 2] == _ULONG and data[offset + 2] < _DATA:
+        kind, constructor = data[offset + 2], data[offset + _HEAD_BYTES]
+        start = offset + _HEAD_BYTES + 1
         if constructor == _EMPTY_LIST:
             yield _Section(kind, start, 0, start)
-            at = start
+            offset = start
             continue
         width = _WIDTHS.get(constructor)
         if width is None:
@@ -101,4 +101,4 @@ def _sections(data: bytes) -> Iterator[_Section]:
         if not content <= end <= len(data):
             return
         yield _Section(kind, content, int.from_bytes(data[start + width : content]), end)
-        at = end
+        offset = end

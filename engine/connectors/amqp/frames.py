@@ -87,10 +87,10 @@ class AmqpFrameParser:
                 return None
             first, after = bytes(self._rest[:size]), self._rest[size:]
             self._rest = bytearray()
-            found = next(self.feed(first), None)
+            frame = next(self.feed(first), None)
             self._rest = after
-            if found is not None:
-                return found
+            if frame is not None:
+                return frame
         return None
 
     def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:

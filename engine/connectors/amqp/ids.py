@@ -31,20 +31,20 @@ _HEX = re.compile("(?:[0-9A-Fa-f]{2})*")
 _MOST_ULONG = (1 << 64) - 1
 
 
-def message_id(found: Id) -> str:
+def message_id(value: Id) -> str:
     """Converts an AMQP message-id to a JMSMessageID."""
-    if isinstance(found, str) and not found.startswith(_ID):
-        return _NO_PREFIX + found
-    return correlation_id(found)
+    if isinstance(value, str) and not value.startswith(_ID):
+        return _NO_PREFIX + value
+    return correlation_id(value)
 
 
-def correlation_id(found: Id) -> str:
+def correlation_id(value: Id) -> str:
     """Converts an AMQP correlation-id to a JMSCorrelationID."""
-    if isinstance(found, str):
-        return _STRING + found if found.startswith(_ENCODED) else found
-    if isinstance(found, UUID):
-        return f"{_UUID}{found}"
-    return f"{_BINARY}{found.hex().upper()}" if isinstance(found, bytes) else f"{_ULONG}{int(found)}"
+    if isinstance(value, str):
+        return _STRING + value if value.startswith(_ENCODED) else value
+    if isinstance(value, UUID):
+        return f"{_UUID}{value}"
+    return f"{_BINARY}{value.hex().upper()}" if isinstance(value, bytes) else f"{_ULONG}{int(value)}"
 
 
 def to_amqp(text: str) -> Id:

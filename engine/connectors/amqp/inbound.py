@@ -177,46 +177,48 @@ class JmsMappingInbound:
         if expires_at:
             draft.fields["JMSExpiration"] = str(int(expires_at))
 
-    def _properties(self, draft: _Draft, found: Properties, marks: Mapping[Symbol, Any], address: str) -> None:
+    def _properties(self, draft: _Draft, properties: Properties, marks: Mapping[Symbol, Any], address: str) -> None:
         fields = draft.fields
-        own = found.message_id is None or self._settings.overwrite_message_id
-        fields["JMSMessageID"] = new_message_id() if own else ids.message_id(found.message_id)  # type: ignore[arg-type]
+        own = properties.message_id is None or self._settings.overwrite_message_id
+        fields["JMSMessageID"] = new_message_id() if own else ids.message_id(properties.message_id)  # type: ignore[arg-type]
         kind = address.partition(":")[0]
-        fields["JMSDestination"] = self._destination(found.to, marks.get(DESTINATION), kind) if found.to else address
-        if found.reply_to:
-            fields["JMSReplyTo"] = self._destination(found.reply_to, marks.get(REPLY_TO), "queue")
-        if found.correlation_id is not None:
-            fields["JMSCorrelationID"] = ids.correlation_id(found.correlation_id)
-        if found.creation_time:
-            fields["JMSTimestamp"] = str(found.creation_time)
-        if found.group_id is not None:
-            fields["JMSXGroupID"] = found.group_id
-        if found.group_sequence is not None:
+        fields["JMSDestination"] = (
+            self._destination(properties.to, marks.get(DESTINATION), kind) if properties.to else address
+        )
+        if properties.reply_to:
+            fields["JMSReplyTo"] = self._destination(properties.reply_to, marks.get(REPLY_TO), "queue")
+        if properties.correlation_id is not None:
+            fields["JMSCorrelationID"] = ids.correlation_id(properties.correlation_id)
+        if properties.creation_time:
+            fields["JMSTimestamp"] = str(properties.creation_time)
+        if properties.group_id is not None:
+            fields["JMSXGroupID"] = properties.group_id
+        if properties.group_sequence is not None:
             # Java has no unsigned numbers: the upper half becomes negative, as in Qpid JMS.
-            number = found.group_sequence
+            number = properties.group_sequence
             fields["JMSXGroupSeq"] = str(number if number <= _MOST_INT else number - _UINTS)
-        if found.user_id:
-            _user(draft, found.user_id)
-        self._texts(draft, found)
+        if properties.user_id:
+            _user(draft, properties.user_id)
+        self._texts(draft, properties)
 
     def _destination(self, text: str, mark: Any, default: str) -> str:
         """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
         kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
         return destination_of(text, kind, default, self._kinds)
 
-    def _texts(self, draft: _Draft, found: Properties) -> None:
+    def _texts(self, draft: _Draft, properties: Properties) -> None:
         """Adds the properties for subject, content type, content encoding and reply-to group."""
         vendor = self._vendor
-        if found.subject is not None:
-            draft.properties[f"{vendor}Subject"] = Property(str(found.subject), _STRING)
+        if properties.subject is not None:
+            draft.properties[f"{vendor}Subject"] = Property(str(properties.subject), _STRING)
             if draft.exact:
-                draft.fields["JMSType"] = found.subject
-        if found.content_type is not None:
-            draft.properties[f"{vendor}ContentType"] = Property(str(found.content_type), _STRING)
-        if found.content_encoding is not None:
-            draft.properties[f"{vendor}ContentEncoding"] = Property(str(found.content_encoding), _STRING)
-        if found.reply_to_group_id is not None:
-            draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(found.reply_to_group_id), _STRING)
+                draft.fields["JMSType"] = properties.subject
+        if properties.content_type is not None:
+            draft.properties[f"{vendor}ContentType"] = Property(str(properties.content_type), _STRING)
+        if properties.content_encoding is not None:
+            draft.properties[f"{vendor}ContentEncoding"] = Property(str(properties.content_encoding), _STRING)
+        if properties.reply_to_group_id is not None:
+            draft.properties[f"{vendor}ReplyToGroupID"] = Property(str(properties.reply_to_group_id), _STRING)
 
     def _application(self, draft: _Draft, pairs: AmqpMap) -> tuple[str, ...]:
         """Adds the application properties; returns the ids of the bridges that the message came through."""

@@ -320,10 +320,10 @@ class Sender(Link):
 
     def withdraw(self, numbers: Collection[int]) -> list[int]:
         """Takes back those of the given messages of which nothing has been sent; returns their numbers."""
-        found = [each.number for each in self._unsent if each.number in numbers and each.delivery_id is None]
-        if found:
-            self._unsent = deque(each for each in self._unsent if each.number not in found)
-        return found
+        withdrawn = [each.number for each in self._unsent if each.number in numbers and each.delivery_id is None]
+        if withdrawn:
+            self._unsent = deque(each for each in self._unsent if each.number not in withdrawn)
+        return withdrawn
 
     def flowed(self, fields: list[Any]) -> None:
         """See `Link`."""

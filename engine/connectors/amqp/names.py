@@ -104,8 +104,8 @@ def _load(name: str) -> Callable[[str], object]:
     if added:
         sys.path.append(here)
     try:
-        for found in entry_points(group=GROUP, name=name):
-            return found.load()  # type: ignore[no-any-return] # the caller checks that it is a function
+        for entry in entry_points(group=GROUP, name=name):
+            return entry.load()  # type: ignore[no-any-return] # the caller checks that it is a function
         module, _, function = name.partition(":")
         return getattr(import_module(module), function)  # type: ignore[no-any-return]
     finally:

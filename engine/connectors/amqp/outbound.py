@@ -144,28 +144,28 @@ class JmsMappingOutbound:
 
     def _properties(self, message: Message, to: str) -> Properties:
         fields = message.headers
-        found = Properties(to=to, group_id=fields.get("JMSXGroupID"))
+        properties = Properties(to=to, group_id=fields.get("JMSXGroupID"))
         if (text := fields.get("JMSMessageID")) is not None:
-            found.message_id = ids.to_amqp(text)
+            properties.message_id = ids.to_amqp(text)
         if (text := fields.get("JMSCorrelationID")) is not None:
-            found.correlation_id = ids.to_amqp(text)
+            properties.correlation_id = ids.to_amqp(text)
         if text := fields.get("JMSXUserID"):
-            found.user_id = text.encode("utf-8", "replace")
+            properties.user_id = text.encode("utf-8", "replace")
         if expiration := _number(fields, "JMSExpiration", _TIMES):
-            found.absolute_expiry_time = Timestamp(expiration)
+            properties.absolute_expiry_time = Timestamp(expiration)
         if (created := _number(fields, "JMSTimestamp", _TIMES)) is not None:
-            found.creation_time = Timestamp(created)
+            properties.creation_time = Timestamp(created)
         if (sequence := _number(fields, "JMSXGroupSeq", _INTS)) is not None:
-            found.group_sequence = UInt(sequence % _UINTS)
-        found.subject = self._text(message, "Subject")
-        found.content_type = self._text(message, "ContentType") or (SERIALIZED if is_serialized(message) else None)
-        found.content_encoding = self._text(message, "ContentEncoding")
-        found.reply_to_group_id = self._text(message, "ReplyToGroupID")
-        return found
+            properties.group_sequence = UInt(sequence % _UINTS)
+        properties.subject = self._text(message, "Subject")
+        properties.content_type = self._text(message, "ContentType") or (SERIALIZED if is_serialized(message) else None)
+        properties.content_encoding = self._text(message, "ContentEncoding")
+        properties.reply_to_group_id = self._text(message, "ReplyToGroupID")
+        return properties
 
     def _text(self, message: Message, name: str) -> str | None:
-        found = message.properties.get(self._vendor + name)
-        return None if found is None else found.text
+        value = message.properties.get(self._vendor + name)
+        return None if value is None else value.text
 
     def _jms_type(self, message: Message, properties: Properties, annotations: AmqpMap) -> AmqpMap:
         """Writes the JMSType to its fields.
@@ -210,13 +210,13 @@ class _Places(dict[str, tuple[int, str] | None]):
 
     def __missing__(self, name: str) -> tuple[int, str] | None:
         try:
-            found = self._found(name)
+            place = self._found(name)
         except TranslationError as error:
             raise RefusedError(str(error)) from error
         # Names recur; the bounds keep arbitrary names from filling the memory.
         if len(name) <= _LONGEST_KNOWN and len(self) < _MOST_KNOWN:
-            self[name] = found
-        return found
+            self[name] = place
+        return place
 
     def _found(self, name: str) -> tuple[int, str] | None:
         if name in self._elsewhere or name.startswith(RESERVED):

@@ -362,29 +362,29 @@ _HANDLE, _ID, _FORMAT, _SETTLED, _MORE, _STATE, _ABORTED = 0, 1, 3, 4, 5, 7, 9
 def read_transfer(body: bytes) -> Transfer:
     """Decodes the body of a frame that is a transfer; AmqpError if it is malformed."""
     try:
-        count, at, end = _extent(body)
+        count, offset, end = _extent(body)
         fields: list[Any] = []
         for _ in range(count):
-            code = body[at]
+            code = body[offset]
             if code == 0x52:
-                fields.append(body[at + 1])
-                at += 2
+                fields.append(body[offset + 1])
+                offset += 2
             elif code in _CONSTANTS:
                 fields.append(_CONSTANTS[code])
-                at += 1
+                offset += 1
             elif code == 0x70:
-                fields.append(int.from_bytes(body[at + 1 : at + 5]))
-                at += 5
+                fields.append(int.from_bytes(body[offset + 1 : offset + 5]))
+                offset += 5
             elif code == 0xA0:
                 fields.append(None)
-                at += 2 + body[at + 1]
+                offset += 2 + body[offset + 1]
             else:
-                value, at = decode_at(body, at)
+                value, offset = decode_at(body, offset)
                 fields.append(value)
         handle = fields[_HANDLE]
     except IndexError as error:
         raise AmqpError("a transfer that is cut off") from error
-    if at != end or not isinstance(handle, int) or isinstance(handle, bool):
+    if offset != end or not isinstance(handle, int) or isinstance(handle, bool):
         raise AmqpError("a transfer that does not end where it should")
     number(fields, _ID)
     number(fields, _FORMAT)
@@ -406,12 +406,16 @@ _CONSTANTS: dict[int, Any] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0}
 
 def _extent(body: bytes) -> tuple[int, int, int]:
     """Returns the number of fields in a transfer's list, the offset of the first, and the offset behind the last."""
-    at = len(_TRANSFER if body.startswith(_TRANSFER) else next(filter(body.startswith, _TRANSFERS), _TRANSFER))
-    code = body[at]
+    offset = len(_TRANSFER if body.startswith(_TRANSFER) else next(filter(body.startswith, _TRANSFERS), _TRANSFER))
+    code = body[offset]
     if code == 0xC0:
-        return body[at + 2], at + 3, at + 2 + body[at + 1]
+        return body[offset + 2], offset + 3, offset + 2 + body[offset + 1]
     if code == 0xD0:
-        return int.from_bytes(body[at + 5 : at + 9]), at + 9, at + 5 + int.from_bytes(body[at + 1 : at + 5])
+        return (
+            int.from_bytes(body[offset + 5 : offset + 9]),
+            offset + 9,
+            offset + 5 + int.from_bytes(body[offset + 1 : offset + 5]),
+        )
     raise AmqpError("a transfer without fields")
 
 

@@ -93,7 +93,7 @@ class _Stream:
         self._text()
         headers = {name.removeprefix(_HEADER): value for name, value in self._pairs(objects=True)}
         properties = dict(self._pairs())
-        found = Properties(
+        made = Properties(
             message_id=_typed(headers, "id", str),
             correlation_id=_typed(headers, "correlation.id", str),
             subject=_typed(headers, "type", str),
@@ -101,20 +101,20 @@ class _Stream:
             user_id=None if (user := _popped(properties, "JMSXUserID", str)) is None else user.encode(),
         )
         if (sequence := _popped(properties, "JMSXGroupSeq", Int)) is not None:
-            found.group_sequence = UInt(sequence % (1 << 32))
+            made.group_sequence = UInt(sequence % (1 << 32))
         if timestamp := _typed(headers, "timestamp", int):
-            found.creation_time = Timestamp(timestamp)
+            made.creation_time = Timestamp(timestamp)
         if expiration := _typed(headers, "expiration", int):
-            found.absolute_expiry_time = Timestamp(expiration)
-        found.to, kind_of_to = _destination(headers.get("destination"))
-        found.reply_to, kind_of_reply = _destination(headers.get("reply.to"))
+            made.absolute_expiry_time = Timestamp(expiration)
+        made.to, kind_of_to = _destination(headers.get("destination"))
+        made.reply_to, kind_of_reply = _destination(headers.get("reply.to"))
         annotations = _annotations(MESSAGE_TYPES[kind], kind_of_to, kind_of_reply)
         header = replace(sections.header or Header(), durable=_typed(headers, "delivery.mode", Int) != _NON_PERSISTENT)
         if (priority := _typed(headers, "priority", Int)) is not None:
             header.priority = UByte(min(max(priority, 0), 9))
         body, content = self._body(kind)
         application = AmqpMap((name, value) for name, value in properties.items() if value is not None)
-        return Sections(header, None, annotations, found, application, body, content)
+        return Sections(header, None, annotations, made, application, body, content)
 
     def _body(self, kind: BodyType) -> tuple[int, Any]:
         if kind is BodyType.BYTES:
@@ -137,10 +137,10 @@ class _Stream:
 
     def values(self) -> list[Any]:
         """Returns all values of a stream that has nothing but values."""
-        found = []
+        values = []
         while self._at < len(self._data):
-            found.append(self._value())
-        return found
+            values.append(self._value())
+        return values
 
     def _pairs(self, *, objects: bool = False) -> list[tuple[str, Any]]:
         count = self._int()
@@ -197,11 +197,11 @@ class _Stream:
         self._block_end = self._at + size
 
     def _raw(self, size: int) -> bytes:
-        found = self._data[self._at : self._at + size]
-        if len(found) < size:
+        data = self._data[self._at : self._at + size]
+        if len(data) < size:
             raise ValueError(size)
         self._at += size
-        return found
+        return data
 
     # Objects, which stand between blocks.
 
@@ -209,9 +209,9 @@ class _Stream:
         """Returns an object as a dict of its fields, a string, or None."""
         if self._at != self._block_end:
             raise ValueError(self._at)
-        found = self._object(_MOST_DEPTH)
+        value = self._object(_MOST_DEPTH)
         self._block_end = self._at
-        return found
+        return value
 
     def _object(self, depth: int) -> Any:
         if not depth:
@@ -279,19 +279,19 @@ def _popped(properties: dict[str, Any], name: str, kind: type) -> Any:
 
 def _typed(headers: dict[str, Any], name: str, kind: type[T]) -> T | None:
     """Returns a header; None if there is none. ValueError if it is of another type."""
-    found = headers.get(name)
-    if found is not None and type(found) is not kind:
+    value = headers.get(name)
+    if value is not None and type(value) is not kind:
         raise ValueError(name)
-    return found
+    return value
 
 
-def _destination(found: Any) -> tuple[str | None, int | None]:
+def _destination(value: Any) -> tuple[str | None, int | None]:
     """Returns name and kind of an `RMQDestination`, the kind as a number; twice None if there is no destination."""
-    if found is None:
+    if value is None:
         return None, None
-    if not isinstance(found, dict) or not isinstance(name := found["destinationName"], str):
-        raise ValueError(found)
-    return name, int(found["isQueue"] == b"\0")
+    if not isinstance(value, dict) or not isinstance(name := value["destinationName"], str):
+        raise ValueError(value)
+    return name, int(value["isQueue"] == b"\0")
 
 
 @cache

@@ -149,18 +149,18 @@ class Scram(SaslMechanism):
 
     def _proof(self, challenge: bytes) -> bytes:
         text = challenge.decode("ascii", "replace")
-        found = _SERVER_FIRST.fullmatch(text)
-        if found is None or not found["nonce"].startswith(self._nonce) or found["nonce"] == self._nonce:
+        match = _SERVER_FIRST.fullmatch(text)
+        if match is None or not match["nonce"].startswith(self._nonce) or match["nonce"] == self._nonce:
             raise SaslError(f"sent a challenge that does not follow {self.name}")
-        if (rounds := int(found["rounds"])) not in _ITERATIONS:
+        if (rounds := int(match["rounds"])) not in _ITERATIONS:
             low, high = _ITERATIONS[0], _ITERATIONS[-1]
             raise SaslError(f"asks for {rounds} iterations of {self.name}; the bridge does {low} to {high}")
         try:
-            salt = base64.b64decode(found["salt"], validate=True)
+            salt = base64.b64decode(match["salt"], validate=True)
         except binascii.Error as error:
             raise SaslError(f"sent a challenge that does not follow {self.name}") from error
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, rounds)
-        bare = f"c={base64.b64encode(_NO_BINDING.encode()).decode()},r={found['nonce']}"
+        bare = f"c={base64.b64encode(_NO_BINDING.encode()).decode()},r={match['nonce']}"
         signed = f"{self._first},{text},{bare}".encode()
         key = self._hmac(salted, b"Client Key")
         mask = self._hmac(hashlib.new(self._hash, key).digest(), signed)

@@ -113,8 +113,8 @@ def attached(
     # A client may settle each message that it sends or not; messages to a client are sent unsettled.
     modes = (UByte(_UNSETTLED if role is Role.SENDER else _MIXED), UByte(0))
     count = UInt(0) if role is Role.SENDER else None
-    most = None if max_bytes is None else ULong(max_bytes)
-    fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count, most)
+    most_bytes = None if max_bytes is None else ULong(max_bytes)
+    fields = (name, UInt(handle), bool(role), *modes, source, target, None, None, count, most_bytes)
     return performative(Code.ATTACH, *fields)
 
 

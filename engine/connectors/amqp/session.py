@@ -297,9 +297,9 @@ class AmqpSession:
         """Chooses a mechanism for the login; NotConnectedError if the broker offers none that fits."""
         user, password = self._broker.username, self._broker.password or ""
         has_certificate = self._broker.tls_certificate is not None
-        found = chosen(offered, user, password, is_encrypted=self.endpoint.tls, has_certificate=has_certificate)
-        if found is not None:
-            return found
+        mechanism = chosen(offered, user, password, is_encrypted=self.endpoint.tls, has_certificate=has_certificate)
+        if mechanism is not None:
+            return mechanism
         shown = one_line(", ".join(offered)) or "nothing"
         if user is None:
             why = f"the broker offers no login without a user name, only {shown}; set username and password"
@@ -326,16 +326,16 @@ class AmqpSession:
         data = b""
         try:
             while True:
-                found = self._parser.one(data)
-                if found is None:
+                frame = self._parser.one(data)
+                if frame is None:
                     data = self._read(deadline)
                     continue
                 data = b""
-                said, fields = performatives.read(found[2])
-                if said == Code.CLOSE:
+                performative, fields = performatives.read(frame[2])
+                if performative == Code.CLOSE:
                     raise self._closed(fields, _REFUSED_SECONDS)
-                if found[0] == kind and said in codes:
-                    return said, fields
+                if frame[0] == kind and performative in codes:
+                    return performative, fields
         except (AmqpFrameError, AmqpError) as error:
             raise self._senseless(error) from error
 

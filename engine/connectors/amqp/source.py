@@ -184,8 +184,8 @@ class AmqpSource:
         try:
             message = self._inbound.to_message(encoded, incoming.message_format, destination, self._source.name)
         except TransformError as error:
-            found = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
-            return Delivery(found, incoming.delivery_id, size, str(error))
+            received = Message(encoded, BodyType.BYTES, {"JMSDestination": destination}, source=self._source.name)
+            return Delivery(received, incoming.delivery_id, size, str(error))
         if destination in self._patterns and message.headers["JMSDestination"] == destination:
             self._patterns.discard(destination)
             _log.warning(

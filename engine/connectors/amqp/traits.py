@@ -113,7 +113,7 @@ TRAITS: Mapping[Product, AmqpTraits] = {
 
 def traits_of(product: Product, capabilities: Collection[str]) -> AmqpTraits:
     """Returns the traits of a broker with these capabilities; of an unknown one, its capabilities tell of topics."""
-    found = TRAITS.get(product, SPECIFIED)
+    traits = TRAITS.get(product, SPECIFIED)
     if not product.key and _SHARED not in capabilities:
-        found = replace(found, lacks={Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN})
-    return replace(found, shares_subscriptions=_SHARED in capabilities)
+        traits = replace(traits, lacks={Feature.READ_TOPIC: NOT_KNOWN, Feature.WRITE_TOPIC: NOT_KNOWN})
+    return replace(traits, shares_subscriptions=_SHARED in capabilities)

@@ -335,8 +335,8 @@ def _places(settings: Settings, name: str) -> list[tuple[int, str]]:
     if name in CLASSES:
         return [(0, "")]
     message_format = settings.get("transformer.NAME.message-format", name) or 0
-    found = settings.get("transformer.NAME.destinations", name) or ()
-    return [(message_format, _canonical(each)) for each in found] or [(message_format, "")]
+    destinations = settings.get("transformer.NAME.destinations", name) or ()
+    return [(message_format, _canonical(each)) for each in destinations] or [(message_format, "")]
 
 
 def _brokers(settings: Settings) -> list[tuple[str, str]]:

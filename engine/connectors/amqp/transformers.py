@@ -112,8 +112,8 @@ def _addressed(encoded: bytes, pattern: str) -> str:
         properties = decode(encoded).properties
     except AmqpError:
         return pattern
-    found = properties.to if properties is not None else None
-    return destination_of(found, None, pattern.partition(":")[0], PREFIXES) if found else pattern
+    address = properties.to if properties is not None else None
+    return destination_of(address, None, pattern.partition(":")[0], PREFIXES) if address else pattern
 
 
 class _NativeOutbound:
@@ -135,12 +135,12 @@ class _NativeOutbound:
         native = message.properties.get(self._native)
         if native is None or native.text != "true" or native.type not in (None, JmsType.BOOLEAN):
             raise RefusedError(f"transformer AMQPNative needs property {self._native} to be true")
-        found = message.properties.get(self._format)
-        if found is None or not (found.text.isascii() and found.text.isdecimal() and len(found.text) <= 10):
+        value = message.properties.get(self._format)
+        if value is None or not (value.text.isascii() and value.text.isdecimal() and len(value.text) <= 10):
             raise RefusedError(f"transformer AMQPNative needs the message format as a number in {self._format}")
-        if int(found.text) > _MOST_FORMAT:
-            raise RefusedError(f"{self._format} is {found.text}, larger than any message format")
-        return message.body, int(found.text)
+        if int(value.text) > _MOST_FORMAT:
+            raise RefusedError(f"{self._format} is {value.text}, larger than any message format")
+        return message.body, int(value.text)
 
 
 def translated_selector(selector: str) -> str:
@@ -254,15 +254,15 @@ class _OutboundChoice:
 
     def encoded(self, message: Message, address: str, reply_to: str | None) -> tuple[bytes, int]:
         destination = _ADDRESS.sub(r"\1:", address, count=1)
-        found = self._transformers.settings(destination, self._format(message))
-        settings = found or self._transformers.settings(destination, 0)
+        chosen = self._transformers.settings(destination, self._format(message))
+        settings = chosen or self._transformers.settings(destination, 0)
         assert settings is not None
         return self._made[settings].encoded(message, address, reply_to)
 
     def _format(self, message: Message) -> int:
         """Message format in which the message came in; 0 if it did not come over AMQP."""
         for name in self._formats:
-            found = message.properties.get(name)
-            if found is not None and found.text.isascii() and found.text.isdecimal() and len(found.text) <= _DIGITS:
-                return int(found.text)
+            value = message.properties.get(name)
+            if value is not None and value.text.isascii() and value.text.isdecimal() and len(value.text) <= _DIGITS:
+                return int(value.text)
         return 0

@@ -253,10 +253,10 @@ class ServerConnection:
         """Handles protocol headers and login, as far as their bytes have come."""
         while self._stage is not _Stage.FRAMES and not self.ended:
             if self._stage is _Stage.LOGIN:
-                found = self._parser.one(data)
-                if found is None:
+                frame = self._parser.one(data)
+                if frame is None:
                     return
-                self._login(*found)
+                self._login(*frame)
             else:
                 header = self._parser.header(data)
                 if header is None:

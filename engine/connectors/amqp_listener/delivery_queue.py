@@ -347,15 +347,15 @@ class DeliveryQueue:
         while True:
             if reader.again:
                 held = reader.again.pop(0)
-                at = bisect_left(waiting, held.outgoing.number, key=number_of)
-                if at == len(waiting) or waiting[at] is not held:
+                index = bisect_left(waiting, held.outgoing.number, key=number_of)
+                if index == len(waiting) or waiting[index] is not held:
                     # Another receiver has it.
                     continue
             else:
-                at = bisect_right(waiting, reader.seen, key=number_of)
-                if at == len(waiting):
+                index = bisect_right(waiting, reader.seen, key=number_of)
+                if index == len(waiting):
                     return None
-                held = waiting[at]
+                held = waiting[index]
                 reader.seen = held.outgoing.number
             if reader.wants(held):
                 return held

@@ -86,9 +86,9 @@ class ListenerReceiver:
         """Takes note of a queue's message that waits again."""
         if held.outgoing.number > self.seen:
             return
-        at = bisect_left(self.again, held.outgoing.number, key=number_of)
-        if at == len(self.again) or self.again[at] is not held:
-            self.again.insert(at, held)
+        index = bisect_left(self.again, held.outgoing.number, key=number_of)
+        if index == len(self.again) or self.again[index] is not held:
+            self.again.insert(index, held)
 
 
 class DestinationBacklog:

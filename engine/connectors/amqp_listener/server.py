@@ -252,8 +252,8 @@ class Server:
             lambda client: not client.peer.links,
             lambda client: client.owner.clients > share,
         ):
-            if found := [client for client in self._clients if yields(client)]:
-                client = max(found, key=lambda each: (each.owner.clients, -each.peer.active))
+            if yielding := [client for client in self._clients if yields(client)]:
+                client = max(yielding, key=lambda each: (each.owner.clients, -each.peer.active))
                 client.peer.close(Condition(RESOURCE_LIMIT, "the listener is full, and others want to connect"))
                 self._write(client)
                 if client in self._clients:
@@ -338,12 +338,12 @@ class Server:
         if sum(held.values()) <= self._limits.unfinished_bytes_of_all + self._host.max_bytes:
             return
         owner = max(held, key=lambda each: held[each])
-        most = max((each for each in self._clients if each.owner is owner), key=lambda each: each.peer.held_bytes)
-        why = f"{most.peer.held_bytes} bytes in frames and messages that are not complete, and others have some, too"
-        most.peer.close(Condition(RESOURCE_LIMIT, why))
-        self._write(most)
-        if most in self._clients:
-            self._drop(most)
+        largest = max((each for each in self._clients if each.owner is owner), key=lambda each: each.peer.held_bytes)
+        why = f"{largest.peer.held_bytes} bytes in frames and messages that are not complete, and others have some, too"
+        largest.peer.close(Condition(RESOURCE_LIMIT, why))
+        self._write(largest)
+        if largest in self._clients:
+            self._drop(largest)
 
     def _write(self, client: _Client) -> None:
         peer = client.peer

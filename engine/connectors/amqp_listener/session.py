@@ -320,9 +320,9 @@ class ServerSession:
         # The listener's role is the opposite of the one in the client's attach.
         role = Role.SENDER if field(fields, 2) else Role.RECEIVER
         condition: Condition | None
-        if (own := self.peer.links) >= limits.links:
+        if (open_links := self.peer.links) >= limits.links:
             condition = Condition(server_performatives.RESOURCE_LIMIT, f"more than {limits.links} links of one client")
-        elif limits.link_pool.is_spent(own, self.host.links):
+        elif limits.link_pool.is_spent(open_links, self.host.links):
             condition = Condition(
                 server_performatives.RESOURCE_LIMIT, f"all clients have {self.host.links} links together"
             )
@@ -385,9 +385,9 @@ class ServerSession:
                 server_performatives.NOT_IMPLEMENTED, "there are no durable subscriptions and no browsers here"
             )
         wanted = terminus._replace(selector=_selector(field(details, _FILTER)))
-        most = self.host.limits.selector_bytes
-        if len((wanted.selector or "").encode()) > most:
-            return Condition(server_performatives.INVALID_FIELD, f"the selector is longer than {most} bytes")
+        most_bytes = self.host.limits.selector_bytes
+        if len((wanted.selector or "").encode()) > most_bytes:
+            return Condition(server_performatives.INVALID_FIELD, f"the selector is longer than {most_bytes} bytes")
         link = Sender(self, name, wanted, lambda: self.host.credited(link))
         link.handle = handle
         condition = self.host.receives(link)

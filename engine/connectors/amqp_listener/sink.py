@@ -94,12 +94,12 @@ class AmqpListenerSink:
         """Hands messages to clients that have given credit; the others wait for a client that does."""
         with self._pump:
             for each in messages:
-                found = parsed(each.address)
-                if found is None:
+                parts = parsed(each.address)
+                if parts is None:
                     why = f"{each.address[:100]!r} is not an address of a listener; expected queue/NAME or topic/NAME"
                     self._queue.known.append(Outcome(each.number, why))
                 else:
-                    self._queue.add(each, f"{found[0]}:{found[1]}")
+                    self._queue.add(each, f"{parts[0]}:{parts[1]}")
             self._queue.serve()
             self._server.flush()
 
@@ -141,10 +141,10 @@ class AmqpListenerSink:
         if asks_for_body(selector.root):
             text = "the selector asks for the body, and a broker's selectors see headers and properties alone"
             return Condition(server_performatives.INVALID_FIELD, text)
-        if (found := _likes(selector.root)) > (most := self.limits.selector_likes):
+        if (likes := _likes(selector.root)) > (most_likes := self.limits.selector_likes):
             return Condition(
                 server_performatives.INVALID_FIELD,
-                f"the selector has {found} LIKE conditions; at most {most} are taken",
+                f"the selector has {likes} LIKE conditions; at most {most_likes} are taken",
             )
         self._queue.receive(link, selector)
         return None

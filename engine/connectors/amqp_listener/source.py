@@ -153,9 +153,11 @@ class AmqpListenerSource:
 
     def takes(self, peer: ClientConnection) -> bool:
         """Implements `Host.takes`; a client that has no waiting message is always read."""
-        own = self._arrivals.bytes_of(peer)
+        own_bytes = self._arrivals.bytes_of(peer)
         limits = self.limits
-        return not own or (own < limits.waiting_bytes and self._arrivals.bytes < limits.waiting_bytes_of_all)
+        return not own_bytes or (
+            own_bytes < limits.waiting_bytes and self._arrivals.bytes < limits.waiting_bytes_of_all
+        )
 
     def sends(self, terminus: Terminus | None) -> Condition | None:
         """Implements `Host.sends`."""

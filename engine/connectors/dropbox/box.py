@@ -95,10 +95,10 @@ class OpenBox:
 
     def folder(self, name: str) -> Folder:
         """Returns one of the seven folders, which stays open from its first use on."""
-        found = self._open.get(name)
-        if found is None:
-            found = self._open[name] = self._own.enter(name)
-        return found
+        folder = self._open.get(name)
+        if folder is None:
+            folder = self._open[name] = self._own.enter(name)
+        return folder
 
     def check(self) -> None:
         """Raises OSError with ESTALE if the path of one of the open folders no longer leads to that folder."""
@@ -184,8 +184,8 @@ def subscriptions(topic: OpenBox) -> list[Box]:
     except FileNotFoundError:
         return []
     with folder:
-        found = sorted(entry.name for entry in folder.entries() if _DELETED not in entry.name)
-        ready = [name for name in found if _is_ready(folder, name)]
+        valid = sorted(entry.name for entry in folder.entries() if _DELETED not in entry.name)
+        ready = [name for name in valid if _is_ready(folder, name)]
     return [Box(topic.box.root, (*names, name), topic.box.destination) for name in ready]
 
 

@@ -53,10 +53,10 @@ class DropboxDepth:
 
 def _files(folder: Path) -> int:
     try:
-        with os.scandir(folder) as found:
+        with os.scandir(folder) as entries:
             return sum(
                 each.is_file(follow_symlinks=False) and each.name != LOCK and not each.name.startswith(UNFINISHED)
-                for each in found
+                for each in entries
             )
     except FileNotFoundError:
         return 0

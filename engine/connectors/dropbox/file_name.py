@@ -77,8 +77,8 @@ class DropboxName:
     @property
     def sent_microseconds(self) -> int | None:
         """Time of sending in microseconds since 1970, as DropboxMQ writes it into message ids; None without it."""
-        found = None if self.is_foreign else _SENT.fullmatch(self.message_id)
-        return None if found is None else int(found[1])
+        match = None if self.is_foreign else _SENT.fullmatch(self.message_id)
+        return None if match is None else int(match[1])
 
     @property
     def timestamp(self) -> int | None:
@@ -203,14 +203,14 @@ def _decoded(filename: str) -> DropboxName:
 
 
 def _properties(text: str) -> dict[str, Property]:
-    found = {}
+    properties = {}
     for pair in text.split("&") if text else ():
         encoded, equals, value = pair.partition("=")
         name = _text(encoded)
         if not equals or len(name) < 2:  # one letter for the name, one for the type
             raise ValueError(pair)
-        found[name[:-1]] = _value(name[-1], _text(value))
-    return found
+        properties[name[:-1]] = _value(name[-1], _text(value))
+    return properties
 
 
 def _value(letter: str, text: str) -> Property:

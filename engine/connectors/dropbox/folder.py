@@ -105,10 +105,10 @@ class Folder:
     def check(self) -> None:
         """Raises OSError with ESTALE if the path now leads to another folder, or to none."""
         try:
-            found = _identity(os.lstat(self.path))
+            identity = _identity(os.lstat(self.path))
         except (FileNotFoundError, NotADirectoryError):
-            found = None
-        if found != self._identity:
+            identity = None
+        if identity != self._identity:
             reason = "the folder was moved, removed or replaced while the bridge used it"
             raise OSError(errno.ESTALE, reason, self.path)
 
@@ -117,8 +117,8 @@ class Folder:
 
         The `path` of an entry is its bare name. The caller must pass `follow_symlinks=False` to the entries' methods.
         """
-        with _named(self.path), os.scandir(self.handle) as found:
-            yield from found
+        with _named(self.path), os.scandir(self.handle) as entries:
+            yield from entries
 
     def folders(self) -> list[str]:
         """Returns the sorted names of the folders in this one; links are not included."""

@@ -142,8 +142,8 @@ def _message_id(outgoing: Outgoing) -> str:
     The digits are partition and offset in the journal, and a hash that distinguishes journals. Consumers take files in
     the order of their ids, so messages of one key, which come from one partition, keep their order.
     """
-    found = _POSITION.search(outgoing.id)
-    partition, offset = (found[1] or 0, found[2] or found[3]) if found else (0, 0)
+    match = _POSITION.search(outgoing.id)
+    partition, offset = (match[1] or 0, match[2] or match[3]) if match else (0, 0)
     distinct = int.from_bytes(hashlib.sha256(outgoing.id.encode()).digest()[:8]) % 1_000_000
     return f"{outgoing.timestamp_ms:013}000-{int(partition):03}{int(offset):012}{distinct:06}"
 

@@ -93,10 +93,10 @@ class PendingFiles:
         Of two files that appear one after the other during a scan, a file system may list the second and not the first.
         So the folder is listed twice: the second list has the first file as well.
         """
-        if not (found := ranked(self._folder)):
+        if not (ranks := ranked(self._folder)):
             return []
-        names = {each.filename for each in found}
-        return [each for each in ranked(self._folder) if each.filename in names or each <= found[-1]]
+        names = {each.filename for each in ranks}
+        return [each for each in ranked(self._folder) if each.filename in names or each <= ranks[-1]]
 
 
 def _ranks(folder: Folder) -> Iterator[Rank]:

@@ -79,8 +79,8 @@ class DropboxConnector(Connector[DropboxConfig, DropboxSourceConfig, DropboxSink
 
     def at(self, url: str) -> dict[str, Any] | None:
         """See `Connector`."""
-        found = _URL.fullmatch(url)
-        return {"root": Path(found[1])} if found else None
+        match = _URL.fullmatch(url)
+        return {"root": Path(match[1])} if match else None
 
     def keeps(self, address: str) -> bool:
         """See `Connector`."""

@@ -52,27 +52,27 @@ def _parsed(data: bytes) -> ClassFile:
         raise ValueError("no class file")
     texts: dict[int, str] = {}
     classes: dict[int, int] = {}
-    at, number = 10, 1
+    offset, number = 10, 1
     while number < count:
-        tag = data[at]
+        tag = data[offset]
         if tag == 1:
-            length = struct.unpack_from(">H", data, at + 1)[0]
-            texts[number] = data[at + 3 : at + 3 + length].decode("utf-8", "replace")
-            at += 3 + length
+            length = struct.unpack_from(">H", data, offset + 1)[0]
+            texts[number] = data[offset + 3 : offset + 3 + length].decode("utf-8", "replace")
+            offset += 3 + length
         else:
             if tag == 7:
-                classes[number] = struct.unpack_from(">H", data, at + 1)[0]
-            at += 1 + _SIZES[tag]
+                classes[number] = struct.unpack_from(">H", data, offset + 1)[0]
+            offset += 1 + _SIZES[tag]
         number += 2 if tag in (5, 6) else 1
 
     def named(index: int) -> str:
         return texts[classes[index]].replace("/", ".")
 
-    _, this, above, interfaces = struct.unpack_from(">HHHH", data, at)
-    indexes = struct.unpack_from(f">{interfaces}H", data, at + 8)
-    at += 8 + 2 * interfaces
-    _, at = _members(data, at, texts)
-    methods, _ = _members(data, at, texts)
+    _, this, above, interfaces = struct.unpack_from(">HHHH", data, offset)
+    indexes = struct.unpack_from(f">{interfaces}H", data, offset + 8)
+    offset += 8 + 2 * interfaces
+    _, offset = _members(data, offset, texts)
+    methods, _ = _members(data, offset, texts)
     parents = ((named(above),) if above else ()) + tuple(named(index) for index in indexes)
     takes_names = any(
         access & _PUBLIC and name == _BY_NAME[0] and kind.startswith(_BY_NAME[1]) for access, name, kind in methods
@@ -80,18 +80,18 @@ def _parsed(data: bytes) -> ClassFile:
     return ClassFile(named(this), parents, tuple(_setters(methods)), takes_names)
 
 
-def _members(data: bytes, at: int, texts: dict[int, str]) -> tuple[list[tuple[int, str, str]], int]:
+def _members(data: bytes, offset: int, texts: dict[int, str]) -> tuple[list[tuple[int, str, str]], int]:
     """Returns access, name and descriptor of each field or method, and the place behind them."""
-    found = []
-    (count,) = struct.unpack_from(">H", data, at)
-    at += 2
+    members = []
+    (count,) = struct.unpack_from(">H", data, offset)
+    offset += 2
     for _ in range(count):
-        access, name, descriptor, attributes = struct.unpack_from(">HHHH", data, at)
-        at += 8
+        access, name, descriptor, attributes = struct.unpack_from(">HHHH", data, offset)
+        offset += 8
         for _ in range(attributes):
-            at += 6 + struct.unpack_from(">I", data, at + 2)[0]
-        found.append((access, texts[name], texts[descriptor]))
-    return found, at
+            offset += 6 + struct.unpack_from(">I", data, offset + 2)[0]
+        members.append((access, texts[name], texts[descriptor]))
+    return members, offset
 
 
 def _setters(methods: Iterable[tuple[int, str, str]]) -> Iterator[tuple[str, str]]:
@@ -134,22 +134,22 @@ class Classes:
     def find(self, name: str, holder: Path | None = None) -> ClassFile | None:
         """Returns a class, that of a jar if one is given; None if it is in none, or cannot be read."""
         for each in [holder] if holder else self.holders(name):
-            if (found := self._class(each, name)) is not None:
-                return found
+            if (class_file := self._class(each, name)) is not None:
+                return class_file
         return None
 
     def _class(self, holder: Path, name: str) -> ClassFile | None:
         if (holder, name) not in self._found:
             try:
-                found = parse(self._content(holder, _entry(name)))
+                class_file = parse(self._content(holder, _entry(name)))
             except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-                found = None
-            self._found[holder, name] = found
+                class_file = None
+            self._found[holder, name] = class_file
         return self._found[holder, name]
 
-    def above(self, found: ClassFile) -> Iterator[ClassFile | str]:
+    def above(self, class_file: ClassFile) -> Iterator[ClassFile | str]:
         """Yields a class, its superclasses and interfaces; of those of JMS, Java and in no jar the names."""
-        waiting, seen = [found], {found.name}
+        waiting, seen = [class_file], {class_file.name}
         while waiting:
             one = waiting.pop()
             yield one

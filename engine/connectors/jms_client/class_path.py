@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 def files(entries: Sequence[str]) -> list[Path]:
     """Returns the jars and folders that entries of a class path stand for; SetupError for an entry without any."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for entry in entries:
         matches = sorted(Path(each) for each in glob(entry))  # noqa: PTH207 - the pattern may be absolute
         # As in Java's class paths, `*` alone is all jars of a folder.
@@ -43,8 +43,8 @@ def files(entries: Sequence[str]) -> list[Path]:
             matches = [each for each in matches if each.suffix == ".jar"]
         if not matches:
             raise SetupError(f"no file for '{entry}' of the class path")
-        found += [each for each in matches if each not in found]
-    return found
+        paths += [each for each in matches if each not in paths]
+    return paths
 
 
 def package_folder(data: Path, packages: Sequence[str]) -> Path:
@@ -109,24 +109,27 @@ def check(settings: Settings, section: str, name: str) -> None:
 
     Packages that Maven has not fetched yet are not looked into.
     """
-    own = f"{section}.NAME."
-    jars = _jars(settings, own, name)
-    if jars is None or settings.get(f"{own}connection-factory", name) is None:
+    prefix = f"{section}.NAME."
+    jars = _jars(settings, prefix, name)
+    if jars is None or settings.get(f"{prefix}connection-factory", name) is None:
         return
     with Classes(jars) as classes:
-        _check_factory(settings, own, name, classes, jars)
+        _check_factory(settings, prefix, name, classes, jars)
 
 
-def _check_factory(settings: Settings, own: str, name: str, classes: Classes, jars: Sequence[Path]) -> None:
-    factory, entry = settings.get(f"{own}connection-factory", name), settings.entry(f"{own}connection-factory", name)
+def _check_factory(settings: Settings, prefix: str, name: str, classes: Classes, jars: Sequence[Path]) -> None:
+    factory, entry = (
+        settings.get(f"{prefix}connection-factory", name),
+        settings.entry(f"{prefix}connection-factory", name),
+    )
     assert entry is not None
     holders = classes.holders(factory)
     if not holders:
         known = [each for each in classes.ending(_FACTORY) if _api(classes, each)]
         near = get_close_matches(factory, known, n=_SHOWN, cutoff=0.4) or known[:_SHOWN]
         folder = next((each for each in jars if each.is_dir() and any(each.glob("*.jar"))), None)
-        others = f"for the jars in a folder, write {folder}/*" if folder else "name the jars of the provider's client"
-        hint = f"did you mean {' or '.join(near)}?" if near else others
+        remedy = f"for the jars in a folder, write {folder}/*" if folder else "name the jars of the provider's client"
+        hint = f"did you mean {' or '.join(near)}?" if near else remedy
         among = ", ".join(str(each) if each.is_dir() else each.name for each in jars[:_SHOWN])
         more = f" and {len(jars) - _SHOWN} more" if len(jars) > _SHOWN else ""
         message = f"no class {factory} in the class path ({among}{more})"
@@ -138,24 +141,24 @@ def _check_factory(settings: Settings, own: str, name: str, classes: Classes, ja
         message = f"{factory} is there for javax.jms and for jakarta.jms: {told}"
         settings.faults.append(entry.fault(message, "keep the jars of one of the two"))
         return
-    found = classes.find(factory)
-    if found is None or apis[holders[0]] is None:
-        settings.faults.append(_no_factory(settings, own, name, classes, holders[0]))
+    factory_class = classes.find(factory)
+    if factory_class is None or apis[holders[0]] is None:
+        settings.faults.append(_no_factory(settings, prefix, name, classes, holders[0]))
         return
-    above = [each for each in classes.above(found) if isinstance(each, ClassFile)]
+    above = [each for each in classes.above(factory_class) if isinstance(each, ClassFile)]
     setters = {each: kind for one in above for each, kind in one.setters}
-    _check_properties(settings, own, name, setters, takes_names=any(each.takes_names for each in above))
+    _check_properties(settings, prefix, name, setters, takes_names=any(each.takes_names for each in above))
 
 
-def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
+def _jars(settings: Settings, prefix: str, name: str) -> list[Path] | None:
     """Returns the jars that are there already; None without any, for a fault, or if packages are to be fetched yet."""
-    paths, packages = settings.get(f"{own}class-path", name), settings.get(f"{own}packages", name)
+    paths, packages = settings.get(f"{prefix}class-path", name), settings.get(f"{prefix}packages", name)
     jars: list[Path] = []
     for path in paths or ():
         try:
             jars += files([str(settings.base / path)])
         except SetupError:
-            entry = settings.entry(f"{own}class-path", name)
+            entry = settings.entry(f"{prefix}class-path", name)
             assert entry is not None
             hint = f"looked for {settings.base / path}"
             settings.faults.append(entry.fault(f"there is no file '{path}'", hint, max(entry.value.find(path), 0)))
@@ -171,17 +174,17 @@ def _jars(settings: Settings, own: str, name: str) -> list[Path] | None:
 
 def _api(classes: Classes, name: str, holder: Path | None = None) -> str | None:
     """Returns the API of a connection factory; None for any other class."""
-    if (found := classes.find(name, holder)) is None:
+    if (class_file := classes.find(name, holder)) is None:
         return None
-    names = [each if isinstance(each, str) else each.name for each in classes.above(found)]
+    names = [each if isinstance(each, str) else each.name for each in classes.above(class_file)]
     return next((api for api in APIS if f"{api}.{_FACTORY}" in names), None)
 
 
-def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holder: Path) -> Fault:
-    entry = settings.entry(f"{own}connection-factory", name)
+def _no_factory(settings: Settings, prefix: str, name: str, classes: Classes, holder: Path) -> Fault:
+    entry = settings.entry(f"{prefix}connection-factory", name)
     assert entry is not None
-    found = classes.find(entry.value)
-    above = [] if found is None else list(classes.above(found))
+    class_file = classes.find(entry.value)
+    above = [] if class_file is None else list(classes.above(class_file))
     missing = [each for each in above if isinstance(each, str) and not each.startswith(("java.", "javax."))]
     message = f"{entry.value} of {holder.name} is not a connection factory of javax.jms or jakarta.jms"
     hint = f"its {missing[0]} is in none of the jars" if missing else ""
@@ -189,12 +192,12 @@ def _no_factory(settings: Settings, own: str, name: str, classes: Classes, holde
 
 
 def _check_properties(
-    settings: Settings, own: str, name: str, setters: Mapping[str, str], *, takes_names: bool
+    settings: Settings, prefix: str, name: str, setters: Mapping[str, str], *, takes_names: bool
 ) -> None:
     """Adds the faults of properties; with `takes_names`, the factory takes those that have no setter by their names."""
-    for setting in settings.open(f"{own}connection-factory.*", name):
+    for setting in settings.open(f"{prefix}connection-factory.*", name):
         kind = next((setters[each] for each in _spellings(setting.rest) if each in setters), None)
-        factory = settings.get(f"{own}connection-factory", name)
+        factory = settings.get(f"{prefix}connection-factory", name)
         if kind is None and takes_names:
             continue
         if kind is None:

@@ -155,17 +155,17 @@ def deliveries(content: bytes, source: str, received: int, most_bytes: int) -> I
         yield Delivery(message, (channel, number), size if size > most_bytes else None, fault)
 
 
-def _shapes(content: bytes, at: int, known: Sequence[str]) -> tuple[list[_Shape], int]:
+def _shapes(content: bytes, offset: int, known: Sequence[str]) -> tuple[list[_Shape], int]:
     """Decodes the shapes of a frame; returns them and the place behind them."""
-    (count,) = _COUNT.unpack_from(content, at)
-    at += _COUNT.size
-    found = []
+    (count,) = _COUNT.unpack_from(content, offset)
+    offset += _COUNT.size
+    shapes = []
     for _ in range(count):
-        (length,) = _COUNT.unpack_from(content, at)
-        names = struct.unpack_from(f">{length}I", content, at + _COUNT.size)
-        at += _COUNT.size * (1 + length)
-        found.append(_Shape([known[index] for index in names]))
-    return found, at
+        (length,) = _COUNT.unpack_from(content, offset)
+        names = struct.unpack_from(f">{length}I", content, offset + _COUNT.size)
+        offset += _COUNT.size * (1 + length)
+        shapes.append(_Shape([known[index] for index in names]))
+    return shapes, offset
 
 
 def _body(letter: int, raw: bytes) -> tuple[bytes, BodyType, str]:

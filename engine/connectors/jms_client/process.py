@@ -82,16 +82,16 @@ def texts(values: Sequence[str]) -> bytes:
     return struct.pack(f">{len(encoded) + 1}I", len(encoded), *map(len, encoded)) + b"".join(encoded)
 
 
-def texts_at(data: bytes, at: int) -> tuple[list[str], int]:
+def texts_at(data: bytes, offset: int) -> tuple[list[str], int]:
     """Decodes the block of texts at a place; returns the texts and the place behind them."""
-    (count,) = struct.unpack_from(">I", data, at)
-    lengths = struct.unpack_from(f">{count}I", data, at + 4)
-    at += 4 + 4 * count
-    found = []
+    (count,) = struct.unpack_from(">I", data, offset)
+    lengths = struct.unpack_from(f">{count}I", data, offset + 4)
+    offset += 4 + 4 * count
+    texts = []
     for length in lengths:
-        found.append(data[at : at + length].decode("utf-8", "replace"))
-        at += length
-    return found, at
+        texts.append(data[offset : offset + length].decode("utf-8", "replace"))
+        offset += length
+    return texts, offset
 
 
 def connection_settings(broker: JmsClientConfig, worker: int = 1) -> dict[str, str]:
@@ -299,18 +299,18 @@ class ClientProcess:
     def _take(self, data: bytes) -> None:
         """Takes bytes of the process, and keeps the frames that are complete."""
         self._received += data
-        at = 0
-        while len(self._received) - at >= _HEAD.size:
-            length, kind = _HEAD.unpack_from(self._received, at)
+        offset = 0
+        while len(self._received) - offset >= _HEAD.size:
+            length, kind = _HEAD.unpack_from(self._received, offset)
             if length > _MOST_FRAME_BYTES:
                 raise self._lost("the process of the client sends bytes that are not a frame")
-            if len(self._received) - at < _HEAD.size + length:
+            if len(self._received) - offset < _HEAD.size + length:
                 break
-            begin = at + _HEAD.size
-            at = begin + length
+            begin = offset + _HEAD.size
+            offset = begin + length
             if kind != _ALIVE:
-                self._frames.append(Frame(kind, bytes(self._received[begin:at])))
-        del self._received[:at]
+                self._frames.append(Frame(kind, bytes(self._received[begin:offset])))
+        del self._received[:offset]
 
     def _failure(self, kind: str, why: str) -> NotConnectedError | HardFailureError:
         why = self._masked(why)

@@ -44,5 +44,5 @@ _PROVIDERS = {
 def provider_of(broker: JmsClientConfig) -> Provider:
     """Returns the provider whose client a connection uses; one of which nothing is known, if no class tells."""
     names = (broker.factory, broker.jndi.get(_INITIAL_CONTEXT))
-    found = (each for start, each in _PROVIDERS.items() for name in names if name and name.startswith(start))
-    return next(found, _UNKNOWN)
+    matching = (each for start, each in _PROVIDERS.items() for name in names if name and name.startswith(start))
+    return next(matching, _UNKNOWN)

@@ -31,12 +31,12 @@ def _parse_paths(text: str) -> tuple[str, ...]:
 
 
 def _parse_packages(text: str) -> tuple[str, ...]:
-    found = _parse_paths(text)
-    for each in found:
+    packages = _parse_paths(text)
+    for each in packages:
         if not _COORDINATES.fullmatch(each):
             hint = "as in org.apache.activemq:activemq-client:5.18.3; commas separate several"
             raise BadValueError(f"'{each}' is not a Maven package", hint, text.find(each))
-    return found
+    return packages
 
 
 def _from_base(value: tuple[str, ...] | None, settings: Settings, _: str) -> tuple[str, ...]:

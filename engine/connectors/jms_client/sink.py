@@ -77,9 +77,9 @@ class JmsClientSink:
                 self._known.append(Outcome(each.number, str(error)))
             else:
                 self._open.add(each.number)
-        most = self._sink.batch or provider_of(self._sink).most_sent
+        most_sent = self._sink.batch or provider_of(self._sink).most_sent
         try:
-            for batch in (found[begin : begin + most] for begin in range(0, len(found), most)):
+            for batch in (found[begin : begin + most_sent] for begin in range(0, len(found), most_sent)):
                 self._process.write(_SEND, struct.pack(">I", len(batch)) + b"".join(batch))
         except NotConnectedError as error:
             raise self._lost(error) from None

@@ -53,19 +53,19 @@ class JmsClientConnector(JmsConnector[JmsClientConfig, JmsClientSourceConfig, Jm
         from engine.connectors.jms_client.class_path import check
 
         super().check(settings, section, name)
-        own = f"{section}.NAME."
+        prefix = f"{section}.NAME."
         entry = settings.first_entry(section, name)
-        has_factory = settings.is_set(f"{own}connection-factory", name)
-        has_jndi = settings.is_set(f"{own}jndi.{JNDI_NAME}", name)
+        has_factory = settings.is_set(f"{prefix}connection-factory", name)
+        has_jndi = settings.is_set(f"{prefix}jndi.{JNDI_NAME}", name)
         if has_factory == has_jndi:
             what = "both a class and a JNDI name" if has_factory else "no connection factory"
             hint = f"set {section}.{name}.connection-factory=CLASS, or {section}.{name}.jndi.{JNDI_NAME}=NAME"
             settings.faults.append(entry.key_fault(f"{section} '{name}' has {what}", hint))
-        if not any(settings.is_set(f"{own}{part}", name) for part in ("class-path", "packages")):
+        if not any(settings.is_set(f"{prefix}{part}", name) for part in ("class-path", "packages")):
             hint = f"set {section}.{name}.class-path=/path/*.jar, or {section}.{name}.packages=group:artifact:version"
             settings.faults.append(entry.key_fault(f"{section} '{name}' has no client jars", hint))
-        if settings.get(f"{own}jndi-destinations", name) and not has_jndi:
-            settings.fault(f"{own}jndi-destinations", name, "no JNDI for the destinations", "set jndi.*")
+        if settings.get(f"{prefix}jndi-destinations", name) and not has_jndi:
+            settings.fault(f"{prefix}jndi-destinations", name, "no JNDI for the destinations", "set jndi.*")
         check(settings, section, name)
 
 

@@ -197,8 +197,8 @@ class Client(NatsClient):
         When a login is refused, or a write fails, nats-py may notice the end of the connection before it reads that
         line.
         """
-        found = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")) + self._unread)
-        return found[1].decode("utf-8", "replace") if found else ""
+        match = _ERROR.search(bytes(getattr(self._reader, "_buffer", b"")) + self._unread)
+        return match[1].decode("utf-8", "replace") if match else ""
 
     @property
     def wants_certificate(self) -> bool:

@@ -324,12 +324,12 @@ class Connection:
         if self._opening:
             # Without this nats-py would try to connect again by itself.
             raise error
-        found = _VIOLATION.search(str(error))
-        if found is None:
+        match = _VIOLATION.search(str(error))
+        if match is None:
             self._cause = self._cause or error
-        elif found[1] != "publish" or not self.on_publish_violation(found[2]):
-            what = "publish to" if found[1] == "publish" else "subscribe to"
-            why = f"the server does not allow the bridge to {what} '{found[2]}'; grant it"
+        elif match[1] != "publish" or not self.on_publish_violation(match[2]):
+            what = "publish to" if match[1] == "publish" else "subscribe to"
+            why = f"the server does not allow the bridge to {what} '{match[2]}'; grant it"
             self._fault = self._fault or NotAllowedError(why, _REFUSED_SECONDS)
         self.wake()
 
@@ -339,9 +339,9 @@ class Connection:
 
     def _ended(self, client: Client) -> None:
         error = self._cause or client.last_error
-        if (error is None or isinstance(error, OSError)) and (said := client.last_words):
+        if (error is None or isinstance(error, OSError)) and (words := client.last_words):
             # A write failed before it was read why the server has closed the connection.
-            error = errors.Error(said)
+            error = errors.Error(words)
         refusal = _refusal(error) if error else NotConnectedError("the server has closed the connection")
         self.fail(str(refusal), refusal.back_off_seconds)
 
@@ -374,8 +374,8 @@ def _broken(client: Client, error: OSError) -> NotConnectedError:
 
     The end of the socket may be noticed before the server's `-ERR` line is read, so that line counts first.
     """
-    if said := client.last_words:
-        return _refusal(errors.Error(said))
+    if words := client.last_words:
+        return _refusal(errors.Error(words))
     refusal = _refusal(client.broken_by or error)
     if client.wants_certificate and isinstance(error, ConnectionError) and "tls.certificate" not in str(refusal):
         return NotConnectedError(f"{refusal}; it wants a certificate of the bridge (tls.certificate), or another one")
@@ -396,12 +396,12 @@ def _refusal(error: Exception) -> NotConnectedError:
         return NotConnectedError(f"the server has not answered for {_CONNECT_SECONDS} s; is this its client port?")
     if isinstance(error, OSError):
         return NotConnectedError(why(error))
-    said = str(error).removeprefix("nats: ").strip("' ").lower()
-    if "expecting info message" in said or "json parse" in said:
+    text = str(error).removeprefix("nats: ").strip("' ").lower()
+    if "expecting info message" in text or "json parse" in text:
         return NotConnectedError("it does not greet like a NATS server; is this its client port?")
-    if _LOGIN.search(said):
-        return NotConnectedError(f"the server refuses the login: {said}", _REFUSED_SECONDS)
-    return NotConnectedError(f"the server says: {said}" if said else type(error).__name__)
+    if _LOGIN.search(text):
+        return NotConnectedError(f"the server refuses the login: {text}", _REFUSED_SECONDS)
+    return NotConnectedError(f"the server says: {text}" if text else type(error).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,13 +432,13 @@ class Credentials:
         if jwt is None or seed is None:
             what = "user JWT" if jwt is None else "user seed"
             raise SetupError(f"'{broker.name}': credentials {broker.credentials} have no {what} in them")
-        found = Credentials(jwt[1], seed[1])
+        credentials = Credentials(jwt[1], seed[1])
         try:
-            found.sign("")
+            credentials.sign("")
         except (nkeys.NkeysError, ValueError) as error:
             msg = f"'{broker.name}': credentials {broker.credentials} have no valid user seed in them"
             raise SetupError(msg) from error
-        return found
+        return credentials
 
     def sign(self, nonce: str) -> bytes:
         """Returns the signature of the server's nonce, in base64."""

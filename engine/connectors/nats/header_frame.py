@@ -78,12 +78,12 @@ _MASK = 0xFFFFFFFF
 
 def _powers() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Returns 31 to the powers 4095, ..., 1, 0, each modulo 2 to the power of 32."""
-    found, power = [], 1
+    powers, power = [], 1
     for _ in range(_CHUNK):
-        found.append(power)
+        powers.append(power)
         power = power * 31 & _MASK
     # NumPy is fastest with floating point, which is still exact here: 4096 products below 2**40 have a sum below 2**52.
-    return np.array(found[::-1], dtype=np.float64)
+    return np.array(powers[::-1], dtype=np.float64)
 
 
 _POWERS = _powers()

@@ -79,8 +79,8 @@ def status(block: bytes) -> tuple[int, str] | None:
 
     None if the block has no status, as in messages of applications.
     """
-    found = _STATUS.match(block)
-    return (int(found[1]), found[2].decode("utf-8", "replace").strip()) if found else None
+    match = _STATUS.match(block)
+    return (int(match[1]), match[2].decode("utf-8", "replace").strip()) if match else None
 
 
 def _is_legal(name: str) -> bool:

@@ -124,23 +124,23 @@ def ask(connection: Connection, subject: str, body: Mapping[str, Any] | None = N
     return reply
 
 
-def _object(connection: Connection, found: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _object(connection: Connection, answer: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Returns a member of a reply; NotConnectedError if it is not an object."""
-    member = found.get(name)
+    member = answer.get(name)
     if not isinstance(member, dict):
         raise connection.fail(f"JetStream answers without an object '{name}'")
     return member
 
 
-def _number(found: Mapping[str, Any], name: str, otherwise: int = 0) -> int:
+def _number(answer: Mapping[str, Any], name: str, otherwise: int = 0) -> int:
     """Returns a member of a JSON object; `otherwise` if it is missing, no whole number, or beyond 64 bits."""
-    value = found.get(name)
+    value = answer.get(name)
     return value if type(value) is int and 0 <= value <= _MOST else otherwise
 
 
-def _texts(found: Mapping[str, Any], name: str) -> list[str]:
+def _texts(answer: Mapping[str, Any], name: str) -> list[str]:
     """Returns the texts in a list of a JSON object; none if it is missing or no list."""
-    value = found.get(name)
+    value = answer.get(name)
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
@@ -212,10 +212,10 @@ def _consumer_name(source: NatsSourceConfig, bridge_id: str) -> str:
 
 
 def _limited(config: Mapping[str, Any], source: NatsSourceConfig, name: str) -> DeliveryLimit | None:
-    most = _number(config, "max_deliver")
-    if not most:
+    most_deliveries = _number(config, "max_deliver")
+    if not most_deliveries:
         return None
-    times = "once" if most == 1 else f"{most} times"
+    times = "once" if most_deliveries == 1 else f"{most_deliveries} times"
     return DeliveryLimit(
         f"consumer '{name}' of stream '{source.stream}' delivers a message {times} at most (max_deliver): each kill of "
         "the bridge or outage of Kafka counts, and then the message never comes again",
@@ -267,9 +267,9 @@ def ensure_stream(connection: Connection, name: str, subject: str) -> str:
         NotConnectedError: no reply in time, or the connection is lost.
         nats.errors.NoRespondersError: there is no JetStream.
     """
-    found = _texts(ask(connection, "STREAM.NAMES", {"subject": subject}), "streams")
-    if found:
-        return found[0]
+    streams = _texts(ask(connection, "STREAM.NAMES", {"subject": subject}), "streams")
+    if streams:
+        return streams[0]
     config = {
         "name": name,
         "description": "replies on their way through a JMS bridge",

@@ -55,8 +55,8 @@ def decode(data: bytes) -> HeaderFrame:
     headers, end = _part(data, len(MARKER), "the headers")
     fields = _object(headers)
     body = b"" if data[end:] == _NO_BODY else _part(data, end, "the body")[0]
-    found = {name: _property(name, value) for name, value in fields.items() if value is not None}
-    return HeaderFrame(body, found)
+    properties = {name: _property(name, value) for name, value in fields.items() if value is not None}
+    return HeaderFrame(body, properties)
 
 
 def _head(part: bytes) -> bytes:
@@ -97,12 +97,12 @@ _DECODER = json.JSONDecoder(parse_constant=_constant)
 
 def _property(name: str, value: Any) -> Property:
     known = FIELDS.get(name)
-    found = _typed(name, value)
-    if known is None or found.type is known[1]:
-        return found
-    if known[1] is _LONG and found.type is _INT:
-        return Property(found.text, _LONG)
-    raise FrameError(f"header {name} is of type {found.type}, not {known[1]}")
+    typed = _typed(name, value)
+    if known is None or typed.type is known[1]:
+        return typed
+    if known[1] is _LONG and typed.type is _INT:
+        return Property(typed.text, _LONG)
+    raise FrameError(f"header {name} is of type {typed.type}, not {known[1]}")
 
 
 def _typed(name: str, value: Any) -> Property:

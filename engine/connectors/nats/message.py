@@ -111,12 +111,12 @@ def to_message(
     milliseconds since 1970 for a message that has neither. With `propagates`, a trace context in the NATS headers is
     used even where other NATS headers are ignored.
     """
-    fields, properties, own, origins = _native(parse(incoming.headers) if incoming.headers else [])
+    fields, properties, bridge_headers, origins = _native(parse(incoming.headers) if incoming.headers else [])
     # Frames have no field for a message id, so the sender's id in the NATS headers counts also beside a frame.
-    given = fields.get("JMSMessageID") or _given_id(own)
+    given = fields.get("JMSMessageID") or _given_id(bridge_headers)
     native = properties
     body, (framed, came_in, fault) = incoming.body, _framed(incoming.body, wire)
-    body_types = own.get(BODY_TYPES, "")
+    body_types = bridge_headers.get(BODY_TYPES, "")
     if framed is not None:
         fields, properties = _of_frame(framed)
         body, body_type = framed.body, framed.body_type
@@ -125,7 +125,7 @@ def to_message(
     elif wire is WireFormat.RAW:
         fields, properties, body_type = {}, {}, BodyType.of(body)
     else:
-        body_type = _body_type(own.get(BODY), body)
+        body_type = _body_type(bridge_headers.get(BODY), body)
     if propagates and properties is not native and (beside := of_properties(native)):
         properties = with_context(properties, beside)
     _complete(fields, incoming, facts, given, default)
@@ -177,7 +177,7 @@ def _native(
     """
     fields: dict[str, str] = {}
     texts: dict[str, str] = {}
-    own: dict[str, str] = {}
+    bridge_headers: dict[str, str] = {}
     origins = []
     for name, text in headers:
         meaning = _MEANINGS[name]
@@ -189,10 +189,10 @@ def _native(
         elif name == ORIGIN:
             origins.append(text)
         elif meaning == _OWN:
-            own.setdefault(name, text)
-    types = decode_types(own.get(TYPES, ""))
+            bridge_headers.setdefault(name, text)
+    types = decode_types(bridge_headers.get(TYPES, ""))
     properties = {name: Property(text, types.get(name)) for name, text in texts.items()}
-    return fields, properties, own, tuple(origins)
+    return fields, properties, bridge_headers, tuple(origins)
 
 
 _OWN_NAMES = NameCache(NATS.decoded)
@@ -249,9 +249,9 @@ def _complete(
         fields.setdefault("JMSTimestamp", str(now))
 
 
-def _given_id(own: dict[str, str]) -> str | None:
+def _given_id(bridge_headers: dict[str, str]) -> str | None:
     """Returns `Nats-Msg-Id` as a JMSMessageID, with the prefix `ID:`; None without that header."""
-    given = own.get(MESSAGE_ID)
+    given = bridge_headers.get(MESSAGE_ID)
     return given and (given if given.startswith("ID:") else f"ID:{given}")
 
 
@@ -260,8 +260,8 @@ def reply_format(message: Message) -> WireFormat | None:
 
     None if the message is not a reply, or if its request had no known format.
     """
-    found = message.properties.get(REPLY_FORMAT)
-    return None if found is None else next((each for each in _FORMATS if each == found.text), None)
+    value = message.properties.get(REPLY_FORMAT)
+    return None if value is None else next((each for each in _FORMATS if each == value.text), None)
 
 
 def to_wire(message: Message, wire: WireFormat, identity: str, *, propagates: bool = True) -> tuple[bytes, bytes]:

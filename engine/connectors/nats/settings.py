@@ -41,8 +41,8 @@ class NatsConfig(NetworkConfig):
     @property
     def secret_files(self) -> tuple[Path, ...]:
         """See `BrokerConfig`."""
-        own = () if self.credentials is None else (self.credentials,)
-        return (*super().secret_files, *own)
+        files = () if self.credentials is None else (self.credentials,)
+        return (*super().secret_files, *files)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,16 +137,16 @@ class NatsSink:
         """Returns outcomes in the order of sending."""
         self._called()
         self._connection.wait(0 if self._has_outcome() else timeout_seconds, self._has_outcome)
-        found = []
+        outcomes = []
         while self._sent and self._sent[0].settled:
             sent = self._sent.popleft()
-            found.append(Outcome(sent.number, sent.refusal))
-        if not found:
+            outcomes.append(Outcome(sent.number, sent.refusal))
+        if not outcomes:
             # Checked only now: outcomes that were known before the connection was lost are still true.
             self._connection.check()
             if self._sent and time.monotonic() - self._heard_at > _ANSWER_SECONDS:
                 raise self._connection.fail(f"the server has confirmed nothing for {_ANSWER_SECONDS:.0f} s")
-        return found
+        return outcomes
 
     def close(self) -> None:
         """Closes the connection; nothing has to be sent before."""
@@ -189,8 +189,8 @@ class NatsSink:
         """Handles a message to one of the confirmation subjects."""
         self._heard_at = time.monotonic()
         key = subject[len(self._inbox) :]
-        found = status(headers) if headers else None
-        unanswered = found is not None and found[0] == _NO_RESPONDERS
+        code = status(headers) if headers else None
+        unanswered = code is not None and code[0] == _NO_RESPONDERS
         if (looked_up := self._looked_up.pop(key, None)) is not None:
             self._found(looked_up, None if unanswered else _json(body))
         elif (sent := self._unconfirmed.get(key)) is not None:
@@ -199,13 +199,13 @@ class NatsSink:
             else:
                 self._confirmed(key, sent, _json(body))
 
-    def _confirmed(self, key: bytes, sent: _Sent, said: dict[str, Any]) -> None:
-        if (error := _error(said)) is not None:
+    def _confirmed(self, key: bytes, sent: _Sent, answer: dict[str, Any]) -> None:
+        if (error := _error(answer)) is not None:
             if error.code >= _LATER or error.code in _PASSING or error.err_code == _ACCOUNT_IS_FULL:
                 self._connection.fail(f"JetStream says of '{sent.subject}': {error}")
                 return
             sent.settle(f"JetStream refuses it: {error}")
-        elif "stream" in said and "seq" in said and "error" not in said:
+        elif "stream" in answer and "seq" in answer and "error" not in answer:
             sent.settle()
         else:
             # Not from JetStream: an application that also subscribes to the subject has replied.
@@ -224,11 +224,11 @@ class NatsSink:
             head = b"PUB %b %b%b %d\r\n" % (_NAMES.encode(), self._inbox, name, len(asked))
             self._connection.put(b"%b%b\r\n" % (head, asked))
 
-    def _found(self, subject: str, said: dict[str, Any] | None) -> None:
-        """Handles JetStream's answer about the streams of a subject; `said` is None if there is no JetStream."""
-        if said is None:
+    def _found(self, subject: str, answer: dict[str, Any] | None) -> None:
+        """Handles JetStream's answer about the streams of a subject; `answer` is None if there is no JetStream."""
+        if answer is None:
             self._connection.fail("JetStream does not answer; is it enabled (-js)?")
-        elif streams := said.get("streams"):
+        elif streams := answer.get("streams"):
             self._connection.fail(f"stream {', '.join(map(str, streams))} does not answer")
         else:
             self._refuse(subject, f"no stream takes subject '{subject}'")
@@ -289,12 +289,12 @@ def _subject(address: str) -> bytes:
         raise RefusedError(f"{address[:100]!r} is not a subject to publish to") from error
 
 
-def _error(said: dict[str, Any]) -> ApiError | None:
+def _error(answer: dict[str, Any]) -> ApiError | None:
     """Returns the error in a confirmation; None if there is none, or if it has not the form of a JetStream error.
 
     An application that subscribes to the same subject may reply with an error of another form.
     """
-    error = said.get("error")
+    error = answer.get("error")
     if not isinstance(error, dict) or not all(isinstance(error.get(name), int) for name in ("code", "err_code")):
         return None
     return ApiError(error)
@@ -302,7 +302,7 @@ def _error(said: dict[str, Any]) -> ApiError | None:
 
 def _json(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -251,8 +251,8 @@ class StreamReader:
         batch = _WINDOW - self._asked - len(self._waiting)
         batch = min(batch, self._consumer.max_batch or batch)
         expires = min(_EXPIRES_SECONDS, self._consumer.max_expires_seconds or _EXPIRES_SECONDS)
-        most = min(self._most_bytes, self._consumer.max_bytes or self._most_bytes)
-        wanted = json.dumps({"batch": batch, "expires": int(expires * 1e9), "max_bytes": most}).encode()
+        most_bytes = min(self._most_bytes, self._consumer.max_bytes or self._most_bytes)
+        wanted = json.dumps({"batch": batch, "expires": int(expires * 1e9), "max_bytes": most_bytes}).encode()
         subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._consumer.name}"
         self._connection.send(b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), self._inbox.encode(), len(wanted), wanted))
         self._asked += batch

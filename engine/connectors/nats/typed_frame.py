@@ -131,21 +131,21 @@ def decode(data: bytes, known: HeaderCodes = CODES_0_3) -> HeaderFrame:
     """
     headers: dict[str, Property] = {}
     try:
-        at = len(MARKER) + 1
-        for _ in range(data[at - 1]):
-            name, at = _read_name(data, at, known)
-            value, at = _read_value(data, at)
+        offset = len(MARKER) + 1
+        for _ in range(data[offset - 1]):
+            name, offset = _read_name(data, offset, known)
+            value, offset = _read_value(data, offset)
             field = known.fields.get(name)
             if field is not None and field[1] is not value.type:
                 raise FrameError(f"header {name} is of type {value.type}, not {field[1]}")
             headers[name] = value
-        length, expected = PART.unpack_from(data, at)
+        length, expected = PART.unpack_from(data, offset)
     except (struct.error, IndexError) as error:
         raise FrameError(f"the frame is cut off: it has {len(data)} bytes") from error
-    at += PART.size
-    if not 0 <= length <= len(data) - at:
-        raise FrameError(f"the body should have {length} bytes, of which {len(data) - at} are there")
-    body = data[at : at + length]
+    offset += PART.size
+    if not 0 <= length <= len(data) - offset:
+        raise FrameError(f"the body should have {length} bytes, of which {len(data) - offset} are there")
+    body = data[offset : offset + length]
     if checksum(body) != expected:
         raise FrameError("the checksum of the body does not fit")
     return HeaderFrame(body, headers)
@@ -188,35 +188,35 @@ def _number(value: Property) -> bytes | None:
         return None
 
 
-def _read_name(data: bytes, at: int, known: HeaderCodes) -> tuple[str, int]:
-    length = data[at]
+def _read_name(data: bytes, offset: int, known: HeaderCodes) -> tuple[str, int]:
+    length = data[offset]
     name = known.names.get(length)
     if name is not None:
-        return name, at + 1
-    return _read_text(data, at + 1, length)
+        return name, offset + 1
+    return _read_text(data, offset + 1, length)
 
 
-def _read_value(data: bytes, at: int) -> tuple[Property, int]:
-    code = data[at]
+def _read_value(data: bytes, offset: int) -> tuple[Property, int]:
+    code = data[offset]
     if (constant := _CONSTANTS.get(code)) is not None:
-        return constant, at + 1
+        return constant, offset + 1
     if (number := _BY_CODE.get(code)) is not None:
         kind, layout = number
-        return Property(_shown(kind, layout.unpack_from(data, at)[1]), kind), at + layout.size
+        return Property(_shown(kind, layout.unpack_from(data, offset)[1]), kind), offset + layout.size
     if code == _SHORT_TEXT:
-        text, at = _read_text(data, at + 2, data[at + 1])
+        text, offset = _read_text(data, offset + 2, data[offset + 1])
     elif code == _TEXT:
-        text, at = _read_text(data, at + _LENGTH.size, _LENGTH.unpack_from(data, at)[1])
+        text, offset = _read_text(data, offset + _LENGTH.size, _LENGTH.unpack_from(data, offset)[1])
     else:
         raise FrameError(f"there is no header type {code - 256}")
-    return Property(text, _STRING), at
+    return Property(text, _STRING), offset
 
 
-def _read_text(data: bytes, at: int, length: int) -> tuple[str, int]:
-    end = at + length
+def _read_text(data: bytes, offset: int, length: int) -> tuple[str, int]:
+    end = offset + length
     if end > len(data):
-        raise FrameError(f"a text should have {length} bytes, of which {len(data) - at} are there")
-    return data[at:end].decode("utf-8", "replace"), end
+        raise FrameError(f"a text should have {length} bytes, of which {len(data) - offset} are there")
+    return data[offset:end].decode("utf-8", "replace"), end
 
 
 def _shown(kind: JmsType, number: float) -> str:

@@ -109,8 +109,8 @@ class StompFrameParser:
         An incomplete head is kept for the next `feed`.
         """
         position = _EOLS.match(data, position).end()  # type: ignore[union-attr] # the pattern also matches the empty string
-        if found := _HEAD_END.search(data, position):
-            end, body = found.span()
+        if match := _HEAD_END.search(data, position):
+            end, body = match.span()
             return _parse_head(data[position:end]), body
         self._rest = data[position:]
         if len(self._rest) > self._max_head:
@@ -225,10 +225,10 @@ def _unescape(text: str) -> str:
         return text
     plain: list[str] = []
     position = 0
-    while (found := text.find("\\", position)) >= 0:
-        pair = text[found : found + 2]
-        plain += (text[position:found], _UNESCAPED.get(pair, pair))
-        position = found + 2
+    while (escape := text.find("\\", position)) >= 0:
+        pair = text[escape : escape + 2]
+        plain += (text[position:escape], _UNESCAPED.get(pair, pair))
+        position = escape + 2
     return "".join((*plain, text[position:]))
 
 

@@ -166,8 +166,8 @@ def _parse(destination: str, is_quoted: bool) -> tuple[str, str]:
     The name is `orders` in `orders`, `/queue/orders`, `queue://orders`, `temp-queue://orders` and
     `/remote-temp-queue/orders`.
     """
-    found = _DESTINATION.match(destination)
-    kind, name = (found[1] or "", found[2]) if found else ("", destination)
+    match = _DESTINATION.match(destination)
+    kind, name = (match[1] or "", match[2]) if match else ("", destination)
     return kind, unquote(name) if is_quoted else name
 
 
@@ -183,10 +183,10 @@ def _message_id(broker_id: str) -> str:
 def _body_type(frame: StompFrame, traits: StompTraits) -> BodyType:
     headers = frame.headers
     content_type = headers.get("content-type", headers.get(_AMQP_CONTENT_TYPE, ""))
-    if found := _BY_MESSAGE_TYPE.get(headers.get(_MESSAGE_TYPE, "")):
-        return found
-    if found := _BY_ENCODING.get(headers.get(_ENCODING, "")):
-        return found
+    if body_type := _BY_MESSAGE_TYPE.get(headers.get(_MESSAGE_TYPE, "")):
+        return body_type
+    if body_type := _BY_ENCODING.get(headers.get(_ENCODING, "")):
+        return body_type
     if content_type.startswith(_SERIALIZED):
         return BodyType.OBJECT
     if _binary(headers, content_type, traits.plain_body):

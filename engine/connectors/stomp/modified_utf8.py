@@ -35,6 +35,6 @@ def to_modified_utf8(data: bytes) -> bytes:
     return _BEYOND.sub(_surrogates, data.decode()).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
 
 
-def _surrogates(found: re.Match[str]) -> str:
-    number = ord(found[0]) - 0x10000
+def _surrogates(match: re.Match[str]) -> str:
+    number = ord(match[0]) - 0x10000
     return chr(0xD800 | number >> 10) + chr(0xDC00 | number & 0x3FF)

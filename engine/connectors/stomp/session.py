@@ -252,10 +252,10 @@ class StompSession:
             with suppress(NotConnectedError):
                 while self._read(0):
                     pass
-            found = next((frame for frame in self._frames if frame.command == "ERROR"), None)
-            if found is None:
+            error_frame = next((frame for frame in self._frames if frame.command == "ERROR"), None)
+            if error_frame is None:
                 raise
-            raise NotConnectedError(f"{BROKER_SAYS}{said(found)}") from error
+            raise NotConnectedError(f"{BROKER_SAYS}{said(error_frame)}") from error
 
     def next(self, timeout_seconds: float) -> StompFrame | None:
         """Returns the next frame from the broker; None if none came in time.

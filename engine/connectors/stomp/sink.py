@@ -306,8 +306,8 @@ class _Judge:
 
 def _code(text: str) -> str:
     """Returns the code of an error of Artemis; empty if there is none."""
-    found = _CODE.match(text)
-    return found[0] if found else ""
+    match = _CODE.match(text)
+    return match[0] if match else ""
 
 
 def _note(addresses: set[str], address: str) -> None:

@@ -46,18 +46,18 @@ def structured(message: Message, transformation: str) -> Message:
         # The order of a Java map is not a fact of the message, and need not be the same when it is delivered again.
         body, types = encode_map(dict(sorted(_entries(xml).items())))
         return replace(message, body=body, body_type=BodyType.MAP, body_types=types)
-    found = _SINGLE.fullmatch(xml)
-    if found is None:
+    match = _SINGLE.fullmatch(xml)
+    if match is None:
         raise StructureError("an object that is not a single value")
-    body, types = encode_object(_value(found))
+    body, types = encode_object(_value(match))
     return replace(message, body=body, body_type=BodyType.OBJECT, body_types=types)
 
 
 def _entries(xml: str) -> dict[str, MapEntry]:
-    found = _MAP.fullmatch(xml)
-    if found is None:
+    match = _MAP.fullmatch(xml)
+    if match is None:
         raise StructureError("a map message whose XML is not a map")
-    text, position = found["entries"] or "", 0
+    text, position = match["entries"] or "", 0
     entries: dict[str, MapEntry] = {}
     while entry := _ENTRY.match(text, position):
         entries[_unescaped(entry["name"] or "")] = _value(entry)
@@ -67,8 +67,8 @@ def _entries(xml: str) -> dict[str, MapEntry]:
     return entries
 
 
-def _value(found: re.Match[str]) -> MapEntry:
-    tag, text = found["tag"], found["text"] or ""
+def _value(match: re.Match[str]) -> MapEntry:
+    tag, text = match["tag"], match["text"] or ""
     if tag not in _READERS:
         raise StructureError(f"a value of type {tag[:40]!r}, which no value of a JMS message can be")
     try:
@@ -81,10 +81,10 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(_char, text) if "&" in text else text
 
 
-def _char(found: re.Match[str]) -> str:
-    if found["name"]:
-        return _NAMED[found["name"]]
-    code = int(found["code"], 16)
+def _char(match: re.Match[str]) -> str:
+    if match["name"]:
+        return _NAMED[match["name"]]
+    code = int(match["code"], 16)
     return chr(code) if code <= _MOST_CODE else "\ufffd"
 
 

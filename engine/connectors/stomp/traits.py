@@ -264,8 +264,8 @@ _VERSION = re.compile(r"/([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 def traits_of(product: Product, server: str = "") -> StompTraits:
     """Returns the traits of a broker; `server` is the name that it gives, with its version."""
-    if product is CLASSIC and (found := _VERSION.search(server)) is not None:
-        version = tuple(int(number or 0) for number in found.groups())
+    if product is CLASSIC and (match := _VERSION.search(server)) is not None:
+        version = tuple(int(number or 0) for number in match.groups())
         if version < (5, 18, 6) or (6, 0, 0) <= version < (6, 1, 4):
             return _OLD_CLASSIC
     return TRAITS.get(product, SPECIFICATION)

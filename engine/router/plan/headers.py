@@ -83,9 +83,9 @@ def _declared(name: Column, types: Column) -> Column:
     for reserved in "%,=":
         wanted = F.replace(wanted, F.lit(reserved), F.lit(encode_type_name(reserved)))
     wanted = F.concat(F.lit(","), wanted, F.lit("="))
-    at = F.position(wanted, types)
-    found = F.substring_index(F.substring(types, at + F.length(wanted), F.length(types)), ",", 1)
-    return F.coalesce(F.try_element_at(fixed, name), F.when(at > 0, found))
+    place = F.position(wanted, types)
+    declared = F.substring_index(F.substring(types, place + F.length(wanted), F.length(types)), ",", 1)
+    return F.coalesce(F.try_element_at(fixed, name), F.when(place > 0, declared))
 
 
 def _integer(text: Column, sql_type: str, size: int) -> Column:

@@ -9,11 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from engine.router.plan.compile import Compiled, compile_topology
-from engine.router.plan.failures import CHECKS, UNMATCHED, checks
+from engine.router.plan.failures import CHECKS, UNMATCHED
 from engine.router.plan.language import field_text, read_within
 from engine.router.plan.refusals import NO_REFUSALS, Refusals
 from engine.router.plan.route_settings import ROUTES, RouteSettings
 from engine.router.plan.schemas import use_schemas
+from engine.router.plan.stages import stages_of
 from engine.router.plan.topology import CHANGED, DEAD_LETTERS, GUARDS, PUBLISHED, SKIPPED, build
 from routes.model import Config, Policy
 
@@ -75,10 +76,9 @@ def route(
     """
     use_schemas(config, frame.sparkSession)
     read_within(config.routing.bounds, frame.sparkSession)
-    settings = RouteSettings.of(config, limits or {})
-    made = checks(settings, refusals)
-    reasons = tuple(check.reason for check in made)
-    compiled = compile_topology(build(config, settings, made, now), frame, left_out)
+    stages = stages_of(RouteSettings.of(config, limits or {}), refusals)
+    reasons = tuple(check.reason for check in stages.failures.checks)
+    compiled = compile_topology(build(config, stages, now), frame, left_out)
     outcomes = (
         RoutingOutcome("routed"),
         *(RoutingOutcome("unrouted", reason) for reason in (*GUARDS.values(), UNMATCHED)),
@@ -98,7 +98,7 @@ def route(
         "new_headers",
         "trail",
         _outcome(compiled, outcomes).alias("outcome"),
-        F.when(wanted < len(settings.publications), wanted).alias("publication"),
+        F.when(wanted < len(config.publications), wanted).alias("publication"),
         F.col("source_partition").alias("journal_partition"),
         F.col("source_offset").alias("journal_offset"),
         F.col("source_timestamp").alias("journal_timestamp"),

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from engine.claims.section import ClaimCheckConfig
 from engine.router.plan.language import filled
 from engine.router.plan.row import PlanFunction, PlanRow
-from engine.topologies.library.casts import BINARY, cast
 from routes.model import BodyConversion, Config, HeaderStyle, Publication, Route, Target
 from routes.predicate.bodies import Bounds
 from routes.systems import System
@@ -212,12 +211,6 @@ class RouteSettings:
         """The message's address; NULL if it is a constant Kafka topic, or if a header of it is missing."""
         constant = self.constant_addresses(row)
         return F.coalesce(constant, self._filled(row)) if self.templates.values else constant
-
-    def edited_headers(self, row: PlanRow) -> Column:
-        """The message's headers after the edits of its route."""
-        asks_for_body = any(route.edits.paths for route in self.routes)
-        body = row.value if asks_for_body else cast(F.lit(None), BINARY)
-        return row.header_view.functions.call("edited-headers:", row.headers, self.edits(row), body)
 
     def is_unresolved(self, row: PlanRow) -> Column:
         """True if the address lacks a header, is not allowed by the sink's system, or names no known topic."""

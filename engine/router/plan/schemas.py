@@ -9,9 +9,6 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from engine.schemas.documents import documents_of
 from engine.schemas.jvm_registry import called, patient_registry
 from engine.schemas.schema_json import schema_json, schemas_json
@@ -23,13 +20,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from engine.router.plan.route_settings import RouteSettings
-    from engine.router.plan.row import PlanRow
     from engine.schemas.documents import Documents
     from routes.model import Config, Publication
     from routes.schema_names import SchemaName, SourceSchema
 
-__all__ = ["schema_fault", "use_schemas", "writing_fault", "written_body"]
+__all__ = ["schema_mark", "use_schemas"]
 
 
 def use_schemas(config: Config, spark: SparkSession) -> None:
@@ -71,28 +66,9 @@ def _use_documents(
     called(lambda: serdes.Documents.use(serdes.SourceSchemas.documents(registry, given)))
 
 
-def schema_fault(row: PlanRow, settings: RouteSettings) -> Column:
-    """The reason why a message's body does not fit the schema of its route; NULL if it does, or if there is none."""
-    fault = _call(row, settings, "schema-fault", row.headers, settings.schemas(row), row.value)
-    return F.when(settings.schemas(row).isNotNull(), fault)
-
-
-def written_body(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
-    """The body as the schema of the message's publication, if any, has it; NULL if it does not fit."""
-    if not settings.written.values:
-        return body
-    written = _call(row, settings, "written", settings.written(row), body)
-    return F.when(settings.written(row).isNotNull(), written).otherwise(body)
-
-
-def writing_fault(row: PlanRow, settings: RouteSettings, body: Column) -> Column:
-    """The reason why a body cannot be written by the schema of its publication; NULL if it can, or without one."""
-    return _call(row, settings, "writing-fault", settings.written(row), body)
-
-
-def _call(row: PlanRow, settings: RouteSettings, function: str, *arguments: Column) -> Column:
-    mark = _mark(_named(settings.publications))
-    return row.header_view.functions.call(f"{function}:{mark}", *arguments)
+def schema_mark(publications: Iterable[Publication]) -> str:
+    """The name under which the JVM has the schemas of these publications."""
+    return _mark(_named(publications))
 
 
 def _named(publications: Iterable[Publication]) -> dict[str, dict[str, SchemaName]]:

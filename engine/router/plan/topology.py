@@ -14,23 +14,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from engine.message import DESTINATION, ORIGIN, ROUTE, TARGET
+from engine.message import ORIGIN
 from engine.router.plan.builder import Plan, PlanBuilder, PlanStream
-from engine.router.plan.changes import changed, claimed, is_changed, leaving
-from engine.router.plan.failures import (
-    CHECKS,
-    NOT_PUBLISHED,
-    UNMATCHED,
-    FailureCheck,
-    checks,
-    dead_letter,
-    stop_message,
-)
-from engine.router.plan.headers import header, styled
-from engine.router.plan.language import MessageCondition, PublicationCondition, field_text, text_of
-from engine.router.plan.route_settings import JOURNAL_KEY, ROUTES, RouteSettings
+from engine.router.plan.failures import CHECKS, UNMATCHED, FailureStage
+from engine.router.plan.language import MessageCondition, PublicationCondition, field_text
+from engine.router.plan.route_settings import ROUTES, RouteSettings
 from engine.router.plan.row import PlanFunction, PlanRow
-from engine.topologies.library.casts import BIGINT, BINARY, STRING, cast, try_cast
+from engine.router.plan.stages import Stages, stages_of
+from engine.topologies.library.casts import BIGINT, BINARY, cast, try_cast
 from routes.model import Config, NonDurable, Policy, Unmatched
 from routes.predicate import parse
 
@@ -59,12 +50,11 @@ def topology(config: Config, limits: Mapping[str, int] | None = None, now: Colum
         now: milliseconds since 1970, for expiry and the time of dead letters; without it the time at which Spark plans
             the batch, or the interval in real-time mode.
     """
-    settings = RouteSettings.of(config, limits or {})
-    return build(config, settings, checks(settings), now)
+    return build(config, stages_of(RouteSettings.of(config, limits or {})), now)
 
 
-def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...], now: Column | None) -> Plan:
-    """The topology of a configuration whose route settings and checks are known; otherwise as `topology`."""
+def build(config: Config, stages: Stages, now: Column | None) -> Plan:
+    """The topology of a configuration whose stages are known; otherwise as `topology`."""
     builder = PlanBuilder(origin=config.bridge_id)
     journal = builder.stream(config.journal.topic, name="journal")
     guarded = _guarded(journal, config.bridge_id, config.routing.non_durable, now)
@@ -76,12 +66,11 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
     *wanted, unmatched = split.default_branch(UNMATCHED)
     dead = [unmatched] if config.routing.on_unmatched is Unmatched.DEAD_LETTER else []
     if wanted:
-        failed = _published(wanted, settings, made)
-        dead += _after_policy(failed, settings, made)
+        dead += _after_policy(_published(wanted, stages), stages.failures)
     if dead:
 
         def change(row: PlanRow) -> PlanRow:
-            return dead_letter(row, settings, made, _milliseconds(now))
+            return stages.failures.dead_letter(row, _milliseconds(now))
 
         merged = dead[0] if len(dead) == 1 else dead[0].merge(*dead[1:], name="dead")
         merged.map(change, name="dead-letter-headers", apart=True).to(config.letter_topic, name=DEAD_LETTERS)
@@ -90,10 +79,10 @@ def build(config: Config, settings: RouteSettings, made: tuple[FailureCheck, ...
 
 def _guarded(journal: PlanStream, bridge_id: str, non_durable: NonDurable, now: Column | None) -> PlanStream:
     def not_own_origin(row: PlanRow) -> Column:
-        own = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(bridge_id), BINARY).alias("value"))
+        origin = F.struct(F.lit(ORIGIN).alias("key"), cast(F.lit(bridge_id), BINARY).alias("value"))
         # Searching names alone is fast. Only the few messages that a bridge routed before have this header, so values
         # are rarely compared.
-        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, own), F.lit(False))
+        return ~F.coalesce(row.has_header(ORIGIN) & F.array_contains(row.headers, origin), F.lit(False))
 
     def durable(row: PlanRow) -> Column:
         return F.coalesce(field_text(row.header_view, "JMSDeliveryMode") != "NON_PERSISTENT", F.lit(True))
@@ -109,92 +98,45 @@ def _guarded(journal: PlanStream, bridge_id: str, non_durable: NonDurable, now: 
     return stream.filter(not_expired, name="not-expired")
 
 
-def _published(wanted: Sequence[PlanStream], settings: RouteSettings, made: Sequence[FailureCheck]) -> list[PlanStream]:
+def _published(wanted: Sequence[PlanStream], stages: Stages) -> list[PlanStream]:
     """Publishes messages that pass all checks; returns one stream for each check with the messages that fail it."""
-    names = settings.keys
-
-    def key(row: PlanRow) -> Column:
-        *others, last = dict.fromkeys(names.values.values())
-        chosen = _key(row, last)
-        for name in others:
-            chosen = F.when(names(row) == name, _key(row, name)).otherwise(chosen)
-        return F.nullif(chosen, F.lit(""))
-
+    settings, bodies, destinations = stages.settings, stages.bodies, stages.destinations
     matched = wanted[0].merge(*wanted[1:], name="matched")
-    keyed = matched.select_key(key, name="key")
+    keyed = matched.select_key(stages.keys.chosen, name="key")
     if settings.rewrites_bodies:
         # A node of its own: Spark then keeps the result, which checks, sizes and the sink read.
-        keyed = keyed.map(lambda row: row.replace(left=leaving(row, settings)), name="leaving-bodies")
+        keyed = keyed.map(bodies.leaving, name="leaving-bodies")
     split = keyed.split(CHECKS)
-    for check in made:
+    for check in stages.failures.checks:
         split.branch(check.fails, name=check.reason)
     *failed, passed = split.default_branch("passed")
     if settings.edits.values:
         # A node of its own: Spark then keeps the result, which the style of the headers reads several times.
-        passed = passed.map(lambda row: row.replace(headers=settings.edited_headers(row)), name="edited-headers")
+        passed = passed.map(destinations.edited, name="edited-headers")
     if settings.changes_bodies:
         ways = passed.split("change-or-not")
-        ways.branch(lambda row: is_changed(row, settings), name="to-change")
-        others, passed = ways.default_branch("not-to-change")
-        bodies = others.map(lambda row: changed(row, settings), name="changed-bodies")
+        ways.branch(bodies.is_changed, name="to-change")
+        to_change, passed = ways.default_branch("not-to-change")
+        changed = to_change.map(bodies.changed, name="changed-bodies")
         if settings.claims.values:
             # A node of its own: Spark then keeps the changed body, of which size and claim are taken.
-            bodies = bodies.map(lambda row: claimed(row, settings), name="claimed-bodies")
-        bodies.map(lambda row: _with_headers(row, settings), name="changed-headers").to(settings.topics, name=CHANGED)
-    published = passed.map(lambda row: _with_headers(row, settings), name="headers")
-    published.to(settings.topics, name=PUBLISHED)
+            changed = changed.map(bodies.claimed, name="claimed-bodies")
+        changed.map(destinations.headed, name="changed-headers").to(settings.topics, name=CHANGED)
+    passed.map(destinations.headed, name="headers").to(settings.topics, name=PUBLISHED)
     return failed
 
 
-def _key(row: PlanRow, name: str) -> Column:
-    return cast(row.source_key, STRING) if name == JOURNAL_KEY else text_of(row, row.header_view, name)
-
-
-def _with_headers(row: PlanRow, settings: RouteSettings) -> PlanRow:
-    """The row with the journal's headers in the configured style.
-
-    Records for sinks keep the journal's style and also carry destination and route, and which publication they are,
-    behind the trail that the row has.
-    """
-    style = styled(row.headers, settings.header_style)
-    if not settings.sinks.values:
-        return row.replace(headers=style)
-    given = settings.sinks(row).isNotNull()
-    if style is not row.headers:
-        style = F.when(given, row.headers).otherwise(style)
-    more = {DESTINATION: settings.address(row), ROUTE: settings.names(row)}
-    if settings.numbered.values:
-        more[TARGET] = settings.numbered(row)
-    trail = F.when(given, F.array(*(header(name, text) for name, text in more.items())))
-    if row.trail is not None:
-        trail = F.coalesce(F.concat(row.trail, trail), row.trail, trail)
-    return row.replace(headers=style, trail=trail)
-
-
-def _after_policy(
-    failed: Sequence[PlanStream], settings: RouteSettings, made: tuple[FailureCheck, ...]
-) -> list[PlanStream]:
+def _after_policy(failed: Sequence[PlanStream], failures: FailureStage) -> list[PlanStream]:
     """Applies the policies of routes to failed messages; returns the streams that become dead letters."""
-    used = set(settings.policies.values.values())
-    never_stops = next((index for index, check in enumerate(made) if check.reason == NOT_PUBLISHED), None)
-    if never_stops is not None and Policy.STOP in used:
-        used.add(Policy.DEAD_LETTER)
-
-    def applied(row: PlanRow) -> Column:
-        chosen = settings.policies(row)
-        if never_stops is None:
-            return chosen
-        stops = (row.branch(CHECKS) == never_stops) & (chosen == Policy.STOP.value)
-        return F.when(stops, F.lit(Policy.DEAD_LETTER.value)).otherwise(chosen)
-
     branches = {Policy.STOP: "stopped", Policy.SKIP: SKIPPED, Policy.DEAD_LETTER: "dead-lettered"}
+    used = failures.policies
     split = failed[0].merge(*failed[1:], name="failed").split("policy")
     for policy, name in branches.items():
         if policy in used:
-            split.branch(_is(applied, policy) if len(used) > 1 else _ALWAYS, name=name)
+            split.branch(_is(failures.policy, policy) if len(used) > 1 else _ALWAYS, name=name)
     streams = {stream.name: stream for stream in split.no_default_branch()}
     if "stopped" in streams:
-        streams["stopped"].fail(lambda row: stop_message(row, settings, made), name="stop")
+        streams["stopped"].fail(failures.stop_message, name="stop")
     return [stream for name, stream in streams.items() if name == "dead-lettered"]
 
 

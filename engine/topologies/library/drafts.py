@@ -71,16 +71,13 @@ class TopologyDraft:
 
     def _join_times(
         self, name: str, within: Duration | tuple[Duration, Duration] | None, grace: Duration
-    ) -> dict[str, int]:
-        """Settings of a join of two streams, by how far apart the times of two records may be."""
+    ) -> tuple[int, int, int]:
+        """Milliseconds by which the other record of a join may be earlier, may be later, and may be late."""
         if within is None:
             self._fault(name, "the join of two streams needs `within`, how far apart their times may be")
             within = "1 ms"
-        given = (*(within if isinstance(within, tuple) else (within, within)), grace)
-        return {
-            setting: self._duration(name, duration)
-            for setting, duration in zip(("before_ms", "after_ms", "grace_ms"), given, strict=True)
-        }
+        before, after = within if isinstance(within, tuple) else (within, within)
+        return self._duration(name, before), self._duration(name, after), self._duration(name, grace)
 
     def _rejects(self, name: str, late: str) -> bool:
         """True if late records are to fail; a fault of the node of that name for another word than those of `Late`."""

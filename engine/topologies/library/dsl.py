@@ -400,10 +400,7 @@ class Stream(Guided):
         else:
             right = other._placed()
             times = builder._join_times(name, within, grace)
-            kept = {"keeps_left": keeps[0], "keeps_right": keeps[1]}
-            node = nodes.JoinStreams(
-                name, (left.name, right.name), **kept, prefix=prefix, **times, rejects_late=rejects
-            )
+            node = nodes.stream_join(name, (left.name, right.name), times, keeps, prefix, rejects_late=rejects)
         return builder._add(node, keyed_by=left._keyed_by)
 
 

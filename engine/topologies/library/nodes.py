@@ -58,6 +58,7 @@ __all__ = [
     "children",
     "column_of",
     "output_fault",
+    "stream_join",
 ]
 
 
@@ -267,6 +268,30 @@ class JoinStreams(Join):
     grace_ms: int = field(kw_only=True)
     rejects_late: bool = field(default=False, kw_only=True)
     """True if a late record is one that fails."""
+
+
+def stream_join(
+    name: str,
+    parents: tuple[str, str],
+    times: tuple[int, int, int],
+    keeps: tuple[bool, bool],
+    prefix: str,
+    *,
+    rejects_late: bool,
+) -> JoinStreams:
+    """The join of two streams; `times` are its `before_ms`, `after_ms` and `grace_ms`, `keeps` its two sides."""
+    before_ms, after_ms, grace_ms = times
+    return JoinStreams(
+        name,
+        parents,
+        keeps_left=keeps[0],
+        keeps_right=keeps[1],
+        prefix=prefix,
+        before_ms=before_ms,
+        after_ms=after_ms,
+        grace_ms=grace_ms,
+        rejects_late=rejects_late,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -185,8 +185,8 @@ def _session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     from engine.spark.launch import Launch
     from engine.spark.session import close, open_session
 
-    others = {name: value for name, value in settings.items() if name != "spark.master"}
-    needed = {**others, "spark.driver.memory": _PLAN_MEMORY}
+    kept = {name: value for name, value in settings.items() if name != "spark.master"}
+    needed = {**kept, "spark.driver.memory": _PLAN_MEMORY}
     with tempfile.TemporaryDirectory(prefix="jms-bridge-") as folder:
         spark = open_session(Launch(Path(folder), Path(folder) / "log" / "spark.log", needed))
         try:
@@ -199,7 +199,7 @@ def _plan(schema: SchemaConfig, settings: TopologyConfig, topology: Topology, sp
     """Plans a topology and looks whether its mode fits it; raises as `planned` and `mode_of`."""
     from engine.topologies.runtime.layout import lay_out
     from engine.topologies.runtime.registry import planned
-    from engine.topologies.runtime.run import TopologySettings, mode_of
+    from engine.topologies.runtime.settings import TopologySettings, mode_of
 
     planned(schema, topology, spark, settings.on_failure.value)
     # How many partitions the topics have is not asked; whether the mode fits does not depend on it.

@@ -118,8 +118,8 @@ class _Reader:
         while waiting:
             for each in _prefixes(waiting.pop()):
                 if each not in self._found:
-                    found = self._found[each] = self._look(each)
-                    waiting += [] if found is None else _imports(found)
+                    module = self._found[each] = self._look(each)
+                    waiting += [] if module is None else _imports(module)
 
     def _look(self, name: str) -> ModuleSource | None:
         """The module, if there is one to be kept."""

@@ -53,13 +53,13 @@ class Deaths:
         make_folder(self._folder)
         (self._folder / _COUNTS).write_text(json.dumps(counts), encoding="utf-8")
         shutil.rmtree(self.marks, ignore_errors=True)
-        most = max(counts.values())
-        suspects = [position for position, count in counts.items() if count == most]
-        if most == 1:
+        most_deaths = max(counts.values())
+        suspects = [position for position, count in counts.items() if count == most_deaths]
+        if most_deaths == 1:
             return f"it was processing {', '.join(suspects)}"
         commands = ", ".join(f"`jms-bridge topology skip {self._name} {position}`" for position in suspects)
         return (
-            f"it has ended {most} times while it was processing {', '.join(suspects)}. "
+            f"it has ended {most_deaths} times while it was processing {', '.join(suspects)}. "
             f"If the reason cannot be removed, set the record aside: {commands}"
         )
 
@@ -101,10 +101,10 @@ def told_deaths(data: Path) -> Iterator[list[str]]:
     try:
         yield names
     except (ServerEndedError, RuntimeError, Py4JError) as error:
-        said = "".join(Deaths(data, name).note() for name in names)
-        if not said:
+        notes = "".join(Deaths(data, name).note() for name in names)
+        if not notes:
             raise
         # A call that a JVM cuts off while it ends fails with nothing but its own name.
         what = "Spark's Java process has ended" if isinstance(error, Py4JError) else error
-        msg = f"{what}; {said}"
+        msg = f"{what}; {notes}"
         raise ServerEndedError(msg) from error

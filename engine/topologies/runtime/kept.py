@@ -8,19 +8,30 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
-from engine.spark.stored_files import numbered, write
-from engine.topologies.runtime.layout import fingerprints, fixed_inputs, internal_formats, internal_inputs
+from engine.spark.hadoop_path import opened
+from engine.spark.stored_files import write
+from engine.topologies.runtime.layout import fingerprints, internal_formats, internal_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from engine.kafka.offsets import KafkaOffsets, TopicFacts
     from engine.spark.stored_files import Folder
     from engine.topologies.library.program import Program
-    from engine.topologies.library.topology import Topology
     from engine.topologies.runtime.layout import Layout
 
-__all__ = ["RESET_NOTE", "KeptState", "check_first_start", "check_half_reset", "check_identity", "growth_refusal"]
+__all__ = [
+    "RESET_NOTE",
+    "KeptState",
+    "check_first_start",
+    "check_half_reset",
+    "check_identity",
+    "growth_refusal",
+    "state_folder",
+]
 
 _FILE = "topology.json"
 _SKIPPED = "skipped.json"
@@ -93,7 +104,9 @@ class KeptState:
             raise SetupError(msg) from error
 
     @classmethod
-    def continued(cls, folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts]) -> KeptState:
+    def continued(
+        cls, folder: Folder, program: Program, layout: Layout, topics: Mapping[str, TopicFacts], batch: int
+    ) -> KeptState:
         """The state with which a topology goes on from the one that is noted in a folder, if there is one.
 
         Args:
@@ -101,6 +114,7 @@ class KeptState:
             program: its plan.
             layout: its topics.
             topics: facts about those with positions.
+            batch: number of the first batch that it computes.
 
         Raises:
             SetupError: the noted state cannot be used; the text names the nodes or the topics, and the ways out.
@@ -108,8 +122,7 @@ class KeptState:
         before = cls.read(folder)
         now = cls.of(program, layout.partitions, before)
         if before is not None:
-            before.check_fits(now, program.topology, folder, topics)
-        batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
+            before.check_fits(now, program.topology.name, folder, layout, topics)
         return now.begun({topic: facts.id for topic, facts in topics.items()}, before, batch)
 
     @staticmethod
@@ -168,17 +181,31 @@ class KeptState:
         """`first_batches` with numbers of shares."""
         return {int(share): batch for share, batch in self.first_batches.items()}
 
-    def check_fits(self, now: KeptState, topology: Topology, folder: Folder, topics: Mapping[str, TopicFacts]) -> None:
-        """Checks that a topology can go on from this state, which is in `folder`, with the state `now`.
+    def fixed_inputs(self, layout: Layout) -> dict[str, list[str]]:
+        """The nodes that need the number of partitions of a topic as it is, by each such topic.
+
+        These are the joins, and the nodes of this state; other nodes with state begin with empty state.
+        """
+        readers: dict[str, list[str]] = {}
+        for node, topics in layout.counted.items():
+            if node in self.nodes or node in layout.joins:
+                for topic in topics:
+                    readers.setdefault(topic, []).append(node)
+        return readers
+
+    def check_fits(
+        self, now: KeptState, name: str, folder: Folder, layout: Layout, topics: Mapping[str, TopicFacts]
+    ) -> None:
+        """Checks that the topology `name` can go on from this state, which is in `folder`, with the state `now`.
 
         Raises:
             SetupError: it cannot; the text names the nodes or the topics, and the ways out.
         """
-        check_identity(topology.name, folder, self.ids, topics)
-        fixed = fixed_inputs(topology, self.nodes)
+        check_identity(name, folder, self.ids, topics)
+        fixed = self.fixed_inputs(layout)
         for topic, nodes in fixed.items():
             if (count := self.partitions.get(topic, 0)) and count < now.partitions[topic]:
-                raise SetupError(growth_refusal(topology.name, topic, count, now.partitions[topic], nodes))
+                raise SetupError(growth_refusal(name, topic, count, now.partitions[topic], nodes))
         if misfits := self.misfits(now, fixed):
             msg = (
                 f"the state in {folder} does not fit the topology any more ({'; '.join(misfits)}). Four ways out: "
@@ -206,6 +233,11 @@ class KeptState:
             "other internal topics are read by": _differ(self.inputs, now.inputs),
         }
         return [f"{what}: {', '.join(names)}" for what, names in differences.items() if names]
+
+
+def state_folder(place: Path | str, spark: SparkSession, name: str) -> Folder:
+    """Folder of the state and the checkpoint of a topology; `place` is that of all of them."""
+    return opened(spark, place) / name
 
 
 def check_half_reset(folder: Folder) -> None:
@@ -260,9 +292,9 @@ def check_identity(name: str, folder: Folder, kept: Mapping[str, str], now: Mapp
     Raises:
         SetupError: topics were deleted and created again.
     """
-    other = [topic for topic, each in now.items() if each.id and kept.get(topic) and each.id != kept[topic]]
-    if other:
-        ids = ", ".join(f"'{topic}' (Kafka's id is {now[topic].id} and was {kept[topic]})" for topic in other)
+    recreated = [topic for topic, each in now.items() if each.id and kept.get(topic) and each.id != kept[topic]]
+    if recreated:
+        ids = ", ".join(f"'{topic}' (Kafka's id is {now[topic].id} and was {kept[topic]})" for topic in recreated)
         msg = (
             f"topology '{name}' reads topics that were deleted and created again: {ids}. Its positions and the state "
             f"in {folder} are of the former topics. Three ways out: restore these; throw the state away with `jms-"

@@ -37,12 +37,12 @@ from engine.topologies.library.topology import TopologyError
 from engine.topologies.library.windows import CalendarWindows, SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from engine.topologies.library.program import Program
     from engine.topologies.library.topology import Topology
 
-__all__ = ["Layout", "ReadOrder", "fingerprints", "fixed_inputs", "internal_formats", "internal_inputs", "lay_out"]
+__all__ = ["Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
@@ -84,6 +84,11 @@ class Layout:
     """Requirements of the nodes behind internal topics on the order in which topics are read."""
     readers: Mapping[str, str]
     """Name of the node that reads each topic, internal topics and those of global tables included."""
+    counted: Mapping[str, tuple[str, ...]]
+    """Topics that reach each join, and each node with state, directly: records of a key have to come where the records
+    that they are joined with, or the state of the key, are."""
+    joins: frozenset[str]
+    """Nodes that join topics."""
 
     @property
     def shares(self) -> int:
@@ -123,11 +128,11 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
             ]
             counts[topic] = before.get(topic, partners[0] if partners else max(upstream))
     faults = [
-        f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(found)}): "
+        f"'{node.name}': it joins topics with different numbers of partitions ({_numbers(joined)}): "
         "pass one side through repartition(), or give the topics the same number"
         for node in topology.nodes
         if isinstance(node, Join)
-        and len(set((found := {each: counts[each] for each in inputs[node.name]}).values())) > 1
+        and len(set((joined := {each: counts[each] for each in inputs[node.name]}).values())) > 1
     ]
     if faults:
         raise TopologyError(faults)
@@ -136,11 +141,7 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
         for node in topology.nodes
         if isinstance(node, JoinForeign) or (isinstance(node, STATEFUL) and len(inputs[node.name]) > 1)
     )
-    joins = tuple(
-        node.name
-        for node in topology.nodes
-        if isinstance(node, Join) and not isinstance(node, JoinGlobal) and node.name not in mixing
-    )
+    joins = [node.name for node in topology.nodes if _is_join(node)]
     internal = {topic: count for topic, count in counts.items() if topic not in partitions}
     compacted = {
         node.topic: max(counts[each] for each in inputs[node.name])
@@ -154,7 +155,8 @@ def lay_out(topology: Topology, partitions: Mapping[str, int], kept: Mapping[str
     mixes_inputs = tuple(dict.fromkeys((*mixing, *joins)))
     readers = {source.topic: source.name for source in topology.sources}
     readers |= {topic: node.name for node in topology.nodes for topic in topology.internal_topics(node)}
-    return Layout(counts, internal, compacted, mixes_inputs, python, clocked, _order(topology, inputs), readers)
+    order, counted = _order(topology, inputs), _counted(topology, inputs)
+    return Layout(counts, internal, compacted, mixes_inputs, python, clocked, order, readers, counted, frozenset(joins))
 
 
 def _order(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> ReadOrder:
@@ -214,20 +216,18 @@ def fingerprints(program: Program) -> dict[str, str]:
     return digests
 
 
-def fixed_inputs(topology: Topology, kept: Collection[str]) -> dict[str, list[str]]:
-    """The nodes that need the number of partitions of a topic as it is, by each topic that reaches such nodes directly.
+def _counted(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The topics that reach each join, and each node with state, directly."""
+    return {
+        node.name: tuple(dict.fromkeys(topic for each in (node.name, *node.parents) for topic in inputs[each]))
+        for node in topology.nodes
+        if isinstance(node, STATEFUL) or _is_join(node)
+    }
 
-    These are joins, and nodes with state: records of a key have to come where the state of the key is. Nodes with state
-    that are not among `kept` begin with empty state, and need no number.
-    """
-    inputs = _inputs(topology)
-    readers: dict[str, list[str]] = {}
-    for node in topology.nodes:
-        is_kept = isinstance(node, STATEFUL) and node.name in kept
-        if is_kept or (isinstance(node, Join) and not isinstance(node, JoinGlobal)):
-            for topic in dict.fromkeys(topic for each in (node.name, *node.parents) for topic in inputs[each]):
-                readers.setdefault(topic, []).append(node.name)
-    return readers
+
+def _is_join(node: Node) -> bool:
+    """True if a node joins topics, which need equal numbers of partitions."""
+    return isinstance(node, Join) and not isinstance(node, JoinGlobal)
 
 
 def internal_formats(program: Program) -> dict[str, str]:

@@ -12,9 +12,8 @@ from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
 from engine.topologies.library.nodes import GroupTable, JoinForeign
 from engine.topologies.runtime.definition import find, read
-from engine.topologies.runtime.kept import KeptState
+from engine.topologies.runtime.kept import KeptState, state_folder
 from engine.topologies.runtime.registry import planned
-from engine.topologies.runtime.run import state_folder
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:

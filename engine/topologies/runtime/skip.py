@@ -16,8 +16,7 @@ from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.spark import session
 from engine.spark.checkpoint_lock import CheckpointLock
-from engine.topologies.runtime.kept import KeptState
-from engine.topologies.runtime.run import state_folder
+from engine.topologies.runtime.kept import KeptState, state_folder
 from engine.topologies.runtime.state_reader import committed_positions
 from engine.topologies.section import TopologiesConfig
 

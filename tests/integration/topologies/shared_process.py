@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from engine.cli import main
 from engine.spark import session
@@ -132,8 +133,13 @@ def _run_commands() -> None:
             jvms.append(Launch(folder, log, settings))
         return jvms[0]
 
+    open_session = session.open_session
+
+    def open_once(launched: Launch) -> SparkSession:
+        return SparkSession.getActiveSession() or open_session(launched)
+
     vars(run).update(Launch=launch_once)
-    vars(session).update(close=lambda _: None)
+    vars(session).update(open_session=open_once, close=lambda _: None)
     for line in tasks:
         code = _run(json.loads(line))
         if not _is_usable():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from engine.router.plan.masks import mask_json
+from engine.router.plan.bodies import mask_json
 from engine.topologies.library.row import HeaderView, JvmFunctions
 from routes.errors import PredicateError
 from routes.keys.language import BODY_PATHS

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from engine.explain.explanation import _key_is_valid
-from engine.router.plan.failures import key_check
+from engine.router.plan.keys import key_check
 from engine.router.plan.language import declared_type
 from engine.topologies.library.row import HeaderView, JvmFunctions
 from routes.keys.pattern import DEFAULT_KEY_PATTERN

@@ -62,32 +62,32 @@ def decode(data: bytes) -> Any:
     return value
 
 
-def decode_at(data: bytes, at: int) -> tuple[Any, int]:
+def decode_at(data: bytes, offset: int) -> tuple[Any, int]:
     """Decodes the value at an offset; returns it and the offset behind it.
 
     Raises:
         AmqpError: no value can be read at the offset.
     """
     try:
-        return READERS[data[at]](data, at + 1, MOST_DEPTH)
+        return READERS[data[offset]](data, offset + 1, MOST_DEPTH)
     except UNREADABLE as error:
-        raise unreadable(error, data, at) from error
+        raise unreadable(error, data, offset) from error
 
 
-def unreadable(error: Exception, data: bytes, at: int) -> AmqpError:
+def unreadable(error: Exception, data: bytes, offset: int) -> AmqpError:
     """Makes the `AmqpError` for an exception of `UNREADABLE` that was raised in the value at an offset."""
     if isinstance(error, UnicodeDecodeError):
-        return AmqpError(f"a string in the value at byte {at} is not UTF-8: {error.reason}")
-    return _cut_off(data, at)
+        return AmqpError(f"a string in the value at byte {offset} is not UTF-8: {error.reason}")
+    return _cut_off(data, offset)
 
 
-def _cut_off(data: bytes, at: int) -> AmqpError:
-    return AmqpError(f"the value at byte {at} is cut off: there are {len(data)} bytes")
+def _cut_off(data: bytes, offset: int) -> AmqpError:
+    return AmqpError(f"the value at byte {offset} is cut off: there are {len(data)} bytes")
 
 
 def _constant(value: Any) -> Reader:
-    def read(_: bytes, at: int, __: int) -> tuple[Any, int]:
-        return value, at
+    def read(_: bytes, offset: int, __: int) -> tuple[Any, int]:
+        return value, offset
 
     return read
 
@@ -95,8 +95,8 @@ def _constant(value: Any) -> Reader:
 def _small(values: Sequence[Any]) -> Reader:
     """Makes a reader of one-byte values, which picks from the 256 objects prepared in `values`."""
 
-    def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
-        return values[data[at]], at + 1
+    def read(data: bytes, offset: int, _: int) -> tuple[Any, int]:
+        return values[data[offset]], offset + 1
 
     return read
 
@@ -105,66 +105,66 @@ def _number(layout: str, make: Callable[[Any], Any] | None = None) -> Reader:
     packed = struct.Struct(layout)
     unpack, size = packed.unpack_from, packed.size
     if make is None:
-        return lambda data, at, _: (unpack(data, at)[0], at + size)
-    return lambda data, at, _: (make(unpack(data, at)[0]), at + size)
+        return lambda data, offset, _: (unpack(data, offset)[0], offset + size)
+    return lambda data, offset, _: (make(unpack(data, offset)[0]), offset + size)
 
 
 def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
-    def read(data: bytes, at: int, _: int) -> tuple[Any, int]:
-        end = at + size
+    def read(data: bytes, offset: int, _: int) -> tuple[Any, int]:
+        end = offset + size
         if end > len(data):
-            raise _cut_off(data, at - 1)
-        return make(data[at:end]), end
+            raise _cut_off(data, offset - 1)
+        return make(data[offset:end]), end
 
     return read
 
 
-def _boolean(data: bytes, at: int, _: int) -> tuple[bool, int]:
-    value = data[at]
+def _boolean(data: bytes, offset: int, _: int) -> tuple[bool, int]:
+    value = data[offset]
     if value > 1:
-        raise AmqpError(f"a boolean is 0 or 1, not {value}, at byte {at}")
-    return value == 1, at + 1
+        raise AmqpError(f"a boolean is 0 or 1, not {value}, at byte {offset}")
+    return value == 1, offset + 1
 
 
-def _char(data: bytes, at: int, _: int) -> tuple[Char, int]:
-    code = _UINT.unpack_from(data, at)[0]
+def _char(data: bytes, offset: int, _: int) -> tuple[Char, int]:
+    code = _UINT.unpack_from(data, offset)[0]
     if code > _LAST_CHAR:
-        raise AmqpError(f"there is no character {code:#x}, at byte {at}")
-    return Char(chr(code)), at + 4
+        raise AmqpError(f"there is no character {code:#x}, at byte {offset}")
+    return Char(chr(code)), offset + 4
 
 
-def _binary8(data: bytes, at: int, _: int) -> tuple[bytes, int]:
-    at += 1
-    end = at + data[at - 1]
+def _binary8(data: bytes, offset: int, _: int) -> tuple[bytes, int]:
+    offset += 1
+    end = offset + data[offset - 1]
     if end > len(data):
-        raise _cut_off(data, at - 2)
-    return data[at:end], end
+        raise _cut_off(data, offset - 2)
+    return data[offset:end], end
 
 
-def _binary32(data: bytes, at: int, _: int) -> tuple[bytes, int]:
-    at += 4
-    end = at + _UINT.unpack_from(data, at - 4)[0]
+def _binary32(data: bytes, offset: int, _: int) -> tuple[bytes, int]:
+    offset += 4
+    end = offset + _UINT.unpack_from(data, offset - 4)[0]
     if end > len(data):
-        raise _cut_off(data, at - 5)
-    return data[at:end], end
+        raise _cut_off(data, offset - 5)
+    return data[offset:end], end
 
 
-def _string8(data: bytes, at: int, _: int) -> tuple[str, int]:
-    at += 1
-    end = at + data[at - 1]
+def _string8(data: bytes, offset: int, _: int) -> tuple[str, int]:
+    offset += 1
+    end = offset + data[offset - 1]
     if end > len(data):
-        raise _cut_off(data, at - 2)
-    return data[at:end].decode(), end
+        raise _cut_off(data, offset - 2)
+    return data[offset:end].decode(), end
 
 
-def _string32(data: bytes, at: int, depth: int) -> tuple[str, int]:
-    raw, end = _binary32(data, at, depth)
+def _string32(data: bytes, offset: int, depth: int) -> tuple[str, int]:
+    raw, end = _binary32(data, offset, depth)
     return raw.decode(), end
 
 
 def _symbol(read_bytes: Reader) -> Reader:
-    def read(data: bytes, at: int, depth: int) -> tuple[Symbol, int]:
-        raw, end = read_bytes(data, at, depth)
+    def read(data: bytes, offset: int, depth: int) -> tuple[Symbol, int]:
+        raw, end = read_bytes(data, offset, depth)
         return (_known_symbol if len(raw) <= _LONGEST_KNOWN else _make_symbol)(raw), end
 
     return read
@@ -182,90 +182,90 @@ _known_symbol = lru_cache(1000)(_make_symbol)
 """Cached `_make_symbol` for short symbols: a program uses the same ones again and again."""
 
 
-def _list8(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
-    return _items(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+def _list8(data: bytes, offset: int, depth: int) -> tuple[list[Any], int]:
+    return _items(data, offset + 2, offset + 1 + data[offset], data[offset + 1], depth)
 
 
-def _list32(data: bytes, at: int, depth: int) -> tuple[list[Any], int]:
-    size, count = _UINTS.unpack_from(data, at)
-    return _items(data, at + 8, at + 4 + size, count, depth)
+def _list32(data: bytes, offset: int, depth: int) -> tuple[list[Any], int]:
+    size, count = _UINTS.unpack_from(data, offset)
+    return _items(data, offset + 8, offset + 4 + size, count, depth)
 
 
-def _items(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[list[Any], int]:
-    start = at
-    if depth <= 0 or end > len(data) or count > end - at:
-        raise _unlikely(data, at, end, count, depth)
+def _items(data: bytes, offset: int, end: int, count: int, depth: int) -> tuple[list[Any], int]:
+    start = offset
+    if depth <= 0 or end > len(data) or count > end - offset:
+        raise _unlikely(data, offset, end, count, depth)
     values: list[Any] = []
     for _ in range(count):
-        code = data[at]
+        code = data[offset]
         if code == _STRING8:
             # Short strings are the most frequent values beside null, and a call costs as much as reading one, so they
-            # are read in place. A string that ends too far shows below, where `at` is compared with `end`.
-            begin = at + 2
-            at = begin + data[at + 1]
-            values.append(data[begin:at].decode())
+            # are read in place. A string that ends too far shows below, where `offset` is compared with `end`.
+            begin = offset + 2
+            offset = begin + data[offset + 1]
+            values.append(data[begin:offset].decode())
         elif code == _NULL:
             values.append(None)
-            at += 1
+            offset += 1
         else:
-            value, at = READERS[code](data, at + 1, depth - 1)
+            value, offset = READERS[code](data, offset + 1, depth - 1)
             values.append(value)
-    if at != end:
-        raise _other_size(start, at, end)
+    if offset != end:
+        raise _other_size(start, offset, end)
     return values, end
 
 
-def _map8(data: bytes, at: int, depth: int) -> tuple[AmqpMap, int]:
-    return _pairs(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+def _map8(data: bytes, offset: int, depth: int) -> tuple[AmqpMap, int]:
+    return _pairs(data, offset + 2, offset + 1 + data[offset], data[offset + 1], depth)
 
 
-def _map32(data: bytes, at: int, depth: int) -> tuple[AmqpMap, int]:
-    size, count = _UINTS.unpack_from(data, at)
-    return _pairs(data, at + 8, at + 4 + size, count, depth)
+def _map32(data: bytes, offset: int, depth: int) -> tuple[AmqpMap, int]:
+    size, count = _UINTS.unpack_from(data, offset)
+    return _pairs(data, offset + 8, offset + 4 + size, count, depth)
 
 
-def _pairs(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[AmqpMap, int]:
-    start = at
-    if depth <= 0 or end > len(data) or count > end - at:
-        raise _unlikely(data, at, end, count, depth)
+def _pairs(data: bytes, offset: int, end: int, count: int, depth: int) -> tuple[AmqpMap, int]:
+    start = offset
+    if depth <= 0 or end > len(data) or count > end - offset:
+        raise _unlikely(data, offset, end, count, depth)
     if count % 2:
-        raise AmqpError(f"the map at byte {at} has a key without a value")
+        raise AmqpError(f"the map at byte {offset} has a key without a value")
     pairs = AmqpMap()
     for _ in range(count // 2):
-        code = data[at]
+        code = data[offset]
         if code == _STRING8:
             # Read in place, as in `_items`.
-            begin = at + 2
-            at = begin + data[at + 1]
-            key: Any = data[begin:at].decode()
+            begin = offset + 2
+            offset = begin + data[offset + 1]
+            key: Any = data[begin:offset].decode()
         else:
-            key, at = READERS[code](data, at + 1, depth - 1)
-        value, at = READERS[data[at]](data, at + 1, depth - 1)
+            key, offset = READERS[code](data, offset + 1, depth - 1)
+        value, offset = READERS[data[offset]](data, offset + 1, depth - 1)
         pairs.append((key, value))
-    if at != end:
-        raise _other_size(start, at, end)
+    if offset != end:
+        raise _other_size(start, offset, end)
     return pairs, end
 
 
-def _array8(data: bytes, at: int, depth: int) -> tuple[Array, int]:
-    return _elements(data, at + 2, at + 1 + data[at], data[at + 1], depth)
+def _array8(data: bytes, offset: int, depth: int) -> tuple[Array, int]:
+    return _elements(data, offset + 2, offset + 1 + data[offset], data[offset + 1], depth)
 
 
-def _array32(data: bytes, at: int, depth: int) -> tuple[Array, int]:
-    size, count = _UINTS.unpack_from(data, at)
-    return _elements(data, at + 8, at + 4 + size, count, depth)
+def _array32(data: bytes, offset: int, depth: int) -> tuple[Array, int]:
+    size, count = _UINTS.unpack_from(data, offset)
+    return _elements(data, offset + 8, offset + 4 + size, count, depth)
 
 
-def _elements(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[Array, int]:
-    start = at
+def _elements(data: bytes, offset: int, end: int, count: int, depth: int) -> tuple[Array, int]:
+    start = offset
     if depth <= 0 or end > len(data):
-        raise _unlikely(data, at, end, 0, depth)
+        raise _unlikely(data, offset, end, 0, depth)
     descriptor = None
-    if data[at] == _DESCRIBED:
-        descriptor, at = READERS[data[at + 1]](data, at + 2, depth - 1)
-    code = data[at]
+    if data[offset] == _DESCRIBED:
+        descriptor, offset = READERS[data[offset + 1]](data, offset + 2, depth - 1)
+    code = data[offset]
     read = READERS[code]
-    at += 1
+    offset += 1
     if code == _DESCRIBED:
         raise AmqpError(f"the elements of the array at byte {start} are described twice")
     if code in _WITHOUT_BYTES:
@@ -273,15 +273,15 @@ def _elements(data: bytes, at: int, end: int, count: int, depth: int) -> tuple[A
             raise AmqpError(f"the array at byte {start} says it has {count} elements, and no bytes for them")
         values = _repeated(code, count)
     else:
-        if count > end - at:
-            raise _unlikely(data, at, end, count, depth)
-        found = []
+        if count > end - offset:
+            raise _unlikely(data, offset, end, count, depth)
+        elements = []
         for _ in range(count):
-            value, at = read(data, at, depth - 1)
-            found.append(value)
-        values = tuple(found)
-    if at != end:
-        raise _other_size(start, at, end)
+            value, offset = read(data, offset, depth - 1)
+            elements.append(value)
+        values = tuple(elements)
+    if offset != end:
+        raise _other_size(start, offset, end)
     return Array(code, values, descriptor), end
 
 
@@ -294,34 +294,34 @@ def _repeated(code: int, count: int) -> tuple[Any, ...]:
     return (READERS[code](b"", 0, 0)[0],) * count
 
 
-def _described(data: bytes, at: int, depth: int) -> tuple[Described, int]:
+def _described(data: bytes, offset: int, depth: int) -> tuple[Described, int]:
     if depth <= 0:
-        raise _too_deep(at)
-    descriptor, at = READERS[data[at]](data, at + 1, depth - 1)
-    value, at = READERS[data[at]](data, at + 1, depth - 1)
-    return Described(descriptor, value), at
+        raise _too_deep(offset)
+    descriptor, offset = READERS[data[offset]](data, offset + 1, depth - 1)
+    value, offset = READERS[data[offset]](data, offset + 1, depth - 1)
+    return Described(descriptor, value), offset
 
 
-def _unknown(data: bytes, at: int, _: int) -> tuple[Any, int]:
-    # The unknown constructor stands before `at`, also where it is the constructor of an array's elements.
-    raise AmqpError(f"there is no type {data[at - 1]:#04x}, at byte {at - 1}")
+def _unknown(data: bytes, offset: int, _: int) -> tuple[Any, int]:
+    # The unknown constructor stands before `offset`, also where it is the constructor of an array's elements.
+    raise AmqpError(f"there is no type {data[offset - 1]:#04x}, at byte {offset - 1}")
 
 
-def _unlikely(data: bytes, at: int, end: int, count: int, depth: int) -> AmqpError:
+def _unlikely(data: bytes, offset: int, end: int, count: int, depth: int) -> AmqpError:
     """Makes the error for a compound value that is refused before its first element is read."""
     if depth <= 0:
-        return _too_deep(at)
+        return _too_deep(offset)
     if end > len(data):
-        return AmqpError(f"the value at byte {at} should end at byte {end}, but there are {len(data)} bytes")
-    return AmqpError(f"the value at byte {at} says it has {count} elements, in {end - at} bytes")
+        return AmqpError(f"the value at byte {offset} should end at byte {end}, but there are {len(data)} bytes")
+    return AmqpError(f"the value at byte {offset} says it has {count} elements, in {end - offset} bytes")
 
 
-def _too_deep(at: int) -> AmqpError:
-    return AmqpError(f"values are nested deeper than {MOST_DEPTH} at byte {at}")
+def _too_deep(offset: int) -> AmqpError:
+    return AmqpError(f"values are nested deeper than {MOST_DEPTH} at byte {offset}")
 
 
-def _other_size(start: int, at: int, end: int) -> AmqpError:
-    return AmqpError(f"the elements of the value at byte {start} end at byte {at}, its size says {end}")
+def _other_size(start: int, offset: int, end: int) -> AmqpError:
+    return AmqpError(f"the elements of the value at byte {start} end at byte {offset}, its size says {end}")
 
 
 _UINT = struct.Struct(">I")

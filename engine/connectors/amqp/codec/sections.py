@@ -146,43 +146,47 @@ def decode(data: bytes) -> Sections:
         AmqpError: the bytes are not a message: they are cut off, the sections are out of order, or a section or
             field has a wrong type.
     """
-    found: list[Any] = [None] * len(_NAMES)
+    sections: list[Any] = [None] * len(_NAMES)
     parts: list[Any] = []
     body: int | None = None
-    rank, at, start, body_start, body_end = -1, 0, 0, 0, 0
+    rank, offset, start, body_start, body_end = -1, 0, 0, 0, 0
     end = data.find(_DESCRIPTORS[_PROPERTIES], 0, _LONGEST_HEAD)
     if end > 0 and (head := _head(data[:end])) is not None:
-        found[: len(head)], rank, at = head, _RANKS[_ANNOTATIONS], end
+        sections[: len(head)], rank, offset = head, _RANKS[_ANNOTATIONS], end
     try:
-        while at < len(data):
-            start = at
-            number = _BY_DESCRIPTOR.get(data[at : at + 3], -1)
-            number, at = (number, at + 3) if number >= 0 else _number(data, at)
+        while offset < len(data):
+            start = offset
+            number = _BY_DESCRIPTOR.get(data[offset : offset + 3], -1)
+            number, offset = (number, offset + 3) if number >= 0 else _number(data, offset)
             if _RANKS[number] <= rank and not (number == body != VALUE and rank == _BODY_RANK):
                 raise _out_of_order(number, start)
             rank = _RANKS[number]
-            value, at = _known(data, at) if number in _OFTEN_THE_SAME else READERS[data[at]](data, at + 1, MOST_DEPTH)
+            value, offset = (
+                _known(data, offset)
+                if number in _OFTEN_THE_SAME
+                else READERS[data[offset]](data, offset + 1, MOST_DEPTH)
+            )
             if type(value) is not _TYPES[number] and number != VALUE:
                 raise AmqpError(f"section {_NAMES[number]} at byte {start} is of type {type_name(value)}")
             if type(value) is AmqpMap and number != VALUE:
                 _check_keys(value, number)
             if rank == _BODY_RANK:
-                body, body_start, body_end = number, start if body is None else body_start, at
+                body, body_start, body_end = number, start if body is None else body_start, offset
                 parts.append(value)
             else:
-                found[number] = value
+                sections[number] = value
     except UNREADABLE as error:
         raise unreadable(error, data, start) from error
-    header, properties = found[_HEADER], found[_PROPERTIES]
+    header, properties = sections[_HEADER], sections[_PROPERTIES]
     return Sections(
         Header(*_fields(header, _HEADER_FIELDS, "header")) if type(header) is list else header,
-        found[_DELIVERY],
-        found[_ANNOTATIONS],
+        sections[_DELIVERY],
+        sections[_ANNOTATIONS],
         None if properties is None else Properties(*_fields(properties, _PROPERTIES_FIELDS, "properties")),
-        found[_APPLICATION],
+        sections[_APPLICATION],
         body,
         None if body is None else _content(body, parts),
-        found[_FOOTER],
+        sections[_FOOTER],
         b"" if body is None or body == DATA else data[body_start:body_end],
     )
 
@@ -208,17 +212,17 @@ def _check_keys(pairs: AmqpMap, number: int) -> None:
             raise AmqpError(f"section {_NAMES[number]} has a key of type {type_name(key)}")
 
 
-def _known(data: bytes, at: int) -> tuple[Any, int]:
+def _known(data: bytes, offset: int) -> tuple[Any, int]:
     """Decodes the list or map at an offset and returns it with the offset behind it; short ones come from a cache."""
-    code, size = data[at], _LONGEST_KNOWN
+    code, size = data[offset], _LONGEST_KNOWN
     if code in _SMALL:
-        size = 2 + data[at + 1]
+        size = 2 + data[offset + 1]
     elif code in _LARGE:
-        size = 5 + _UINT.unpack_from(data, at + 1)[0]
-    if size < _LONGEST_KNOWN and at + size <= len(data):
+        size = 5 + _UINT.unpack_from(data, offset + 1)[0]
+    if size < _LONGEST_KNOWN and offset + size <= len(data):
         with suppress(AmqpError):
-            return _decoded(data[at : at + size]), at + size
-    return READERS[data[at]](data, at + 1, MOST_DEPTH)
+            return _decoded(data[offset : offset + size]), offset + size
+    return READERS[data[offset]](data, offset + 1, MOST_DEPTH)
 
 
 _decoded = lru_cache(1000)(decode_value)
@@ -252,21 +256,21 @@ def encode_sections(sections: Sections) -> bytes:
     return b"".join(parts)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _number(data: bytes, offset: int) -> tuple[int, int]:
     """Reads a section's descriptor in an unusual, longer form; returns its number and the offset of its value."""
-    if data[at] != 0:
-        raise AmqpError(f"a section begins with byte 0, not {data[at]:#04x}, at byte {at}")
-    descriptor, end = READERS[data[at + 1]](data, at + 2, 1)
+    if data[offset] != 0:
+        raise AmqpError(f"a section begins with byte 0, not {data[offset]:#04x}, at byte {offset}")
+    descriptor, end = READERS[data[offset + 1]](data, offset + 2, 1)
     if type(descriptor) is ULong and 0 <= descriptor - _FIRST < len(_NAMES):
         return descriptor - _FIRST, end
     if type(descriptor) is Symbol and descriptor in _BY_NAME:
         return _BY_NAME[descriptor], end
-    raise AmqpError(f"there is no section {type_name(descriptor)} {descriptor!r:.100}, at byte {at}")
+    raise AmqpError(f"there is no section {type_name(descriptor)} {descriptor!r:.100}, at byte {offset}")
 
 
-def _out_of_order(number: int, at: int) -> AmqpError:
+def _out_of_order(number: int, offset: int) -> AmqpError:
     what = "another body" if _RANKS[number] == _BODY_RANK else "too late, or twice"
-    return AmqpError(f"section {_NAMES[number]} at byte {at} is {what}; sections have an order")
+    return AmqpError(f"section {_NAMES[number]} at byte {offset} is {what}; sections have an order")
 
 
 def _fields(values: list[Any], fields: Fields, section: str) -> list[Any]:
