@@ -166,4 +166,4 @@ class _House:
 
     def _url(self) -> str:
         folders = "/".join(self._text(3, 5) for _ in range(3))
-        return f"https://www.nexmark.com/{folders}/item.htm?query=1"
+        return f"https://www.example.com/{folders}/item.htm?query=1"

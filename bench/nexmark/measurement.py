@@ -123,6 +123,9 @@ def _pass(
         with contestant.running(place) as process:
             begun, done = _await_end(broker, contestant.group(place), place, options.events, process)
         last, records = _read(broker.bootstrap, place.output)
+        if done == options.events or begun >= last:
+            # All events were in the first commit.
+            begun, done = process.started, 0
         cpu, left = process.cpu_seconds(begun, last), options.events - done
         rows = QUERIES[contestant.query].rows(map(json.loads, in_force(contestant.query, records)))
         figures = left / (last - begun), left / cpu, len(records)
@@ -156,8 +159,7 @@ def _await_end(broker: Broker, group: str, place: StreamPlace, count: int, proce
         is_still = seen > 0 and time.monotonic() - since > _STILL_SECONDS
         if first is not None and done >= count and is_still and not _waiting(asking, group):
             asking.close()
-            # All events can be in the first commit.
-            return first if first[1] < count else (process.started, 0)
+            return first
         time.sleep(_SAMPLE_SECONDS)
 
 
