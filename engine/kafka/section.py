@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from engine.kafka.security import OAUTHBEARER, read_jaas, store_type
+from engine.kafka.security import ENDPOINT, ISSUER, OAUTHBEARER, read_jaas, store_type
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
 from routes.section_registry import Section, check_reserved
@@ -290,7 +290,7 @@ _OTHER_MECHANISMS = {
 """Mechanisms that only Java's client can do, each with a way out."""
 _PASSWORD = ("sasl.username", "sasl.password")
 _TOKEN = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
-_ENDPOINTS = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.issuer")
+_ENDPOINTS = (ENDPOINT, ISSUER)
 _USED_BY = {
     **dict.fromkeys((*_PASSWORD, *_TOKEN, *_ENDPOINTS, "sasl.jaas.config"), ("SASL", "SASL_SSL")),
     **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kafka.token_issuer import token_endpoint
 from routes.keys.secrets import Secret
 from routes.keys.values import BadValueError
 
 __all__ = [
+    "ENDPOINT",
+    "ISSUER",
+    "ISSUER_TRUST",
     "OAUTHBEARER",
     "java_certificates",
     "java_login",
@@ -25,6 +27,12 @@ __all__ = [
     "write_jaas",
 ]
 
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+"""Setting with the URL that gives tokens."""
+ISSUER = "sasl.oauthbearer.issuer"
+"""Setting, of the bridge alone, with the URL of the server that names the token endpoint."""
+ISSUER_TRUST = "https.ca.location"
+"""Setting with the certificates to trust there, a PEM file."""
 OAUTHBEARER = "OAUTHBEARER"
 """SASL mechanism of a login by a token (RFC 7628), which an OpenID Connect server gives to a client with a secret."""
 
@@ -60,9 +68,6 @@ _SCRAM = _LoginModule("scram.ScramLoginModule", _PASSWORD, ("username", "passwor
 _OAUTH = _LoginModule("oauthbearer.OAuthBearerLoginModule", _TOKEN, ("clientId", "clientSecret"))
 _MODULES = {module.path.rpartition(".")[2]: module for module in (_PLAIN, _SCRAM, _OAUTH)}
 _EXTENSIONS = "sasl.oauthbearer.extensions"
-_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-_ISSUER = "sasl.oauthbearer.issuer"
-_TRUSTED = "https.ca.location"
 _SECRETS = frozenset({"sasl.password", "sasl.oauthbearer.client.secret"})
 
 
@@ -109,43 +114,29 @@ def store_type(location: str, declared: str | None) -> str | None:
 
 
 def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
-    """Librdkafka's settings of the login among settings that are `given` under Java's names.
-
-    Raises:
-        UnreachableError: the issuer of tokens, which is asked for its token endpoint, does not answer.
-        HardFailureError: its answer names no token endpoint.
-    """
+    """Librdkafka's settings of the login among settings that are `given` under Java's names."""
     jaas = given.get("sasl.jaas.config")
-    names = (*_PASSWORD.values(), *_TOKEN.values(), _EXTENSIONS, _TRUSTED)
+    names = (*_PASSWORD.values(), *_TOKEN.values(), _EXTENSIONS, ISSUER_TRUST)
     settings = {name: given[name] for name in names if name in given} | (read_jaas(jaas) if jaas else {})
     if given.get("sasl.mechanism") == OAUTHBEARER:
-        settings |= {"sasl.oauthbearer.method": "oidc", _ENDPOINT: _token_endpoint(given)}
+        settings |= {"sasl.oauthbearer.method": "oidc", ENDPOINT: given[ENDPOINT]}
     return settings
 
 
 def java_login(given: Mapping[str, str]) -> dict[str, str]:
-    """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any.
-
-    Raises:
-        HardFailureError, UnreachableError: as `librdkafka_login`.
-    """
+    """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any."""
     mechanism = given.get("sasl.mechanism", "PLAIN")
     jaas = given.get("sasl.jaas.config")
     settings: dict[str, str] = {}
     if jaas is None and ("sasl.username" in given or mechanism == OAUTHBEARER):
         jaas = settings["sasl.jaas.config"] = Secret(write_jaas(mechanism, given))
     if mechanism == OAUTHBEARER:
-        settings[_ENDPOINT] = _token_endpoint(given)
         settings["sasl.login.callback.handler.class"] = given.get("sasl.login.callback.handler.class", _LOGIN_HANDLER)
-        if authority := given.get(_TRUSTED):
+        if authority := given.get(ISSUER_TRUST):
             # The login module has TLS settings of its own, which are options like any others.
             store = f' ssl.truststore.type="PEM" ssl.truststore.location={_quoted(authority)};'
             settings["sasl.jaas.config"] = Secret(str(jaas).rstrip().removesuffix(";") + store)
     return settings
-
-
-def _token_endpoint(given: Mapping[str, str]) -> str:
-    return given.get(_ENDPOINT) or token_endpoint(given[_ISSUER], given.get(_TRUSTED))
 
 
 def librdkafka_certificates(given: Mapping[str, str]) -> dict[str, str]:

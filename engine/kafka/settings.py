@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, is_file
-from engine.kafka.security import java_certificates, java_login, librdkafka_certificates, librdkafka_login
+from engine.kafka.security import (
+    ENDPOINT,
+    ISSUER,
+    ISSUER_TRUST,
+    java_certificates,
+    java_login,
+    librdkafka_certificates,
+    librdkafka_login,
+)
+from engine.kafka.token_issuer import token_endpoint
 
 if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
@@ -28,7 +37,12 @@ _BUFFER_BYTES = 32 * 1024 * 1024
 
 
 def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
-    """Settings of a confluent-kafka client: the cluster's address, the login, and the fixed settings of the role."""
+    """Settings of a confluent-kafka client: the cluster's address, the login, and the fixed settings of the role.
+
+    Raises:
+        HardFailureError: the issuer of tokens names no token endpoint.
+        UnreachableError: the issuer of tokens does not answer.
+    """
     given = _given(access, role)
     names = {**COMMON, **(PRODUCER if role == "producer" else CONSUMER if role == "consumer" else {})}
     settings = {theirs: given[name] for name, theirs in names.items() if theirs and name in given}
@@ -54,7 +68,7 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
 
 
 def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
-    """Settings of a client in Java, without those that matter only for speed."""
+    """Settings of a client in Java, without those that matter only for speed. Raises as `librdkafka`."""
     given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
     settings |= java_login(given) | java_certificates(given)
@@ -99,4 +113,6 @@ def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
     for name, value in settings.items():
         if is_file(name):
             settings[name] = str(base / value)
+    if ISSUER in settings:
+        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST))
     return settings

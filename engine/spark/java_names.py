@@ -33,7 +33,7 @@ class _Class(JavaClass):  # type: ignore[misc] # Py4J has no types
 
 
 def _kept(owner: object, name: str, found: Any) -> Any:
-    """What was found under a name of `owner`, which keeps it unless it is a value, such as that of a static field."""
+    """Keeps what was found under a name in `owner`, unless it is a value, as of a static field; returns it."""
     if type(found) is JavaPackage:
         found.__class__ = _Package
     elif type(found) is JavaClass:

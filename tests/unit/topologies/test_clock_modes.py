@@ -7,7 +7,7 @@ import pytest
 from engine.errors import UsageError
 from engine.streams import StreamsBuilder, TimeWindows
 from engine.topologies.runtime.layout import Layout, lay_out
-from engine.topologies.runtime.run import Guarantee, TopologySettings, mode_of
+from engine.topologies.runtime.settings import Guarantee, TopologySettings, mode_of
 
 
 def layout(*, is_moved: bool) -> Layout:
