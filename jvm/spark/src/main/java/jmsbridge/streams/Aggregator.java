@@ -3,10 +3,12 @@ package jmsbridge.streams;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -69,6 +71,7 @@ final class Aggregator implements Serializable {
     List<Attribute> kept = new ArrayList<>();
     List<Attribute> otherBuffers = new ArrayList<>();
     List<Attribute> named = new ArrayList<>();
+    Map<ExprId, Expression> computed = Expressions.computed(parts.get()._4());
     for (AggregateExpression each : CollectionConverters.asJava(parts.get()._2())) {
       if (!(each.aggregateFunction() instanceof DeclarativeAggregate function) || each.isDistinct()) {
         throw new IllegalArgumentException("%s cannot be aggregated record by record; use functions such as count, sum,"
@@ -81,7 +84,8 @@ final class Aggregator implements Serializable {
       int at = 0;
       for (Expression one : CollectionConverters.asJava(function.updateExpressions())) {
         Attribute unchanged = own.get(at++);
-        updateValues.add(each.filter().isEmpty() ? one : new If(each.filter().get(), one, (Expression) unchanged));
+        Expression filtered = each.filter().isEmpty() ? one : new If(each.filter().get(), one, (Expression) unchanged);
+        updateValues.add(Expressions.inlined(filtered, computed));
       }
       mergeValues.addAll(CollectionConverters.asJava(function.mergeExpressions()));
       resultValues.add(function.evaluateExpression());

@@ -1,12 +1,18 @@
 package jmsbridge.streams;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -58,7 +64,9 @@ final class Expressions {
     LogicalPlan plan = optimised((Dataset<Row>) selected);
     List<Expression> expressions = new ArrayList<>();
     if (plan instanceof Project project) {
-      CollectionConverters.asJava(project.projectList()).forEach(each -> expressions.add((Expression) each));
+      Map<ExprId, Expression> computed = computed(project.child());
+      CollectionConverters.asJava(project.projectList())
+          .forEach(each -> expressions.add(inlined((Expression) each, computed)));
     } else {
       CollectionConverters.asJava(plan.output()).forEach(expressions::add);
     }
@@ -80,6 +88,36 @@ final class Expressions {
 
   static LogicalPlan optimised(Dataset<Row> frame) {
     return frame.sparkSession().sessionState().optimizer().execute(frame.queryExecution().analyzed());
+  }
+
+  /**
+   * Expressions that a plan computes below another one, by their ids. Spark's optimiser moves there what an expression
+   * such as {@code nullif} or {@code count_if} uses twice.
+   */
+  static Map<ExprId, Expression> computed(LogicalPlan plan) {
+    Map<ExprId, Expression> found = new HashMap<>();
+    if (plan instanceof Project project) {
+      Map<ExprId, Expression> below = computed(project.child());
+      for (NamedExpression each : CollectionConverters.asJava(project.projectList())) {
+        if (each instanceof Alias alias) {
+          found.put(alias.exprId(), inlined(alias.child(), below));
+        } else if (below.containsKey(each.exprId())) {
+          found.put(each.exprId(), below.get(each.exprId()));
+        }
+      }
+    }
+    return found;
+  }
+
+  /** An expression with what is computed below in place of its names. */
+  static Expression inlined(Expression expression, Map<ExprId, Expression> computed) {
+    if (computed.isEmpty()) {
+      return expression;
+    }
+    if (expression instanceof AttributeReference name && computed.containsKey(name.exprId())) {
+      return computed.get(name.exprId());
+    }
+    return (Expression) expression.mapChildren(child -> inlined((Expression) child, computed));
   }
 
   static Seq<Attribute> attributes(Dataset<Row> frame) {
