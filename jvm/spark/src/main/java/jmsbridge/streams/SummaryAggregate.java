@@ -14,6 +14,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Aggregate function of Spark that keeps a {@link Summary} of the values of an expression. */
 final class SummaryAggregate extends DeclarativeAggregate {
@@ -78,7 +79,7 @@ final class SummaryAggregate extends DeclarativeAggregate {
 
   @Override
   public Seq<Expression> mergeExpressions() {
-    Expression other = inputAggBufferAttributes().head();
+    Expression other = CollectionConverters.asJava(inputAggBufferAttributes()).get(0);
     return Expressions.seq(List.of(call(Step.MERGE, summary.keptType(), kept, other)));
   }
 
@@ -99,7 +100,7 @@ final class SummaryAggregate extends DeclarativeAggregate {
 
   @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
-    return new SummaryAggregate(name, summary, children.head());
+    return new SummaryAggregate(name, summary, CollectionConverters.asJava(children).get(0));
   }
 
   @Override
