@@ -47,5 +47,5 @@ def nameless_file(content: bytes) -> IO[bytes]:
 
 def _without_name() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("jms-bridge"), "wb", buffering=0)
+        return os.fdopen(os.memfd_create("jms-bridge"), "w+b", buffering=0)
     return tempfile.TemporaryFile(buffering=0)

@@ -19,11 +19,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.cli import main
 from engine.embedded import EmbeddedKafka
+from engine.errors import SetupError
 from engine.find import filter_upkeep, id_filters, stretches
 from engine.find.filter_upkeep import FilterUpkeep
 from engine.find.question import FindQuestion, TopicKind
 from engine.find.scanner import Scanner
 from engine.find.search import FindProgress, FoundRecord, find
+from engine.find.stretches import Piece
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord
 from engine.message import Message
 from routes.config import loads
@@ -215,6 +217,15 @@ def test_the_process_of_a_search_gives_way_to_processes_of_other_sessions(filled
         session = Path(f"/proc/{process.pid}/autogroup")
         if session.exists():
             assert session.read_text().split()[-2:] == ["nice", "10"]
+
+
+def test_a_process_of_a_search_that_dies_is_told(filled: Filled) -> None:
+    others = psutil.Process().children()
+    with Scanner(filled.config, FindQuestion()) as scanner:
+        (process,) = (child for child in psutil.Process().children() if child not in others)
+        process.kill()
+        with pytest.raises(SetupError, match="the Java process of the search has ended: "):
+            list(scanner.scan([Piece(filled.config.journal.topic, 0, 0, 1)], 1, None))
 
 
 def test_a_search_that_is_stopped_goes_on_as_well(filled: Filled) -> None:
