@@ -35,6 +35,7 @@ def surroundings() -> dict[str, Any]:
         **{name: getattr(streams, name) for name in streams.__all__},
         "builder": streams.StreamsBuilder("part"),
         "orders": builder.stream("orders", value=streams.json("customer string, amount double")),
+        "clicks": builder.stream("clicks", value=streams.json("page string")),
         "payments": builder.stream("payments", value=streams.json("card string, amount double")),
     }
 
