@@ -90,8 +90,44 @@ def test_the_fast_reader_reads_what_spark_reads(program: Any, schema: str) -> No
             assert read(fast, value) == read(slow, value), value
 
 
+NESTED = "a string, s struct<a: string, b: bigint, s: struct<d: double, e: boolean>>, b bigint"
+INNER = (
+    "{}", "null", "7", '"x"', "[]", "true", '{"d":2.5,"e":true}', '{"e":false,"d":1}', '{"d":"x"}', '{"d":null}',
+    '{"d":1,"d":2}', '{"z":{"y":[1,{"x":"w"}]},"d":3}', '{"z":[1,]}', '{"z":[,1]}', '{"z":{"y"}}',
+    '{"z":[[[]],{}],"e":true}',
+    '{"z":1e3}', '{"z":"\\n"}', '{"d":2.5', '{"d":2.5}}', '{"e":tru}', '{"z":[1 2]}', '{"z":007}', '{"z":{"a":1,}}',
+)  # fmt: skip
+
+
+def test_the_fast_reader_reads_objects_in_objects_as_spark_does(program: Any) -> None:
+    column = json(NESTED).reader()._jc
+    fast, slow = program.jsonReader(column), program.reader(column)
+    assert fast.getClass().getSimpleName() == "JsonReader"
+    source = random.Random(7)  # noqa: S311 # test data
+    values = [b"{}", b'{"s":null}', b'{"s":{}}', b'{"s":{"s":{}}}', b'{"s":[]}', b'{"s":"x"}', b'{"s":{"a":"\xff"}}']
+    for inner in INNER:
+        texts_of_s = ['"a":"ä"', '"b":7', f'"s":{inner}', f'"z":{inner}']
+        for _ in range(6):
+            # In the order of the schema, in which Spark lays out the row.
+            parts = sorted(source.sample(texts_of_s, source.randrange(1, 5)), key=texts_of_s.index)
+            fields = ['"a":"x"', f'"z":{inner}', f'"s":{{{",".join(parts)}}}', '"b":-1']
+            outer = sorted(source.sample(fields, 3), key=fields.index)
+            values.append(f"{{{source.choice((',', ' , ')).join(outer)}}}".encode())
+    for value in values:
+        assert read(fast, value) == read(slow, value), value
+
+
+def test_fields_of_objects_come_in_any_order(spark: SparkSession) -> None:
+    builder = StreamsBuilder("order")
+    builder.stream("in", value=json(NESTED)).map_values(d="s.s.d", inner="s.a", a="a", b="s.b").to("out")
+    with TopologyTestDriver(builder.build(), spark) as driver:
+        driver.pipe_input("in", "k", b'{"b":1,"s":{"s":{"e":true,"d":2.5},"z":[{}],"b":7,"a":"in"},"a":"out"}')
+        (record,) = driver.read_output("out")
+    assert record.value == {"d": 2.5, "inner": "in", "a": "out", "b": 7}
+
+
 @pytest.mark.parametrize(
-    "schema", ["a string, t timestamp", "a array<int>", "a string, s struct<x: int>", "n decimal(10,2)"]
+    "schema", ["a string, t timestamp", "a array<int>", "a string, s struct<x: array<int>>", "n decimal(10,2)"]
 )
 def test_other_types_are_left_to_spark(program: Any, schema: str) -> None:
     assert program.jsonReader(json(schema).reader()._jc).getClass().getSimpleName() == "ColumnReader"
