@@ -34,7 +34,7 @@ class TokenIssuer:
         self.skew_seconds = 0.0
         """How far the server's clock is ahead."""
         self.is_away = False
-        """True while each request for a token is answered with 503."""
+        """True while each request for a token, or for the token endpoint, is answered with 503."""
         self.given: list[str] = []
         """Scopes of the tokens that were given."""
         self._key = generate_private_key(65537, 2048)
@@ -70,6 +70,8 @@ class TokenIssuer:
 
     def answer(self, path: str, login: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer to a request."""
+        if path == "/.well-known/openid-configuration" and self.is_away:
+            return 503, {}
         if path == "/.well-known/openid-configuration":
             return 200, {"issuer": self.url, "token_endpoint": f"{self.url}/token", "jwks_uri": f"{self.url}/keys"}
         if path == "/keys":

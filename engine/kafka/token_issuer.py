@@ -18,6 +18,8 @@ __all__ = ["token_endpoint"]
 
 _SECONDS = 10.0
 _MOST_BYTES = 1024 * 1024
+_AWAY = frozenset({429, *range(500, 600)})
+"""Statuses of a server that may answer later, such as one behind a proxy whose server is away."""
 
 
 @lru_cache(maxsize=16)
@@ -30,7 +32,7 @@ def token_endpoint(issuer: str, authority: str | None) -> str:
 
     Raises:
         HardFailureError: the answer names no token endpoint, or another issuer.
-        UnreachableError: the issuer does not answer, or its certificate is not trusted.
+        UnreachableError: the issuer does not answer, cannot at present, or its certificate is not trusted.
     """
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     try:
@@ -38,6 +40,8 @@ def token_endpoint(issuer: str, authority: str | None) -> str:
         with urlopen(address, timeout=_SECONDS, context=trust) as answer:  # noqa: S310 - lint lets http and https through
             said = json.loads(answer.read(_MOST_BYTES))
     except HTTPError as error:
+        if error.code in _AWAY:
+            raise UnreachableError(f"the issuer of tokens does not answer: {address}: {error}") from error
         msg = f"{address}: HTTP status {error.code}; correct kafka.sasl.oauthbearer.issuer"
         raise HardFailureError(msg) from error
     except (OSError, HTTPException) as error:
