@@ -5,14 +5,11 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.net.URI;
-import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 
 /**
@@ -28,19 +25,7 @@ public final class Peer {
     public static void main(String[] arguments) throws InterruptedException, IOException {
         Arguments given = new Arguments(arguments);
         List<String> outputs = given.list("outputs");
-        var streams = new KafkaStreams(
-            topology(given.text("journal"), outputs, given.text("origin"), fields(given)),
-            settings(given));
-        var ended = new CountDownLatch(1);
-        streams.setStateListener((now, before) -> {
-            if (now == KafkaStreams.State.ERROR) ended.countDown();
-        });
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            streams.close(Duration.ofSeconds(10));
-            ended.countDown();
-        }));
-        streams.start();
-        ended.await();
+        Running.run(topology(given.text("journal"), outputs, given.text("origin"), fields(given)), settings(given));
     }
 
     private static Topology topology(

@@ -3,10 +3,8 @@ package jmsbridge.bench;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -52,17 +50,7 @@ public final class Streams {
             default -> throw new IllegalArgumentException(given.text("topology"));
         };
         output.to(given.text("output"), Produced.with(Serdes.ByteArray(), Serdes.ByteArray()));
-        var streams = new KafkaStreams(builder.build(), settings(given));
-        var ended = new CountDownLatch(1);
-        streams.setStateListener((now, before) -> {
-            if (now == KafkaStreams.State.ERROR) ended.countDown();
-        });
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            streams.close(Duration.ofSeconds(10));
-            ended.countDown();
-        }));
-        streams.start();
-        ended.await();
+        Running.run(builder.build(), settings(given));
     }
 
     private static Properties settings(Arguments given) {

@@ -1,10 +1,8 @@
 package jmsbridge.bench.nexmark;
 
-import java.time.Duration;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import jmsbridge.bench.Arguments;
-import org.apache.kafka.streams.KafkaStreams;
+import jmsbridge.bench.Running;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.KStream;
@@ -29,17 +27,7 @@ public final class Nexmark {
         var events = builder.stream(given.text("input"), consumed);
         results(query, builder, events).to(given.text("output"), Produced.with(Forms.BYTES, Forms.BYTES));
         Properties settings = settings(given);
-        var streams = new KafkaStreams(builder.build(settings), settings);
-        var ended = new CountDownLatch(1);
-        streams.setStateListener((now, before) -> {
-            if (now == KafkaStreams.State.ERROR) ended.countDown();
-        });
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            streams.close(Duration.ofSeconds(10));
-            ended.countDown();
-        }));
-        streams.start();
-        ended.await();
+        Running.run(builder.build(settings), settings);
     }
 
     private static KStream<byte[], byte[]> results(String query, StreamsBuilder builder, KStream<byte[], byte[]> events) {
