@@ -313,7 +313,7 @@ DRAFT_7 = {"$schema": Draft7Validator.META_SCHEMA["$schema"]}
 
 
 @given(SCHEMAS, SCHEMAS, st.sampled_from([{}, DRAFT_7]), st.lists(VALUES, min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example({"properties": {"a": {"$ref": "#/$defs/d", "type": "string"}}}, {}, DRAFT_7, [{"a": 1}])
 @example({"properties": {"a": {"$ref": "#/$defs/d", "allOf": [{"type": "null"}]}}}, {}, DRAFT_7, [{"a": [None]}])
 @example({"$ref": "#/$defs/d", "properties": {"a": {"type": "null"}}}, {}, DRAFT_7, [{"a": False}])
