@@ -17,6 +17,7 @@ import psutil
 from prometheus_client import CollectorRegistry
 
 from bench.report import Check, Report, table
+from engine.kafka.clients import KafkaClients
 from engine.router import RoutingOutcome
 from engine.router.generation import Generations, Start
 from engine.router.lag import LagSampler
@@ -167,7 +168,9 @@ class _Kafka:
 def _sampled(config: Config, size: Size, outputs: Topics) -> tuple[float, float, LagSampler]:
     """Memory of the samples in MB, CPU seconds of one, and the sampler."""
     kafka = cast("KafkaOffsets", _Kafka(size.partitions))
-    sampler = LagSampler(kafka, config.kafka_access, config.journal.topic, list(outputs), {}, interval_seconds=3600)
+    sampler = LagSampler(
+        kafka, KafkaClients(config.kafka_access), config.journal.topic, list(outputs), {}, interval_seconds=3600
+    )
     sampler.sample()
     before, begun = psutil.Process().memory_info().rss, process_time()
     for _ in range(_SAMPLES):

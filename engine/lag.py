@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kafka.clients import sink_group
+from engine.kafka.clients import KafkaClients, sink_group
 from engine.kafka.offsets import KafkaOffsets
 from engine.telemetry.metrics import LAG_RECORDS, LAG_SECONDS, SINK_LAG
 from engine.telemetry.report import read
@@ -67,8 +67,9 @@ def from_kafka(config: Config) -> Sequence[LagReport]:
     # Imported here, since it imports Spark, which `from_bridge` does not need.
     from engine.router.position_store import PositionStore
 
-    kafka = KafkaOffsets(config.kafka_access)
-    store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    clients = KafkaClients(config.kafka_access)
+    kafka = KafkaOffsets(clients)
+    store = PositionStore(clients, config.bridge_id, config.journal)
     return [*_journal(config.journal.topic, store, kafka), *_sinks(config.bridge_id, config.sinks, kafka)]
 
 

@@ -218,10 +218,10 @@ def list_letters(
     store = _store(config)
     filters = replace(filters, bounds=store.bounds, documents=store.documents)
     topic = store.source(quarantine=quarantine)
-    if quarantine and not exists(store.access, topic):
+    if quarantine and not exists(store.kafka, topic):
         note(f"no dead letters in '{topic}'")
         return
-    with KafkaTopicReader(store.access, topic) as reader:
+    with KafkaTopicReader(store.kafka, topic) as reader:
         bounds = reader.bounds()
         if state is None:
             letters = _newest(reader, count, filters.takes if filters else None)
@@ -261,7 +261,7 @@ def show(
 
     store = _store(config)
     located_at = Position.parse(position, store.source(quarantine=quarantine))
-    with KafkaTopicReader(store.access, located_at.topic) as reader:
+    with KafkaTopicReader(store.kafka, located_at.topic) as reader:
         letter = DeadLetter(reader.at(located_at.partition, located_at.offset))
     if json_output:
         typer.echo(json_text({**letter_json(letter), **record_json(letter.located.record)}))

@@ -112,10 +112,11 @@ def explain(
 
 
 def _from_journal(access: KafkaAccess, journal: str, text: str) -> tuple[Record, str]:
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import KafkaTopicReader, Position
 
     position = Position.parse(text, journal)
-    with KafkaTopicReader(access, position.topic) as reader:
+    with KafkaTopicReader(KafkaClients(access), position.topic) as reader:
         return reader.at(position.partition, position.offset).record, str(position)
 
 

@@ -299,9 +299,10 @@ def _no_stream(destination: str, stream: str | None) -> None:
 def _from_kafka(
     access: KafkaAccess, topic: str, start: _From, count: int | None, follow: bool, seconds: float
 ) -> Iterator[LocatedRecord]:
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import KafkaTopicReader
 
-    with KafkaTopicReader(access, topic) as reader:
+    with KafkaTopicReader(KafkaClients(access), topic) as reader:
         bounds = reader.bounds()
         starts = {partition: low if start is _From.BEGINNING else high for partition, (low, high) in bounds.items()}
         if follow or count is not None:
@@ -473,6 +474,7 @@ def tail(
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
     """Show the newest messages of the journal, oldest first."""
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import KafkaTopicReader
     from engine.schemas.documents import documents_of
 
@@ -485,7 +487,7 @@ def tail(
         message = Message.from_record(located.record, documents, settings.routing.bounds)
         return wanted is None or message.fulfils(wanted)
 
-    with KafkaTopicReader(settings.kafka_access, settings.journal.topic) as reader:
+    with KafkaTopicReader(KafkaClients(settings.kafka_access), settings.journal.topic) as reader:
         ends = {partition: high for partition, (_, high) in reader.bounds().items()}
         shown = _show(map(Item.of, reader.last(count, takes)) if count else (), json_output, base64)
         if follow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.output import progress
 from engine.errors import HardFailureError
-from engine.kafka.clients import producer
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import MISSING, PASSING, refusal, unanswered, unavailable
 from engine.kafka.types import KafkaException
 
@@ -43,7 +43,7 @@ def send(access: KafkaAccess, topic: str, record: Record, count: int) -> str:
         confirmed += 1
         last[0] = f"{message.topic()}:{message.partition()}:{message.offset()}"
 
-    client = producer(access, {"delivery.timeout.ms": int(_SECONDS * 1000)})
+    client = KafkaClients(access).producer({"delivery.timeout.ms": int(_SECONDS * 1000)})
     try:
         # librdkafka waits for an unknown topic as if the network were down; so ask for it first.
         if (unknown := _trouble(access, client, topic)) is not None:

@@ -52,13 +52,14 @@ def check(
     A message would break if it is a value of the subject that the schema cannot read, or if a route that names the
     subject in in.schema or out.schema takes it now, and could not with the schema. Ends with 1 if one would break.
     """
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import KafkaTopicReader
     from engine.schemas.trial import SchemaTrial
 
     settings = load(config)
     trial = SchemaTrial(settings, subject, file, message or "")
     concerned = broken = 0
-    with KafkaTopicReader(settings.kafka_access, settings.journal.topic) as reader:
+    with KafkaTopicReader(KafkaClients(settings.kafka_access), settings.journal.topic) as reader:
         records = reader.last(last)
         for located in records:
             verdict = trial.verdict(located.record)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from engine.claims.bodies import KeptBodies
+from engine.kafka.clients import KafkaClients
 from engine.tracing_section import TracingConfig
-from routes.kafka_access import KafkaAccess
 from routes.model import Route
 from routes.systems import BrokerConfig, SourceConfig
 
@@ -35,7 +35,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
     """Folder of its messages, if its system keeps them in files."""
     data: Path
     """Folder of the bridge's own files."""
-    access: KafkaAccess
+    kafka: KafkaClients
     """Kafka that has the journal."""
     journal: str
     """Topic of the journal."""
@@ -62,7 +62,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
             config.url(settings),
             config.root(settings),
             config.embedded.data,
-            config.kafka_access,
+            KafkaClients(config.kafka_access),
             config.journal.topic,
             config.own_topics,
             config.section(TracingConfig),
@@ -74,7 +74,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
     @property
     def max_message_bytes(self) -> int:
         """Size of the largest message that the journal takes."""
-        return self.access.max_message_bytes
+        return self.kafka.access.max_message_bytes
 
 
 def _routes_to(sink: str, routes: Iterable[Route]) -> tuple[Route, ...]:

@@ -229,10 +229,10 @@ class AuditTail:
 
     def read(self) -> list[AuditEntry]:
         """Returns the entries that have come since the last call, oldest first."""
-        if not exists(self._store.access, self._store.audit):
+        if not exists(self._store.kafka, self._store.audit):
             return []
         keys, entries = self._store.keys(), []
-        with KafkaTopicReader(self._store.access, self._store.audit) as reader:
+        with KafkaTopicReader(self._store.kafka, self._store.audit) as reader:
             bounds = reader.bounds()
             starts = {each: max(low, self._next.get(each, low)) for each, (low, _) in bounds.items()}
             for located in reader.read(starts, {each: high for each, (_, high) in bounds.items()}):
@@ -261,9 +261,9 @@ def now() -> str:
 
 def entries(store: DeadLetterStore, keys: Sequence[SealKeys] = ()) -> Iterator[AuditEntry]:
     """Yields the entries that the audit has now, in the order of each partition; with keys their seals are checked."""
-    if not exists(store.access, store.audit):
+    if not exists(store.kafka, store.audit):
         return
-    with KafkaTopicReader(store.access, store.audit) as reader:
+    with KafkaTopicReader(store.kafka, store.audit) as reader:
         yield from filter(None, (parse(each, keys) for each in reader.present()))
 
 

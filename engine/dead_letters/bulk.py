@@ -188,8 +188,8 @@ class BulkRun:
         task = begun.task
         topic = task.store.source(quarantine=task.options.quarantine)
         ends: dict[int, int] = {}
-        if not task.options.quarantine or exists(task.store.access, topic):
-            with KafkaTopicReader(task.store.access, topic) as reader:
+        if not task.options.quarantine or exists(task.store.kafka, topic):
+            with KafkaTopicReader(task.store.kafka, topic) as reader:
                 ends = {partition: high for partition, (_, high) in reader.bounds().items()}
         options = replace(task.options, state=LetterState.OPEN, ends=ends)
         self._note(task=replace(task, options=options))

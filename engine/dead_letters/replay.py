@@ -220,7 +220,7 @@ def state_reader(
         bounds: first offset and end of each partition of the topic, see `settled`.
         wanted: positions of the letters that the function is called with; None for any.
     """
-    entries = settled(store, topic, identity(store.access, topic), bounds, wanted)
+    entries = settled(store, topic, identity(store.kafka, topic), bounds, wanted)
 
     def state(letter: DeadLetter) -> LetterState:
         return _state(letter, entries.get(letter.position))
@@ -289,16 +289,16 @@ def _settle(
 ) -> Iterator[Replayed]:
     topic = store.source(quarantine=options.quarantine)
     _check(positions, topic, store.quarantine)
-    if options.quarantine and positions is None and not exists(store.access, topic):
+    if options.quarantine and positions is None and not exists(store.kafka, topic):
         return  # No letter was ever put into quarantine.
-    with KafkaTopicReader(store.access, topic, scattered=positions is not None) as reader:
+    with KafkaTopicReader(store.kafka, topic, scattered=positions is not None) as reader:
         located = takewhile(lambda _: not stop.is_set(), _select(reader, positions, options.ends, report))
         letters: Iterable[DeadLetter] = filter(options.filters.takes, map(DeadLetter, located))
         origins: Collection[str] = ()
         if positions is not None:
             letters = list(letters)
             origins = {letter.origin for letter in letters} - {""}
-        topic_id = identity(store.access, topic)
+        topic_id = identity(store.kafka, topic)
 
         def done_before() -> SettledLetters:
             return SettledLetters(settled(store, topic, topic_id, reader.bounds(), positions, origins).values())
@@ -308,7 +308,7 @@ def _settle(
             judged = _judged_all(letters, judge, done, options.state)
             yield from (_predicted(letter, verdict, done) for letter, verdict in judged)
             return
-        ensure_audit_topic(store.access, store.topic, store.journal.replication)
+        ensure_audit_topic(store.kafka, store.topic, store.journal.replication)
         kept = bodies or KeptBodies(None)
         transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import HardFailureError, UsageError
-from engine.kafka.clients import producer
 from engine.kafka.errors import FENCED, PASSING, is_fatal, is_too_large, refusal, unanswered, unavailable
 from engine.kafka.transactions import fatal_error_first
 from engine.kafka.types import KafkaException
@@ -46,7 +45,7 @@ class ReplayProducer:
         self._what = what
         self._keys = next(iter(store.keys()), None)
         self._failed: list[KafkaError] = []
-        self._producer = producer(store.access, {"transactional.id": f"{store.bridge_id}.{purpose}"})
+        self._producer = store.kafka.producer({"transactional.id": f"{store.bridge_id}.{purpose}"})
         with self._translated():
             self._producer.init_transactions(_SECONDS)
 
@@ -88,7 +87,7 @@ class ReplayProducer:
         if self._failed:
             raise KafkaException(self._failed[0])
         if left:
-            servers = self._store.access.servers
+            servers = self._store.kafka.servers
             raise unavailable(servers, f"it took no records for {_SECONDS:.0f} s; nothing is settled")
 
     def _abort(self) -> None:
@@ -118,7 +117,7 @@ class ReplayProducer:
         return known
 
     def _translate(self, error: KafkaError) -> Exception:
-        servers = self._store.access.servers
+        servers = self._store.kafka.servers
         if error.code() in FENCED:
             return UsageError(
                 f"another replay for bridge '{self._store.bridge_id}' took over; go on there or start again"

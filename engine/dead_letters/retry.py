@@ -107,7 +107,7 @@ class _Schedule:
         self._paused = frozenset(route.name for route in config.routes if route.paused)
         self._released = 0
         """Number of held messages that were replayed since the last report."""
-        self._kafka = KafkaOffsets(config.kafka_access)
+        self._kafka = KafkaOffsets(self._store.kafka)
         self._topic: TopicFacts | None = None
         """The topic as it was when `_reader` was opened."""
         self._opened = ExitStack()
@@ -153,7 +153,7 @@ class _Schedule:
                 self._follow_audit(anew=True)
             self._opened.close()
             self._topic = topic
-            self._reader = self._opened.enter_context(KafkaTopicReader(self._store.access, self._store.topic))
+            self._reader = self._opened.enter_context(KafkaTopicReader(self._store.kafka, self._store.topic))
         return self._reader
 
     def _read(self, reader: KafkaTopicReader) -> None:
@@ -183,7 +183,7 @@ class _Schedule:
     def _replay(self) -> None:
         """Replays the next letters that are due, in one transaction."""
         if self._transactions is None:
-            ensure_audit_topic(self._store.access, self._store.topic, self._store.journal.replication)
+            ensure_audit_topic(self._store.kafka, self._store.topic, self._store.journal.replication)
             actor = Actor(_USER, Actor.here().host, _COMMAND)
             # It ends what another bridge has left open; so the audit is read anew.
             self._transactions = Transactions(
@@ -212,7 +212,7 @@ class _Schedule:
         """Takes letters that are due from the heap, as many as fit into a transaction."""
         letters: list[DeadLetter] = []
         room = _BATCH_BYTES
-        with KafkaTopicReader(self._store.access, self._store.topic, scattered=True) as reader:
+        with KafkaTopicReader(self._store.kafka, self._store.topic, scattered=True) as reader:
             while self._due and self._due[0][0] <= now_ms and len(letters) < _BATCH and room > 0:
                 position = heapq.heappop(self._due)[1]
                 try:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.dead_letters.letter import Filters
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import LocatedRecord, Position
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["Found", "Summary", "search"]
 
@@ -77,7 +77,7 @@ class Found:
 
 
 def search(
-    access: KafkaAccess,
+    clients: KafkaClients,
     topic: str,
     filters: Filters,
     count: int,
@@ -98,7 +98,7 @@ def search(
     until = time.monotonic() + seconds
     summaries: list[Summary] = []
     looked_at, step = 0, _STEP
-    with KafkaTopicReader(access, topic, seconds) as reader:
+    with KafkaTopicReader(clients, topic, seconds) as reader:
         bounds = reader.bounds()
         ends = {partition: high for partition, (_, high) in bounds.items()}
         while True:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.claims.bodies import KeptBodies
+from engine.kafka.clients import KafkaClients
 from engine.schemas.documents import documents_of
 from engine.seals import keys_of_files
-from routes.kafka_access import KafkaAccess
 from routes.model import JournalConfig
 from routes.predicate.bodies import BOUNDS, Bounds
 
@@ -28,7 +28,7 @@ __all__ = ["DeadLetterStore"]
 class DeadLetterStore:
     """Topics of the dead letters of a bridge, with the journal that they came from."""
 
-    access: KafkaAccess
+    kafka: KafkaClients
     """Kafka that has the topics and the journal."""
     bridge_id: str
     journal: JournalConfig
@@ -59,7 +59,7 @@ class DeadLetterStore:
     def of(cls, config: Config) -> DeadLetterStore:
         """Takes the parts of a configuration."""
         return cls(
-            config.kafka_access,
+            KafkaClients(config.kafka_access),
             config.bridge_id,
             config.journal,
             *config.letter_topics,

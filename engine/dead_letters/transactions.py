@@ -66,7 +66,7 @@ class Transactions:
         if not moves:
             return {}
         if not self._has_quarantine and any(move.action is Action.QUARANTINED for move in moves):
-            ensure_quarantine_topic(self._store.access, self._store.topic, self._store.journal.replication)
+            ensure_quarantine_topic(self._store.kafka, self._store.topic, self._store.journal.replication)
             self._has_quarantine = True
         with self._producer.transaction():
             return self._write(moves)

@@ -18,7 +18,7 @@ from engine.background import BackgroundTask
 from engine.dead_letters.audit import parse
 from engine.dead_letters.backlog import MOST, Backlog
 from engine.dead_letters.letter import DeadLetter
-from engine.kafka.clients import NO_GROUP, admin, consumer
+from engine.kafka.clients import NO_GROUP
 from engine.kafka.cluster import describe, is_missing, problem_of_error, problems_of_access
 from engine.kafka.errors import END, LOGIN, MISSING, is_fatal, is_of_unused_group, remedy
 from engine.kafka.offsets import EARLIEST, LATEST, ask_offsets
@@ -124,7 +124,7 @@ class DeadLetterWatch(BackgroundTask):
         except KafkaException as error:
             if is_fatal(error.args[0]):
                 self._drop()
-            why = f"Kafka at {self._store.access.servers} does not answer ({error.args[0].str()})"
+            why = f"Kafka at {self._store.kafka.servers} does not answer ({error.args[0].str()})"
             census = DeadLetterCounts(topic, trouble=why)
         except Exception as error:
             census = DeadLetterCounts(topic, trouble=f"{type(error).__name__}: {error}")
@@ -168,7 +168,7 @@ class _Look:
         self._topic, self._audit, self._quarantine = store.topic, store.audit, store.quarantine
         self._lock = Lock()
         """Guards the backlogs, which pages ask from their threads."""
-        self._admin = admin(store.access)
+        self._admin = store.kafka.admin()
         self._consumer: Consumer | None = None
         self._ids: dict[str, str] = {}
         """Kafka's ids of the topics that exist."""
@@ -219,7 +219,7 @@ class _Look:
         """Topics that this user may not read, each with a sentence."""
         settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
         settings["queued.max.messages.kbytes"] = _QUEUED_KIB
-        self._consumer = consumer(self._store.access, NO_GROUP, settings)
+        self._consumer = self._store.kafka.consumer(NO_GROUP, settings)
 
     def _trouble(self, topics: Mapping[str, TopicDescription | KafkaError]) -> str:
         for name, each in topics.items():

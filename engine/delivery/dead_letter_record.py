@@ -21,9 +21,9 @@ from engine.printable import LONGEST_REASON, shortened
 from engine.trace_context import published
 
 if TYPE_CHECKING:
+    from engine.kafka.clients import KafkaClients
     from engine.message import Message
     from engine.tracing_section import TracingConfig
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["TOO_LARGE", "UNREADABLE", "dead_letter", "letter_limit", "unjournaled"]
 
@@ -56,14 +56,14 @@ def unjournaled(
     return replace(record, key=key, headers=(*kept, *_encoded(own)))
 
 
-def letter_limit(access: KafkaAccess, topic: str) -> int | None:
+def letter_limit(clients: KafkaClients, topic: str) -> int | None:
     """Largest record in bytes that the bridge can write to a dead-letter topic; None if Kafka does not answer."""
     try:
-        settings = Cluster(access, _ANSWER_SECONDS).settings([topic])
+        settings = Cluster(clients, _ANSWER_SECONDS).settings([topic])
     except UnreachableError as error:
         _log.debug("the limit of the dead-letter topic is not known", topic=topic, why=str(error))
         return None
-    own = access.max_message_bytes + FRAMING_BYTES
+    own = clients.access.max_message_bytes + FRAMING_BYTES
     return min(own, int(settings[topic]["max.message.bytes"])) if topic in settings else own
 
 

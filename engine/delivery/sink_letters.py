@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.delivery.dead_letter_record import dead_letter, letter_limit
+from engine.kafka.clients import KafkaClients
 from engine.kafka.journal import JournalError
 from engine.kafka.transactions import InDoubtError, TransactionalJournal
 from engine.tracing_section import TracingConfig
@@ -60,9 +61,9 @@ class SinkLetters:
             HardFailureError: Kafka refuses the bridge.
         """
         if self._journal is None:
-            access, topic = self._config.kafka_access, self._config.journal.topic
+            clients, topic = KafkaClients(self._config.kafka_access), self._config.journal.topic
             self._journal = TransactionalJournal(
-                access, topic, self._config.section(TracingConfig), self._owner, Event()
+                clients, topic, self._config.section(TracingConfig), self._owner, Event()
             )
 
     def add(self, taken: TakenRecord, why: str, route: str) -> None:
@@ -113,7 +114,7 @@ class SinkLetters:
         assert self._journal is not None, "it was opened"
         topic = self._config.letter_topic
         if self._limit is None:
-            self._limit = letter_limit(self._config.kafka_access, topic)
+            self._limit = letter_limit(KafkaClients(self._config.kafka_access), topic)
         for each in self._waiting:
             letter = dead_letter(each.taken.record, each.why, each.route, self._sink, self._limit)
             # The journal keeps the first error, and committing raises it.

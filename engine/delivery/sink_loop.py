@@ -28,7 +28,7 @@ from engine.delivery.sink_letters import SinkLetters
 from engine.delivery.sink_topic_reader import SinkTopicReader, TakenRecord
 from engine.delivery.spans import SinkSpans
 from engine.errors import UnreachableError
-from engine.kafka.clients import sink_group
+from engine.kafka.clients import KafkaClients, sink_group
 from engine.kafka.journal import JournalError
 from engine.message import DESTINATION, POSITION, ROUTE, Message
 from engine.property_names import not_kept, take_not_kept
@@ -136,7 +136,9 @@ class SinkLoop:
         self._spans = spans
         self._policies = {route.name: route.on_soft_failure for route in config.routes}
         group = sink_group(config.bridge_id, own.name)
-        self._egress = SinkTopicReader(config.kafka_access, group, own, sink.settle_seconds, self._release)
+        self._egress = SinkTopicReader(
+            KafkaClients(config.kafka_access), group, own, sink.settle_seconds, self._release
+        )
         self._bodies = KeptBodies.of(config)
         self._taken: deque[TakenRecord] = deque()
         """Records of which no message is made yet: their bodies may be kept as files, and be large."""

@@ -15,7 +15,7 @@ import structlog
 from engine.connectors.base import UNKNOWN_END
 from engine.delivery.open_offsets import CommittedPosition, OpenOffsets
 from engine.errors import ClientEndedError
-from engine.kafka.clients import HEARTBEAT_MS, SESSION_MS, consumer, member
+from engine.kafka.clients import HEARTBEAT_MS, SESSION_MS, member
 from engine.kafka.errors import MISSING, UNREACHABLE, is_fatal, is_text_too_long, refusal
 from engine.kafka.journal import JournalError
 from engine.kafka.offsets import committed_positions
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from engine.errors import HardFailureError
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.transactions import TransactionalJournal
     from engine.kafka.types import Consumer, KafkaError, KafkaMessage
-    from routes.kafka_access import KafkaAccess
     from routes.model import SinkConfig
 
 __all__ = ["SinkTopicReader", "TakenRecord"]
@@ -65,7 +65,7 @@ class SinkTopicReader:
 
     def __init__(
         self,
-        access: KafkaAccess,
+        clients: KafkaClients,
         group: str,
         sink: SinkConfig,
         settle_seconds: float,
@@ -78,8 +78,8 @@ class SinkTopicReader:
         noticed that the reader is gone.
         """
         self._topic = sink.topic
-        self._access = access
-        self._servers = access.servers
+        self._clients = clients
+        self._servers = clients.servers
         self._released = released
         self._outage: Outage | None = None
         """Outage under way; None while Kafka answers."""
@@ -101,7 +101,7 @@ class SinkTopicReader:
         # Kafka measures the session from a reader's last heart-beat, so one heart-beat interval is added.
         session_ms = max(SESSION_MS, int(settle_seconds * 1000) + HEARTBEAT_MS)
         settings = {"auto.offset.reset": "earliest", "on_commit": self._on_commit}
-        self._consumer = consumer(access, group, settings | member(self._on_error, session_ms))
+        self._consumer = clients.consumer(group, settings | member(self._on_error, session_ms))
         self._consumer.subscribe([self._topic], on_revoke=self._on_revoke, on_lost=self._on_revoke)
 
     @property
@@ -295,7 +295,7 @@ class SinkTopicReader:
     def _committed(self, partition: int) -> CommittedPosition:
         """Position that a partition's last reader has committed; waits for Kafka until `router.outage-timeout`."""
         topic_partition = TopicPartition(self._topic, partition)
-        outage = Outage(self._access)
+        outage = Outage(self._clients.access)
         while True:
             try:
                 (position,) = committed_positions(self._consumer, [topic_partition], _ASK_SECONDS)
@@ -341,7 +341,7 @@ class SinkTopicReader:
         elif refused := refusal(error, self._servers, f"topic '{self._topic}'"):
             self._refusal = refused
         elif error.code() in UNREACHABLE and self._outage is None:
-            self._outage = Outage(self._access)
+            self._outage = Outage(self._clients.access)
 
     def _check(self) -> None:
         if self._refusal:

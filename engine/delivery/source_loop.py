@@ -23,6 +23,7 @@ from engine.delivery.depth_watch import DepthWatch
 from engine.delivery.ingress_pipeline import IngressPipeline
 from engine.delivery.spans import SourceSpans
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.journal import Journal, JournalError
 from engine.kafka.retry import KafkaRetry, StoppedError
 from engine.telemetry import tracing
@@ -176,9 +177,8 @@ class SourceLoop:
         if isinstance(self._source, Transactional):
             return self._source.journal(stop, self._wait_for_room)
         config = self._config
-        return Journal(
-            config.kafka_access, config.journal.topic, config.section(TracingConfig), stop, self._wait_for_room
-        )
+        clients, tracing = KafkaClients(config.kafka_access), config.section(TracingConfig)
+        return Journal(clients, config.journal.topic, tracing, stop, self._wait_for_room)
 
     def _deduplicator(self, stop: Event) -> Deduplicator | None:
         """Makes the redelivery detection of this connection; None for a source without redelivery."""
@@ -189,7 +189,7 @@ class SourceLoop:
         if self._safe_offsets is None:
             group = f"{self._config.bridge_id}.source.{self._worker.source}"
             workers = self._worker.number, self._worker.workers
-            self._safe_offsets = SafeOffsets(access, journal, group, *workers)
+            self._safe_offsets = SafeOffsets(KafkaClients(access), journal, group, *workers)
         tail = Tail(journal, self._worker.source, self._safe_offsets.consumer, self._reading)
         retry = KafkaRetry(access, journal, stop, self._source.tend, self._stalled)
         positioned = self._source if isinstance(self._source, Positioned) else None

@@ -27,6 +27,7 @@ from engine.doctor.spark import check_spark
 from engine.doctor.versions import check_jars, check_java, check_nats_server, check_packages, jars_of
 from engine.errors import UnreachableError
 from engine.jars import jars
+from engine.kafka.clients import KafkaClients
 from engine.schemas.section import SchemaConfig
 from engine.spark.section import SparkConfig
 from engine.spark.settings import is_cluster
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from engine.doctor.bridge import Answer
     from engine.doctor.checks import Waiting
     from routes.errors import Fault
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["examine", "examine_connections"]
@@ -161,7 +161,7 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))
     if (topologies := config.section(TopologiesConfig)) and (running or not config.embedded_kafka):
-        look = partial(_topologies, topologies, config.kafka_access, config.embedded.data, seconds)
+        look = partial(_topologies, topologies, KafkaClients(config.kafka_access), config.embedded.data, seconds)
         brokers.append(Check("topologies", look, REMEDY, UnreachableError))
     if uris := uris_of(config):
         look = partial(check_file_systems, uris, config.section(SparkConfig), seconds)
@@ -178,11 +178,11 @@ def _definitions(topologies: TopologiesConfig, snapshot: Snapshot) -> Iterator[F
     yield from check_definitions(topologies, snapshot)
 
 
-def _topologies(topologies: TopologiesConfig, access: KafkaAccess, data: Path, seconds: float) -> Iterator[Finding]:
+def _topologies(topologies: TopologiesConfig, clients: KafkaClients, data: Path, seconds: float) -> Iterator[Finding]:
     # Imported for topologies alone, since they take Spark's Python library with them.
     from engine.doctor.topologies import check_topologies
 
-    yield from check_topologies(topologies, access, data, seconds)
+    yield from check_topologies(topologies, clients, data, seconds)
 
 
 def _cleaned(finding: Finding, clean: Redactor) -> Finding:

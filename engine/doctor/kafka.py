@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.doctor.checks import Finding, failed, of_error, ok, warning
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import BridgeTopics, audit_problems
 from engine.printable import listed
@@ -33,7 +34,7 @@ _FOR_EVER_MS = (2**31 - 1) * 60_000
 def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that Kafka answers, takes the login, and has the topics that are needed."""
     try:
-        cluster = Cluster(config.kafka_access, timeout_seconds)
+        cluster = Cluster(KafkaClients(config.kafka_access), timeout_seconds)
         number, identity = cluster.brokers()
     except BridgeError as error:
         yield of_error("kafka", error, REMEDY)
@@ -88,7 +89,7 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
 def check_kafka_source(endpoint: SystemEndpoint[SourceConfig], name: str, timeout_seconds: float) -> Iterator[Finding]:
     """Checks that there is a topic to read for a source of type `kafka`."""
     source = endpoint.settings
-    topics = Cluster(endpoint.access, timeout_seconds).names()
+    topics = Cluster(endpoint.kafka, timeout_seconds).names()
     patterns = [re.compile(pattern) for pattern in source.destinations]
     found = sorted(
         topic

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from engine.kafka.clients import KafkaClients
     from engine.topologies.runtime.topics import TopologyTopics
     from engine.topologies.section import TopologiesConfig
     from routes.config.snapshot import Snapshot
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["check_definitions", "check_topologies"]
 
@@ -38,7 +38,7 @@ def check_definitions(topologies: TopologiesConfig, snapshot: Snapshot) -> Itera
 
 
 def check_topologies(
-    topologies: TopologiesConfig, access: KafkaAccess, data: Path, timeout_seconds: float
+    topologies: TopologiesConfig, clients: KafkaClients, data: Path, timeout_seconds: float
 ) -> Iterator[Finding]:
     """Checks that the topics exist which each topology reads and always writes to, if it can be built.
 
@@ -46,7 +46,7 @@ def check_topologies(
 
     Args:
         topologies: the topologies.
-        access: the Kafka with the topics.
+        clients: the Kafka with the topics.
         data: the folder of the bridge's own files.
         timeout_seconds: time for Kafka's answers about one topology.
     """
@@ -61,12 +61,12 @@ def check_topologies(
             what = "its topics are not known before it has run once: its function makes Columns, which need Spark"
             yield warning(name, what, f"write them as text, or try it: jms-bridge topology run {each.build}")
         else:
-            yield from _lacking(access, name, topics, timeout_seconds)
+            yield from _lacking(clients, name, topics, timeout_seconds)
 
 
-def _lacking(access: KafkaAccess, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
+def _lacking(clients: KafkaClients, name: str, topics: TopologyTopics, timeout_seconds: float) -> Iterator[Finding]:
     wanted = list(dict.fromkeys((*topics.read, *topics.written)))
-    described = Cluster(access, timeout_seconds).describe(wanted)
+    described = Cluster(clients, timeout_seconds).describe(wanted)
     missing, closed = [], []
     for topic in wanted:
         verb, right = ("reads", "READ") if topic in topics.read else ("writes", "WRITE")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine.find.question import TopicKind
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.offsets import Offsets
     from engine.kafka.reader import LocatedRecord
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config
     from routes.predicate import Predicate
     from routes.predicate.bodies import DocumentReader
@@ -126,7 +126,7 @@ class Browsed:
 
 
 def browse(
-    access: KafkaAccess,
+    clients: KafkaClients,
     topic: str,
     takes: RecordFilter,
     count: int,
@@ -147,19 +147,19 @@ def browse(
         UnreachableError: Kafka does not answer.
     """
     deadline = time.monotonic() + seconds
-    with KafkaTopicReader(access, topic, seconds) as reader:
+    with KafkaTopicReader(clients, topic, seconds) as reader:
         bounds = reader.bounds()
-        lows = {partition: low for partition, (low, _) in bounds.items()} | _since(access, topic, takes.since_ms)
+        lows = {partition: low for partition, (low, _) in bounds.items()} | _since(clients, topic, takes.since_ms)
         highs = {partition: high for partition, (_, high) in bounds.items()}
-        for upper in (before or {}, _since(access, topic, takes.until_ms)):
+        for upper in (before or {}, _since(clients, topic, takes.until_ms)):
             highs |= {p: min(offset, highs[p]) for p, offset in upper.items() if p in highs}
         backwards = _Backwards(reader, takes, lows, highs, deadline)
         records = tuple(_first(iter(backwards), count))
     return Browsed(records, backwards.looked_at, not backwards.is_late, backwards.older())
 
 
-def _since(access: KafkaAccess, topic: str, time_ms: int | None) -> Offsets:
-    return {} if time_ms is None else KafkaOffsets(access).since([topic], time_ms).get(topic, {})
+def _since(clients: KafkaClients, topic: str, time_ms: int | None) -> Offsets:
+    return {} if time_ms is None else KafkaOffsets(clients).since([topic], time_ms).get(topic, {})
 
 
 def _first(records: Iterator[BrowsedRecord], count: int) -> Iterator[BrowsedRecord]:

@@ -19,6 +19,7 @@ from engine.find.places import topic_kinds
 from engine.find.question import FindQuestion
 from engine.find.scanner import Scanner
 from engine.find.section import FilterWriting, FindConfig
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import BridgeTopics
 
@@ -75,7 +76,7 @@ class FilterUpkeep(BackgroundTask):
             SetupError: Java is missing or too old.
             UnreachableError: Kafka does not answer.
         """
-        kafka = KafkaOffsets(config.kafka_access)
+        kafka = KafkaOffsets(KafkaClients(config.kafka_access))
         topics = topic_kinds(config, BridgeTopics(config).routes())
         filters = IdFilters.opened(config.embedded.data, kafka, topics)
         missing = filters.missing(kafka.starts(topics), kafka.ends(topics, committed=True)) if filters else []

@@ -15,9 +15,9 @@ from engine.times import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.offsets import Offsets
     from engine.kafka.reader import LocatedRecord, Position
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["LookUp", "RecordLookup"]
 
@@ -63,20 +63,20 @@ class RecordLookup:
     Every method raises `UnreachableError` if Kafka does not answer, and `HardFailureError` if it refuses access.
     """
 
-    def __init__(self, access: KafkaAccess, most: int = _MOST) -> None:
+    def __init__(self, clients: KafkaClients, most: int = _MOST) -> None:
         """`most` is the greatest number of records that a look-up reads from its time on, and of those before it."""
-        self._access = access
+        self._clients = clients
         self._most = most
-        self.offsets = KafkaOffsets(access)
+        self.offsets = KafkaOffsets(clients)
 
     def at(self, position: Position) -> LocatedRecord:
         """Returns the record at a position; UsageError if there is none."""
-        with KafkaTopicReader(self._access, position.topic) as reader:
+        with KafkaTopicReader(self._clients, position.topic) as reader:
             return reader.at(position.partition, position.offset)
 
     def bounds(self, topic: str) -> dict[int, tuple[int, int]]:
         """First offset and the offset behind the last record, by partition; UsageError if there is no such topic."""
-        with KafkaTopicReader(self._access, topic) as reader:
+        with KafkaTopicReader(self._clients, topic) as reader:
             return reader.bounds()
 
     def look(
@@ -154,7 +154,7 @@ class RecordLookup:
         far = [each for group in groups for each in group if ends[each] - starts.get(each, 0) > _FAR]
         if not far:
             return None
-        with KafkaTopicReader(self._access, topic, scattered=True) as reader:
+        with KafkaTopicReader(self._clients, topic, scattered=True) as reader:
             for partition in far:
                 low, high = starts.get(partition, 0), ends[partition]
                 while high - low > _NEAR:
@@ -175,7 +175,7 @@ class RecordLookup:
         wanted = [[each for each in group if starts.get(each, 0) < ends.get(each, 0)] for group in groups]
         if not any(wanted):
             return
-        with KafkaTopicReader(self._access, topic) as reader:
+        with KafkaTopicReader(self._clients, topic) as reader:
             for group in filter(None, wanted):
                 yield from reader.read(
                     {each: starts.get(each, 0) for each in group}, {each: ends[each] for each in group}

@@ -11,6 +11,7 @@ from engine.find.id_filters import IdFilters
 from engine.find.places import SearchedOffsets, searched_topics, topic_kinds
 from engine.find.scanner import ScannedStretch, Scanner
 from engine.find.stretches import NOTHING_READ, Amounts, SearchState
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import BridgeTopics
 from engine.times import iso
@@ -92,7 +93,7 @@ def find(config: Config, question: FindQuestion, stop: Event) -> Iterator[FoundR
     known = topic_kinds(config, BridgeTopics(config).routes())
     topics = searched_topics(known, question)
     notes: tuple[str, ...] = ()
-    kafka = KafkaOffsets(config.kafka_access)
+    kafka = KafkaOffsets(KafkaClients(config.kafka_access))
     filters = IdFilters.opened(config.embedded.data, kafka, known)
     # The process starts while Kafka is asked for offsets.
     with Scanner(config, question, filters) as scanner:

@@ -20,7 +20,7 @@ from engine.errors import HardFailureError, UsageError
 from engine.explain import Ending, explain
 from engine.find import sentences
 from engine.find.record_lookup import RecordLookup
-from engine.kafka.clients import sink_group
+from engine.kafka.clients import KafkaClients, sink_group
 from engine.kafka.reader import Position
 from engine.message import COPY_OF, DESTINATION, POSITION, REPLAYS, SOURCE, Message
 from engine.record import key_text
@@ -96,7 +96,7 @@ def timeline(config: Config, position: Position) -> Timeline:
         UnreachableError: Kafka does not answer.
         HardFailureError: Kafka refuses access.
     """
-    lookup = RecordLookup(config.kafka_access)
+    lookup = RecordLookup(KafkaClients(config.kafka_access))
     story = _Story(config, lookup, lookup.at(position))
     story.tell()
     return Timeline(
@@ -167,7 +167,7 @@ class _Story:
         self._config = config
         self._lookup = lookup
         self._store = DeadLetterStore.of(config)
-        self._notes = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        self._notes = PositionStore(self._store.kafka, config.bridge_id, config.journal)
         self._told: list[Position] = []
         """Journal positions whose events are told."""
 

@@ -1,4 +1,4 @@
-"""Makers of the Kafka clients, and the settings of members of consumer groups.
+"""Maker of the clients of a Kafka cluster, and the settings of members of consumer groups.
 
 Every client is quiet: librdkafka would write to stderr, and the code that uses a client reports its errors in one line.
 """
@@ -6,6 +6,7 @@ Every client is quiet: librdkafka would write to stderr, and the code that uses 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, libversion
@@ -25,12 +26,10 @@ __all__ = [
     "NO_GROUP",
     "QUIET",
     "SESSION_MS",
-    "admin",
+    "KafkaClients",
     "answers",
-    "consumer",
     "librdkafka_version",
     "member",
-    "producer",
     "sink_group",
 ]
 
@@ -50,27 +49,38 @@ _FETCHED_KIB = 16 * 1024
 _NOTHING: Mapping[str, Any] = {}
 
 
-def consumer(
-    access: KafkaAccess, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
-) -> Consumer:
-    """A consumer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    configured = librdkafka(access, "consumer")
-    return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
+@dataclass(frozen=True, slots=True)
+class KafkaClients:
+    """Maker of the clients of one Kafka cluster, which have the user's settings."""
 
+    access: KafkaAccess
+    """Address of the cluster, and the user's settings."""
 
-def producer(
-    access: KafkaAccess, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
-) -> Producer:
-    """A producer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    return Producer({**defaults, **librdkafka(access, "producer"), **settings, **QUIET})
+    @property
+    def servers(self) -> str:
+        """`host:port,…` of the brokers."""
+        return self.access.servers
 
+    def consumer(
+        self, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
+    ) -> Consumer:
+        """Returns a new consumer; `settings` precede the user's, and these precede `defaults`.
 
-def admin(access: KafkaAccess, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
-    """An admin client with the user's settings; it calls `on_error` with errors of its connections."""
-    settings: dict[str, Any] = {**librdkafka(access, "admin"), **QUIET}
-    if on_error is not None:
-        settings["error_cb"] = on_error
-    return AdminClient(settings)
+        Raises as `engine.kafka.settings.librdkafka`, and KafkaException for a setting that the client refuses.
+        """
+        configured = librdkafka(self.access, "consumer")
+        return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
+
+    def producer(self, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING) -> Producer:
+        """Returns a new producer; settings and errors are as for `consumer`."""
+        return Producer({**defaults, **librdkafka(self.access, "producer"), **settings, **QUIET})
+
+    def admin(self, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
+        """Returns a new admin client, which calls `on_error` with errors of its connections; raises as `consumer`."""
+        settings: dict[str, Any] = {**librdkafka(self.access, "admin"), **QUIET}
+        if on_error is not None:
+            settings["error_cb"] = on_error
+        return AdminClient(settings)
 
 
 def answers(servers: str, timeout_seconds: float) -> bool:

@@ -10,7 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from engine.errors import HardFailureError
-from engine.kafka.clients import admin
 from engine.kafka.errors import (
     LOGIN,
     MISSING,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicDescription
 
+    from engine.kafka.clients import KafkaClients
     from routes.kafka_access import KafkaAccess
 
 __all__ = [
@@ -146,7 +146,7 @@ def describe(client: AdminClient, topics: Iterable[str], seconds: float) -> dict
 class Cluster:
     """Admin client of a Kafka cluster that has answered at least once."""
 
-    def __init__(self, access: KafkaAccess, timeout_seconds: float) -> None:
+    def __init__(self, clients: KafkaClients, timeout_seconds: float) -> None:
         """Connects; `timeout_seconds` limits all calls of this object together.
 
         Raises:
@@ -154,14 +154,15 @@ class Cluster:
             HardFailureError: a broker refuses the login or the certificate.
             ConfigurationError: the client does not know the value of a `kafka.*` setting.
         """
-        self._access = access
+        self._clients = clients
         self._timeout_seconds = timeout_seconds
         self._deadline = time.monotonic() + timeout_seconds
         self._errors: list[KafkaError] = []
         try:
-            self._client = admin(access, self._errors.append)
+            self._client = clients.admin(self._errors.append)
         except KafkaException as error:
-            raise ConfigurationError([Fault(refused_setting(error) or str(error), file=str(access.file))]) from error
+            fault = Fault(refused_setting(error) or str(error), file=str(clients.access.file))
+            raise ConfigurationError([fault]) from error
         self._connect()
 
     def describe(self, topics: Iterable[str], *, patiently: bool = False) -> dict[str, TopicDescription | KafkaError]:
@@ -169,7 +170,8 @@ class Cluster:
 
         If asked `patiently`, looks for a missing topic again for a while, since brokers take one to learn of a new one.
         """
-        names, until = list(topics), time.monotonic() + (propagation_seconds(self._access) if patiently else 0.0)
+        seconds = propagation_seconds(self._clients.access) if patiently else 0.0
+        names, until = list(topics), time.monotonic() + seconds
         descriptions = self._describe(names)
         while any(map(is_missing, descriptions.values())) and time.monotonic() < until:
             time.sleep(_PAUSE_SECONDS)
@@ -231,7 +233,7 @@ class Cluster:
         if not topics:
             return {}
         if problems := self._create(topics, users, only_validate=False):
-            raise refused(self._access.servers, problems)
+            raise refused(self._clients.servers, problems)
         return self.describe([topic.topic for topic in topics], patiently=True)
 
     def refusals(self, topics: Sequence[NewTopic], users: Mapping[str, str]) -> list[Problem]:
@@ -279,9 +281,9 @@ class Cluster:
                 return
 
     def _stop_on_refusal(self) -> None:
-        where = f"Kafka at {self._access.servers}"
+        where = f"Kafka at {self._clients.servers}"
         for error in self._errors:
-            if error.code() in LOGIN and (refused_login := refusal(error, self._access.servers, "the login")):
+            if error.code() in LOGIN and (refused_login := refusal(error, self._clients.servers, "the login")):
                 raise refused_login
             # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
             # code _SSL but that of a closed connection.
@@ -293,7 +295,7 @@ class Cluster:
         """The broker's error; KafkaUnavailableError if there was no answer."""
         cause: KafkaError = error.args[0]
         if cause.code() in UNREADY:
-            raise unanswered(self._access.servers, cause) from error
+            raise unanswered(self._clients.servers, cause) from error
         if cause.code() in PASSING:
             raise self._unreachable() from error
         return cause
@@ -305,11 +307,11 @@ class Cluster:
         elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
             # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
             reasons = [f"{handshakes[-1]}: {_FIT}"]
-        elif not reasons and self._access.common.get("sasl.mechanism") == OAUTHBEARER:
+        elif not reasons and self._clients.access.common.get("sasl.mechanism") == OAUTHBEARER:
             # librdkafka asks again for a while before it says so.
             reasons = ["no token yet: does the issuer of tokens answer?"]
         last = f" ({reasons[-1]})" if reasons else ""
-        where = f"no Kafka at {self._access.servers} for {self._timeout_seconds:g} s{last}"
+        where = f"no Kafka at {self._clients.servers} for {self._timeout_seconds:g} s{last}"
         return KafkaUnavailableError(f"{where}; start it, or correct kafka.bootstrap.servers")
 
     def _seconds_left(self) -> float:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from engine.kafka.clients import producer
 from engine.kafka.errors import is_login_refused, refusal, unusable
 from engine.kafka.settings import librdkafka
 from engine.message import LARGE_BYTES, SIZE
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
     from engine.errors import HardFailureError
+    from engine.kafka.clients import KafkaClients
     from engine.message import Message, Record
     from engine.tracing_section import TracingConfig
     from routes.kafka_access import KafkaAccess
@@ -76,7 +76,7 @@ class Journal:
 
     def __init__(
         self,
-        access: KafkaAccess,
+        clients: KafkaClients,
         topic: str,
         tracing: TracingConfig,
         stop: Event | None = None,
@@ -88,18 +88,18 @@ class Journal:
         `append` calls `while_full` repeatedly while it waits for room; `stop`, once set, ends that wait. `settings` are
         additional settings of the producer.
         """
-        self._access = access
+        self._clients = clients
         self._topic = topic
         self._tracing = tracing
-        self._limit = access.max_message_bytes
-        self._servers = access.servers
+        self._limit = clients.access.max_message_bytes
+        self._servers = clients.servers
         self._stop = stop or Event()
         self._while_full = while_full
         self._open = 0
         self._unpolled = 0
         self._progress = time.monotonic()
         self._refusal: HardFailureError | None = None
-        self._producer = producer(access, {**_settings(access), **(settings or {}), "error_cb": self._on_error})
+        self._producer = clients.producer({**_settings(clients.access), **(settings or {}), "error_cb": self._on_error})
 
     @property
     def stalled_seconds(self) -> float:
@@ -143,8 +143,8 @@ class Journal:
         self._call(self._producer.poll, timeout_seconds)
         if self._refusal:
             raise self._refusal
-        if self.stalled_seconds > self._access.outage_timeout_seconds:
-            raise unusable(self._access)
+        if self.stalled_seconds > self._clients.access.outage_timeout_seconds:
+            raise unusable(self._clients.access)
 
     def hurry(self) -> None:
         """Sends the records that still wait to fill a batch, and waits briefly for their confirmation.

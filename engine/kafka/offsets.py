@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from engine.kafka.clients import admin, consumer
 from engine.kafka.cluster import describe
 from engine.kafka.errors import MISSING, UNKNOWN_QUESTION, UNREADY, refusal, unanswered
 from engine.printable import listed
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
 
-    from routes.kafka_access import KafkaAccess
+    from engine.kafka.clients import KafkaClients
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -97,10 +96,10 @@ class KafkaOffsets:
     if it refuses access.
     """
 
-    def __init__(self, access: KafkaAccess) -> None:
-        self._access = access
-        self._servers = access.servers
-        self._admin = admin(access)
+    def __init__(self, clients: KafkaClients) -> None:
+        self._clients = clients
+        self._servers = clients.servers
+        self._admin = clients.admin()
 
     def topics(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
         """Facts about each topic; missing topics are left out."""
@@ -181,7 +180,7 @@ class KafkaOffsets:
             return {}
         deadline = time.monotonic() + _COORDINATOR_SECONDS
         # The admin client ends the process by a segmentation fault where a group has no coordinator yet.
-        with closing(consumer(self._access, group)) as asking:
+        with closing(self._clients.consumer(group)) as asking:
             while True:
                 try:
                     committed = committed_positions(asking, places, ANSWER_SECONDS)

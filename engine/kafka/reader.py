@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from confluent_kafka import KafkaException, TopicPartition
 
 from engine.errors import UsageError
-from engine.kafka.clients import NO_GROUP, consumer
+from engine.kafka.clients import NO_GROUP
 from engine.kafka.errors import END, MISSING, PASSING, is_invalid_name, is_of_unused_group, refusal, unavailable
 from engine.message import Record
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
 
     from engine.errors import UnreachableError
-    from routes.kafka_access import KafkaAccess
+    from engine.kafka.clients import KafkaClients
 
 __all__ = ["ANSWER_SECONDS", "KafkaTopicReader", "LocatedRecord", "Position"]
 
@@ -97,7 +97,7 @@ class KafkaTopicReader:
     """
 
     def __init__(
-        self, access: KafkaAccess, topic: str, answer_seconds: float = ANSWER_SECONDS, *, scattered: bool = False
+        self, clients: KafkaClients, topic: str, answer_seconds: float = ANSWER_SECONDS, *, scattered: bool = False
     ) -> None:
         """Makes the consumer.
 
@@ -106,12 +106,12 @@ class KafkaTopicReader:
         """
         self.topic = topic
         self._answer_seconds = answer_seconds
-        self._servers = access.servers
+        self._servers = clients.servers
         self._trouble = ""
         settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest", "error_cb": self._remember}
         # At the end of a partition Kafka holds back its answer this long, and the next request waits behind it.
         defaults = {"fetch.wait.max.ms": "100"}
-        self._consumer = consumer(access, NO_GROUP, settings | (_SCATTERED if scattered else {}), defaults)
+        self._consumer = clients.consumer(NO_GROUP, settings | (_SCATTERED if scattered else {}), defaults)
 
     def __enter__(self) -> Self:
         try:

@@ -15,6 +15,7 @@ import structlog
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import (
     Cluster,
     Problem,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import TopicDescription
 
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config, JournalConfig, Route, SourceConfig, Target
 
 __all__ = [
@@ -83,7 +83,7 @@ class BridgeTopics:
     """
 
     def __init__(self, config: Config) -> None:
-        self._access = config.kafka_access
+        self._clients = KafkaClients(config.kafka_access)
         self._journal = config.journal
         self._routes = config.routes
         self._own = config.own_topics
@@ -106,14 +106,14 @@ class BridgeTopics:
         Raises:
             HardFailureError: the journal cannot be created, read or written, or cannot hold the bridge's messages.
         """
-        cluster = Cluster(self._access, timeout_seconds)
+        cluster = Cluster(self._clients, timeout_seconds)
         journal, topic = self._journal, self._journal.topic
         new = [self._new_journal(), *self._new_letter_topic().values()]
         description = cluster.ensure(new, {topic: _JOURNAL_USERS, **self._letter_users})[topic]
         actual = {} if isinstance(description, KafkaError) else cluster.settings([topic]).get(topic, {})
         problems = self._journal_problems(description, actual)
         if isinstance(description, KafkaError) or problems:
-            raise refused(self._access.servers, problems)
+            raise refused(self._clients.servers, problems)
         partitions = len(description.partitions)
         _log_difference(topic, "journal.partitions", str(journal.partitions), str(partitions))
         _log_difference(topic, "journal.retention", str(journal.retention_ms), actual.get("retention.ms"))
@@ -126,7 +126,7 @@ class BridgeTopics:
             HardFailureError: Kafka refuses to create some.
         """
         if self._sinks:
-            Cluster(self._access, timeout_seconds).ensure([*self._new_sink_topics().values()], self._sinks)
+            Cluster(self._clients, timeout_seconds).ensure([*self._new_sink_topics().values()], self._sinks)
 
     def ensure_state_topic(self, timeout_seconds: float = 30.0) -> None:
         """Creates the state topic, or checks the existing one.
@@ -134,11 +134,11 @@ class BridgeTopics:
         Raises:
             HardFailureError: the topic cannot be created, read or written, or would lose the bridge's notes.
         """
-        cluster, topic = Cluster(self._access, timeout_seconds), self._journal.state_topic
+        cluster, topic = Cluster(self._clients, timeout_seconds), self._journal.state_topic
         description = cluster.ensure([self._new_state_topic()], {topic: _STATE_USERS})[topic]
         actual = {} if isinstance(description, KafkaError) else cluster.settings([topic]).get(topic, {})
         if problems := _state_problems(topic, description, actual):
-            raise refused(self._access.servers, problems)
+            raise refused(self._clients.servers, problems)
 
     def create_missing(self, timeout_seconds: float = 30.0) -> list[str]:
         """Creates the missing topics of `_wanted_topics`, and returns their names.
@@ -152,7 +152,7 @@ class BridgeTopics:
         new = self._wanted_topics()
         if not new:
             return []
-        cluster, users = Cluster(self._access, timeout_seconds), self._read | self._written
+        cluster, users = Cluster(self._clients, timeout_seconds), self._read | self._written
         missing = [topic for topic, found in cluster.describe(users).items() if is_missing(found)]
         cluster.create([new[topic] for topic in missing], users)
         return missing
@@ -164,7 +164,7 @@ class BridgeTopics:
             HardFailureError: a check failed; the text has a line for each topic.
         """
         if problems := self._write_problems(timeout_seconds):
-            raise refused(self._access.servers, problems)
+            raise refused(self._clients.servers, problems)
 
     def unwritable(self, timeout_seconds: float = 30.0) -> dict[str, str]:
         """Returns the destinations that `check` would refuse, each with the reason in one line that names it.
@@ -174,7 +174,7 @@ class BridgeTopics:
         """
         problems = self._write_problems(timeout_seconds)
         if letters := [problem for problem in problems if problem.topic == self._letters]:
-            raise refused(self._access.servers, letters)
+            raise refused(self._clients.servers, letters)
         return {problem.topic: f"topic '{problem.topic}' {problem.what}" for problem in problems}
 
     def limits(self, timeout_seconds: float = 30.0) -> dict[str, int]:
@@ -182,7 +182,7 @@ class BridgeTopics:
 
         A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: only the broker knows its limit.
         """
-        cluster = Cluster(self._access, timeout_seconds)
+        cluster = Cluster(self._clients, timeout_seconds)
         # A new topic has no settings until brokers know it.
         cluster.describe(self._written, patiently=True)
         settings = cluster.settings(self._written)
@@ -198,7 +198,7 @@ class BridgeTopics:
             return self._routes
         there = {
             topic
-            for topic in Cluster(self._access, timeout_seconds).names()
+            for topic in Cluster(self._clients, timeout_seconds).names()
             if topic not in self._own and not topic.startswith(KAFKAS_OWN)
         }
         return tuple(
@@ -300,7 +300,7 @@ class BridgeTopics:
 
     def _write_problems(self, timeout_seconds: float) -> list[Problem]:
         """Problems of the topics that the router writes."""
-        cluster = Cluster(self._access, timeout_seconds)
+        cluster = Cluster(self._clients, timeout_seconds)
         described = cluster.describe(self._written, patiently=True)
         return [
             problem
@@ -309,25 +309,27 @@ class BridgeTopics:
         ]
 
 
-def exists(access: KafkaAccess, topic: str, timeout_seconds: float = 30.0) -> bool:
+def exists(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> bool:
     """True if the topic exists; UnreachableError if no broker answers in time."""
-    return not is_missing(Cluster(access, timeout_seconds).describe([topic])[topic])
+    return not is_missing(Cluster(clients, timeout_seconds).describe([topic])[topic])
 
 
-def identity(access: KafkaAccess, topic: str, timeout_seconds: float = 30.0) -> str:
+def identity(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> str:
     """Kafka's id of a topic, which changes if the topic is deleted and created again; empty from brokers without ids.
 
     Raises:
         HardFailureError: the topic does not exist, or Kafka does not let this user see it.
         UnreachableError: no broker answers in time.
     """
-    description = Cluster(access, timeout_seconds).describe([topic])[topic]
+    description = Cluster(clients, timeout_seconds).describe([topic])[topic]
     if isinstance(description, KafkaError):
-        raise refused(access.servers, [problem_of_error(topic, "dead letters", description)])
+        raise refused(clients.servers, [problem_of_error(topic, "dead letters", description)])
     return "" if description.topic_id is None else str(description.topic_id)
 
 
-def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int, timeout_seconds: float = 30.0) -> None:
+def ensure_audit_topic(
+    clients: KafkaClients, dead_letters: str, replication: int, timeout_seconds: float = 30.0
+) -> None:
     """Creates the audit topic of a dead-letter topic if it is missing; `replication` is -1 for the cluster's default.
 
     Raises:
@@ -335,15 +337,15 @@ def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int,
         UnreachableError: no broker answers in time.
     """
     new = _new_audit_topic(dead_letters, replication)
-    Cluster(access, timeout_seconds).ensure([new], {new.topic: _AUDIT_USERS})
+    Cluster(clients, timeout_seconds).ensure([new], {new.topic: _AUDIT_USERS})
 
 
 def ensure_looks_topic(
-    access: KafkaAccess, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
+    clients: KafkaClients, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
 ) -> None:
     """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
     new = _new_looks_topic(topic, replication, retention_ms)
-    Cluster(access, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
+    Cluster(clients, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
 
 
 def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) -> list[Problem]:
@@ -368,10 +370,10 @@ def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) ->
 
 
 def ensure_quarantine_topic(
-    access: KafkaAccess, dead_letters: str, replication: int, timeout_seconds: float = 30.0
+    clients: KafkaClients, dead_letters: str, replication: int, timeout_seconds: float = 30.0
 ) -> None:
     """Creates the quarantine topic of a dead-letter topic if it is missing. As `ensure_audit_topic`."""
-    cluster, topic = Cluster(access, timeout_seconds), quarantine_topic(dead_letters)
+    cluster, topic = Cluster(clients, timeout_seconds), quarantine_topic(dead_letters)
     if is_missing(cluster.describe([topic])[topic]):
         like = cluster.settings([dead_letters]).get(dead_letters, {})
         settings = {name: like[name] for name in _KEPT if name in like}

@@ -8,7 +8,6 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic
 
 from engine.errors import HardFailureError
-from engine.kafka.clients import admin
 from engine.kafka.cluster import Cluster, is_missing, problems_of_access, refused
 from engine.kafka.errors import MISSING, UnusableTopicError
 from engine.kafka.offsets import TopicFacts
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from routes.kafka_access import KafkaAccess
+    from engine.kafka.clients import KafkaClients
     from routes.model import JournalConfig
 
 __all__ = ["delete_topology_topics", "ensure_topology_topics", "topology_inputs"]
@@ -27,14 +26,14 @@ _HEADERS_BYTES = 1 << 20
 """Bytes by which a record of a topology may exceed the journal's limit."""
 
 
-def topology_inputs(access: KafkaAccess, name: str, topics: Sequence[str]) -> dict[str, TopicFacts]:
+def topology_inputs(clients: KafkaClients, name: str, topics: Sequence[str]) -> dict[str, TopicFacts]:
     """Facts about each topic that the topology `name` reads.
 
     Raises:
         UnusableTopicError: topics are missing, or Kafka does not let this user see them.
         UnreachableError: no broker answers in time.
     """
-    descriptions = Cluster(access, _SECONDS).describe(topics, patiently=True)
+    descriptions = Cluster(clients, _SECONDS).describe(topics, patiently=True)
     missing = [f"'{topic}'" for topic, description in descriptions.items() if is_missing(description)]
     if missing:
         msg = f"topology '{name}' reads {', '.join(missing)}, which Kafka does not have: create it, or correct the name"
@@ -49,7 +48,7 @@ def topology_inputs(access: KafkaAccess, name: str, topics: Sequence[str]) -> di
 
 
 def ensure_topology_topics(
-    access: KafkaAccess,
+    clients: KafkaClients,
     journal: JournalConfig,
     name: str,
     internal: Mapping[str, int],
@@ -62,7 +61,7 @@ def ensure_topology_topics(
     Returns facts about the internal topics.
 
     Args:
-        access: the Kafka with the topics.
+        clients: the Kafka with the topics.
         journal: the settings of the journal, which these topics share.
         name: the name of the topology.
         internal: number of partitions of each internal topic.
@@ -86,7 +85,7 @@ def ensure_topology_topics(
     new.append(NewTopic(dead_letters, 1, replication, config=kept))
     latest = {"cleanup.policy": "compact", **common}
     new += [NewTopic(topic, count, replication, config=latest) for topic, count in compacted.items()]
-    cluster = Cluster(access, _SECONDS)
+    cluster = Cluster(clients, _SECONDS)
     descriptions = cluster.ensure(new, {each.topic: f"topology '{name}'" for each in new})
     described = cluster.describe(outputs, patiently=True)
     for topic, settings_now in cluster.settings(compacted).items():
@@ -109,11 +108,11 @@ def ensure_topology_topics(
         problem for topic in outputs for problem in problems_of_access(topic, user, described[topic], ("WRITE",))
     ]
     if problems:
-        raise UnusableTopicError(str(refused(access.servers, problems)))
+        raise UnusableTopicError(str(refused(clients.servers, problems)))
     return facts
 
 
-def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]) -> Iterator[str]:
+def delete_topology_topics(clients: KafkaClients, name: str, topics: Sequence[str]) -> Iterator[str]:
     """Deletes internal topics of a topology, and its positions; gives the name of each as it is gone.
 
     Topics and positions that are gone already are passed over.
@@ -122,8 +121,8 @@ def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]
         HardFailureError: Kafka refuses to delete something.
         UnreachableError: no broker answers in time.
     """
-    Cluster(access, _SECONDS)
-    client = admin(access)
+    Cluster(clients, _SECONDS)
+    client = clients.admin()
     try:
         for topic, deleted in client.delete_topics(list(topics), operation_timeout=_SECONDS).items() if topics else ():
             if _is_removed(deleted, MISSING):
@@ -132,7 +131,7 @@ def delete_topology_topics(access: KafkaAccess, name: str, topics: Sequence[str]
             if _is_removed(removed, {KafkaError.GROUP_ID_NOT_FOUND}):
                 yield f"positions of the group {group}"
     except KafkaException as error:
-        msg = f"Kafka at {access.servers} refuses to reset topology '{name}': {error.args[0].str()}"
+        msg = f"Kafka at {clients.servers} refuses to reset topology '{name}': {error.args[0].str()}"
         raise HardFailureError(msg) from error
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer, TopicPartition
 
     from engine.errors import HardFailureError
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.journal import Done
     from engine.message import Record
     from engine.tracing_section import TracingConfig
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["InDoubtError", "TransactionalJournal", "fatal_error_first"]
 
@@ -67,7 +67,7 @@ class TransactionalJournal(Journal):
 
     def __init__(
         self,
-        access: KafkaAccess,
+        clients: KafkaClients,
         topic: str,
         tracing: TracingConfig,
         owner: str,
@@ -84,7 +84,7 @@ class TransactionalJournal(Journal):
         """
         identity = f"{owner}.{socket.gethostname()}"
         settings = {"transactional.id": identity, "transaction.timeout.ms": str(_OPEN_MS)}
-        super().__init__(access, topic, tracing, stop, while_full, settings)
+        super().__init__(clients, topic, tracing, stop, while_full, settings)
         self._identity = identity
         self._begun = False
         self._failure: Exception | None = None

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.clients import producer
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import PASSING, refusal, unavailable
 from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.topics import ensure_looks_topic, exists
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from engine.kafka.reader import Position
     from engine.kafka.types import KafkaError, KafkaMessage, Producer
     from routes.errors import BridgeError
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["LookLog", "LookTopic", "last_looks"]
@@ -44,7 +43,7 @@ _Mark = tuple[str, str, str, bool, "Position"]
 class LookTopic:
     """The topic of the audit of looks of one bridge."""
 
-    access: KafkaAccess
+    kafka: KafkaClients
     name: str
     replication: int
     """Replication at creation; -1: the cluster's default."""
@@ -56,7 +55,7 @@ class LookTopic:
         """Takes the parts of a configuration."""
         journal = config.journal
         retention_ms = config.section(HttpConfig).looks_retention_ms
-        return cls(config.kafka_access, looks_topic(journal.topic), journal.replication, retention_ms)
+        return cls(KafkaClients(config.kafka_access), looks_topic(journal.topic), journal.replication, retention_ms)
 
 
 class LookLog:
@@ -132,15 +131,15 @@ class LookLog:
     def _connected(self, topic: LookTopic) -> Producer:
         with self._lock:
             if self._producer is None or topic != self._topic:
-                ensure_looks_topic(topic.access, topic.name, topic.replication, topic.retention_ms, _SECONDS)
-                self._producer = producer(topic.access, _SETTINGS)
+                ensure_looks_topic(topic.kafka, topic.name, topic.replication, topic.retention_ms, _SECONDS)
+                self._producer = topic.kafka.producer(_SETTINGS)
                 self._topic = topic
             return self._producer
 
 
 def _error(topic: LookTopic, failure: KafkaError | None) -> BridgeError:
     """The error of an entry that Kafka has not taken, with its reason if Kafka gave one."""
-    servers, what = topic.access.servers, f"the audit of looks in topic '{topic.name}'"
+    servers, what = topic.kafka.servers, f"the audit of looks in topic '{topic.name}'"
     if failure is None or failure.code() in PASSING:
         why = failure.str() if failure else f"no answer within {_SECONDS:g} s"
         return UnreachableError(f"{what} cannot be written: {unavailable(servers, why)}")
@@ -159,8 +158,8 @@ def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
         HardFailureError: Kafka does not let this user read the topic.
         UnreachableError: Kafka does not answer within `seconds`.
     """
-    if not exists(topic.access, topic.name, seconds):
+    if not exists(topic.kafka, topic.name, seconds):
         return []
-    with KafkaTopicReader(topic.access, topic.name, seconds) as reader:
+    with KafkaTopicReader(topic.kafka, topic.name, seconds) as reader:
         found = (Look.parse(located.record.value) for located in reader.last(count))
         return [look for look in found if look is not None]

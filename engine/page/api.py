@@ -352,7 +352,7 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
     async def handle(request: Request) -> Response:
         store, question = DeadLetterStore.of(view.config()), LettersAsked.of(request.query_params)
         sight = Sight(request, view)
-        found = await threads.ask(store.access.servers, lambda: look(store, question, view.state_of_letter, sight))
+        found = await threads.ask(store.kafka.servers, lambda: look(store, question, view.state_of_letter, sight))
         letters = [
             {
                 "position": str(each.position),

@@ -90,7 +90,7 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
                 bulk.check_free()
 
             def work() -> dict[str, Any]:
-                with KafkaTopicReader(store.access, position.topic, _ANSWER_SECONDS) as reader:
+                with KafkaTopicReader(store.kafka, position.topic, _ANSWER_SECONDS) as reader:
                     letter = DeadLetter(reader.at(position.partition, position.offset))
                 if not is_confirmed:
                     sight.only(LookWay.FORM, letter.located)
@@ -101,7 +101,7 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
                 except UsageError as error:
                     return {**_shown(letter, store, form), "fault": str(error)}
 
-            content |= await threads.ask(store.access.servers, work, _DO_SECONDS if is_confirmed else _ASK_SECONDS)
+            content |= await threads.ask(store.kafka.servers, work, _DO_SECONDS if is_confirmed else _ASK_SECONDS)
             if fault := content.pop("fault", ""):
                 status = 400
         except BridgeError as error:

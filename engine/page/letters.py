@@ -80,7 +80,7 @@ def letters(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
         fault, status = "", 200
         try:
             sight = Sight(request, view)
-            result = await threads.ask(store.access.servers, lambda: look(store, asked, view.state_of_letter, sight))
+            result = await threads.ask(store.kafka.servers, lambda: look(store, asked, view.state_of_letter, sight))
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         return await rendered(
@@ -120,16 +120,16 @@ def letter(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
             position = letter_position(request, topic)
 
             def read() -> tuple[DeadLetter, AuditEntry | None, SeenRecord]:
-                with KafkaTopicReader(store.access, topic, _ANSWER_SECONDS) as reader:
+                with KafkaTopicReader(store.kafka, topic, _ANSWER_SECONDS) as reader:
                     dead_letter = DeadLetter(reader.at(position.partition, position.offset))
                     bounds = reader.bounds()
-                known = identity(store.access, topic, _ANSWER_SECONDS)
+                known = identity(store.kafka, topic, _ANSWER_SECONDS)
                 entry = settled(store, topic, known, bounds, (position,)).get(position)
                 is_settled = entry is not None and entry.settles(has_seal=dead_letter.has_seal)
                 (seen,) = sight.records(LookWay.LETTER, [dead_letter.located])
                 return dead_letter, entry if is_settled else None, seen
 
-            dead_letter, entry, seen = await threads.ask(store.access.servers, read)
+            dead_letter, entry, seen = await threads.ask(store.kafka.servers, read)
             record = seen.located.record
             trace = trace_id(record.headers)
             content = {
@@ -180,7 +180,7 @@ def audit(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         fault, status = "", 200
         try:
             position = Position.parse(wanted, store.topic) if wanted else None
-            entries = await threads.ask(store.access.servers, lambda: last(store, _AUDIT_LINES, position)[::-1])
+            entries = await threads.ask(store.kafka.servers, lambda: last(store, _AUDIT_LINES, position)[::-1])
         except BridgeError as error:
             fault, status = str(error), status_of(error)
         firsts = {each.position: each for each in reversed(entries)}
@@ -207,7 +207,7 @@ def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf, sight: 
     """
     topic = store.source(quarantine=asked.quarantine)
     # The quarantine topic is created with its first message.
-    if asked.quarantine and not exists(store.access, topic, _ANSWER_SECONDS):
+    if asked.quarantine and not exists(store.kafka, topic, _ANSWER_SECONDS):
         return Found((), 0, is_complete=True)
     filters = asked.filters(store)
     sight.check(filters.where)
@@ -218,7 +218,7 @@ def look(store: DeadLetterStore, asked: LettersAsked, state_of: StateOf, sight: 
     def shown(located: LocatedRecord) -> LocatedRecord:
         return sight.masked(located).located
 
-    return search(store.access, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted, shown=shown)
+    return search(store.kafka, topic, filters, asked.number * _ON_A_PAGE + 1, _ANSWER_SECONDS, is_wanted, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ def settle(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], A
             if confirmed:
                 bulk.check_free()
             outcomes = await threads.ask(
-                store.access.servers,
+                store.kafka.servers,
                 lambda: choice.settle(store, actor, dry_run=not confirmed),
                 _DO_SECONDS if confirmed else _ASK_SECONDS,
             )

@@ -28,7 +28,7 @@ _ANSWER_SECONDS = 2.0
 async def newest_looks(view: View, threads: Threads, count: int = _LINES) -> list[Look]:
     """Returns the newest entries, newest first; raises as `last_looks`."""
     topic = LookTopic.of(view.config())
-    found = await threads.ask(topic.access.servers, lambda: last_looks(topic, count, _ANSWER_SECONDS))
+    found = await threads.ask(topic.kafka.servers, lambda: last_looks(topic, count, _ANSWER_SECONDS))
     return found[::-1]
 
 

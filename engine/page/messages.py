@@ -17,6 +17,7 @@ from engine.errors import UsageError
 from engine.find.browse import Browsed, BrowsedTopic, RecordFilter, browse, browsed_topics
 from engine.find.question import TopicKind
 from engine.find.timeline import timeline
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets, PartitionSpan
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.looks.look import LookWay
@@ -96,7 +97,7 @@ class TopicState:
 def topic_states(config: Config) -> list[TopicState]:
     """Asks Kafka for the extent of each topic; raises what `KafkaOffsets` does."""
     topics = browsed_topics(config, _ANSWER_SECONDS)
-    spans = KafkaOffsets(config.kafka_access).spans(topic.name for topic in topics)
+    spans = KafkaOffsets(KafkaClients(config.kafka_access)).spans(topic.name for topic in topics)
     return [TopicState(topic, spans.get(topic.name)) for topic in topics]
 
 
@@ -125,7 +126,7 @@ def browsed(
     before = asked.offsets("before", query.get("before", ""))
     topic = known_topic(config, name)
     try:
-        found = browse(config.kafka_access, name, takes, count, _ANSWER_SECONDS, before)
+        found = browse(KafkaClients(config.kafka_access), name, takes, count, _ANSWER_SECONDS, before)
     except UsageError as error:
         raise NotThereError(str(error)) from error
     return topic, found, sight.cut_records(way, ((each.located, each.size) for each in found.records))
@@ -135,7 +136,7 @@ def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, Located
     """The record at a position; NotThereError if it is not there, or its topic is not one of the bridge."""
     topic = known_topic(config, position.topic)
     try:
-        with KafkaTopicReader(config.kafka_access, position.topic, _ANSWER_SECONDS) as reader:
+        with KafkaTopicReader(KafkaClients(config.kafka_access), position.topic, _ANSWER_SECONDS) as reader:
             return topic, reader.at(position.partition, position.offset)
     except UsageError as error:
         raise NotThereError(str(error)) from error

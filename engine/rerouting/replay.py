@@ -111,7 +111,7 @@ class JournalReplay:
         self._config = config
         self._options = options
         self._store = DeadLetterStore.of(config)
-        self._kafka = KafkaOffsets(config.kafka_access)
+        self._kafka = KafkaOffsets(self._store.kafka)
         self._documents = documents_of(config)
         self._journal_id = self._kafka.identity(config.journal.topic)
         self._starts = self._noted_starts()
@@ -127,7 +127,7 @@ class JournalReplay:
 
         `report` is called with the numbers of records that are read, and that are to be read.
         """
-        with KafkaTopicReader(self._config.kafka_access, self._config.journal.topic) as reader:
+        with KafkaTopicReader(self._store.kafka, self._config.journal.topic) as reader:
             for judged in self._judged(reader, report):
                 yield judged.rerouted
 
@@ -138,12 +138,10 @@ class JournalReplay:
         completed and reported, and no other is begun.
         """
         self._check_routes()
-        ensure_audit_topic(self._store.access, self._store.topic, self._store.journal.replication)
+        ensure_audit_topic(self._store.kafka, self._store.topic, self._store.journal.replication)
         producer = ReplayProducer(self._store, "a journal record")
         journal = self._config.journal.topic
-        with KafkaTopicReader(
-            self._config.kafka_access, journal, scattered=bool(self._options.selection.positions)
-        ) as reader:
+        with KafkaTopicReader(self._store.kafka, journal, scattered=bool(self._options.selection.positions)) as reader:
             for batch in self._batches(self._judged(reader, lambda _read, _total: None), stop):
                 copies = self._write(producer, [judged.located for judged in batch if judged.moves])
                 for judged in batch:
@@ -156,9 +154,9 @@ class JournalReplay:
 
     def _noted_starts(self) -> Sequence[NotedStart]:
         config = self._config
-        if not exists(config.kafka_access, config.journal.state_topic):
+        if not exists(self._store.kafka, config.journal.state_topic):
             return ()  # The router has never run.
-        notes = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        notes = PositionStore(self._store.kafka, config.bridge_id, config.journal)
         return notes.starts(self._store.keys(), self._journal_id)
 
     def _check_routes(self) -> None:

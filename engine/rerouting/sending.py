@@ -53,8 +53,8 @@ class JournalSender:
 
 def _written(store: DeadLetterStore, record: Record, actor: Actor) -> Position:
     journal = store.journal.topic
-    journal_id = identity(store.access, journal)
-    ensure_audit_topic(store.access, store.topic, store.journal.replication)
+    journal_id = identity(store.kafka, journal)
+    ensure_audit_topic(store.kafka, store.topic, store.journal.replication)
     producer = ReplayProducer(store, "the message", _PURPOSE)
     written: list[str] = []
     began = now()

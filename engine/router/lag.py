@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import HardFailureError
-from engine.kafka.clients import NO_GROUP, consumer
+from engine.kafka.clients import NO_GROUP
 from engine.kafka.errors import END, KafkaUnavailableError, is_of_unused_group
 from engine.kafka.types import KafkaException, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.offsets import KafkaOffsets, Offsets
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["Lag", "LagSampler"]
 
@@ -110,7 +110,7 @@ class LagSampler:
     def __init__(
         self,
         kafka: KafkaOffsets,
-        access: KafkaAccess,
+        clients: KafkaClients,
         journal: str,
         outputs: Sequence[str],
         positions: Offsets,
@@ -122,7 +122,7 @@ class LagSampler:
         `positions` holds the first offset to route of each journal partition.
         """
         self._kafka = kafka
-        self._access = access
+        self._clients = clients
         self._journal = journal
         self._outputs = outputs
         self._positions = dict(positions)
@@ -226,7 +226,7 @@ class LagSampler:
         ends: Offsets = {}
         if not tails:
             return ends
-        client = consumer(self._access, NO_GROUP, {"enable.partition.eof": True})
+        client = self._clients.consumer(NO_GROUP, {"enable.partition.eof": True})
         deadline = time.monotonic() + _TAIL_SECONDS
         try:
             client.assign([TopicPartition(self._journal, number, at) for number, at in tails.items()])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.router.generation import DamagedError, Generations
 from engine.router.position_store import PositionStore, UnreadableNoteError
@@ -224,8 +225,8 @@ def check_progress(config: Config, *, leads: bool) -> None:
     journal, checkpoint = config.journal, config.router.checkpoint
     if not isinstance(checkpoint, Path):
         return
-    access = config.kafka_access
-    kafka, store = KafkaOffsets(access), PositionStore(access, config.bridge_id, journal)
+    clients = KafkaClients(config.kafka_access)
+    kafka, store = KafkaOffsets(clients), PositionStore(clients, config.bridge_id, journal)
     if leads:
         store.open()
     identity = kafka.identity(journal.topic)

@@ -32,7 +32,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ClientEndedError, HardFailureError, UsageError
-from engine.kafka.clients import producer
 from engine.kafka.errors import MISSING, is_fatal, refusal, unavailable
 from engine.kafka.reader import KafkaTopicReader
 from engine.kafka.transactions import fatal_error_first
@@ -42,12 +41,12 @@ from engine.router.generation import Committed, RouterProgress, Start, offsets
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.offsets import Offsets
     from engine.kafka.types import KafkaError, Producer
     from engine.message import Record
     from engine.router.generation import Generation
     from engine.seals import SealKeys
-    from routes.kafka_access import KafkaAccess
     from routes.model import JournalConfig
 
 __all__ = ["NotedProgress", "NotedStart", "PositionStore", "UnreadableNoteError", "entry_of"]
@@ -103,8 +102,8 @@ class UnreadableNoteError(HardFailureError):
 class PositionStore:
     """Reader and writer of one router's notes in the state topic. For one thread; `open` comes before writing."""
 
-    def __init__(self, access: KafkaAccess, bridge_id: str, journal: JournalConfig) -> None:
-        self._access = access
+    def __init__(self, clients: KafkaClients, bridge_id: str, journal: JournalConfig) -> None:
+        self._clients = clients
         self._bridge_id = bridge_id
         self._journal = journal.topic
         self._topic = journal.state_topic
@@ -129,7 +128,7 @@ class PositionStore:
             HardFailureError: Kafka refuses the bridge.
         """
         settings = {"transactional.id": self._identity, "batch.size": _PART_BYTES}
-        self._producer = producer(self._access, settings)
+        self._producer = self._clients.producer(settings)
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
 
@@ -176,13 +175,13 @@ class PositionStore:
     def _read(self, *notes: _Notes) -> None:
         """Reads the topic from its beginning."""
         try:
-            with KafkaTopicReader(self._access, self._topic) as reader:
+            with KafkaTopicReader(self._clients, self._topic) as reader:
                 for located in reader.present():
                     for each in notes:
                         each.take(located.record)
         except UsageError as error:
             # The bridge that leads makes a missing topic.
-            raise unavailable(self._access.servers, str(error)) from error
+            raise unavailable(self._clients.servers, str(error)) from error
 
     def begin(self, generation: Generation, keys: SealKeys | None = None) -> None:
         """Notes the start of a generation; on return Kafka has the note. Raises as `write` does.
@@ -254,12 +253,12 @@ class PositionStore:
 
     def _translated(self, error: KafkaError) -> Exception:
         what = f"topic '{self._topic}' and transactional id '{self._identity}'"
-        refused = refusal(error, self._access.servers, what, "READ and WRITE")
+        refused = refusal(error, self._clients.servers, what, "READ and WRITE")
         if refused and error.code() not in MISSING:
             return refused
         if is_fatal(error):
             return ClientEndedError(f"another router of bridge.id={self._bridge_id} has taken over: {error.str()}")
-        return unavailable(self._access.servers, f"topic '{self._topic}': {error.str()}")
+        return unavailable(self._clients.servers, f"topic '{self._topic}': {error.str()}")
 
 
 class _Notes:

@@ -26,6 +26,7 @@ import structlog
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, offset_summary
 from engine.kafka.topics import BridgeTopics, exists
@@ -216,7 +217,7 @@ class Recovery:
             msg = f"the routes of the last run, kept in {self.config.router.checkpoint}, cannot be read: {error}"
             raise HardFailureError(msg) from error
         routes = replace(routes, routes=tuple(self._with_policy(each) for each in routes.routes))
-        if not exists(self.config.kafka_access, routes.letter_topic, ANSWER_SECONDS):
+        if not exists(KafkaClients(self.config.kafka_access), routes.letter_topic, ANSWER_SECONDS):
             # Dead letters go to the present topic; what the former one held is gone with it.
             present = self.config.routing.dead_letter_topic
             routes = replace(routes, routing=replace(routes.routing, dead_letter_topic=present))

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from engine.claims.section import ClaimCheckConfig
 from engine.errors import HardFailureError, ServerEndedError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.retry import Outage
@@ -189,14 +190,15 @@ class _Router:
         self._revisions = revisions
         self._is_new = False
         self._status = status
-        self._kafka = KafkaOffsets(config.kafka_access)
+        self._clients = KafkaClients(config.kafka_access)
+        self._kafka = KafkaOffsets(self._clients)
         self._kafka_io = kafka_io
         self._counters = RowCounters(kafka_io.spark)
         self._metrics = RouterMetrics(status.registry, config)
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config.kafka_access)
-        self._store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        self._store = PositionStore(self._clients, config.bridge_id, config.journal)
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
         self._has_checked = False
@@ -329,7 +331,7 @@ class _Router:
         readiness = Readiness(self._spark_metrics, start.positions, self._began)
         query = self._kafka_io.start(routed, generation.checkpoint, sum(map(len, start.outputs.values())), self._seal)
         written = outputs(config.routes, config.letter_topic)
-        sampler = LagSampler(self._kafka, config.kafka_access, config.journal.topic, written, start.positions)
+        sampler = LagSampler(self._kafka, self._clients, config.journal.topic, written, start.positions)
         run = Run(self._kafka_io.spark, generation, query, sampler, self._counters, self._meter, self._store)
         vitals = Vitals(self._kafka_io.spark, query, self._spark_metrics)
         if self._is_new:

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.topics import BridgeTopics
@@ -86,7 +87,7 @@ def _warm(spark: SparkSession, config: Config, ended: Event) -> None:
     """
     try:
         config = replace(config, routes=BridgeTopics(config).routes(ANSWER_SECONDS))
-        kafka_io, kafka = KafkaIO(spark, config), KafkaOffsets(config.kafka_access)
+        kafka_io, kafka = KafkaIO(spark, config), KafkaOffsets(KafkaClients(config.kafka_access))
         kafka_io.compile_once()
         journal = config.journal.topic
         if (topics := outputs(config.routes, config.letter_topic)) and not ended.is_set():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import UnreachableError
-from engine.kafka.clients import consumer, member
+from engine.kafka.clients import KafkaClients, member
 from engine.kafka.errors import GONE, UNKNOWN_MEMBER, is_fatal, refusal
 from engine.kafka.offsets import committed_positions
 from engine.kafka.retry import Outage
@@ -244,7 +244,7 @@ class Election:
     def _stand(self) -> None:
         """Takes part with one consumer; returns when the thread is to end, or when the consumer is of no more use."""
         self._is_broken = False
-        client = consumer(self._config.kafka_access, self._group, self._settings())
+        client = KafkaClients(self._config.kafka_access).consumer(self._group, self._settings())
         self._joined, self._led_at = True, time.monotonic()
         client.subscribe([self._topic], on_assign=self._on_assign, on_revoke=self._on_lost, on_lost=self._on_lost)
         try:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import BridgeTopics
@@ -214,7 +215,7 @@ def _bounce(bench: Bench) -> None:
 
 def _journaled(config: Config) -> int:
     """Offsets in the journal, those of markers and of open transactions included."""
-    ends = KafkaOffsets(config.kafka_access).ends([config.journal.topic])
+    ends = KafkaOffsets(KafkaClients(config.kafka_access)).ends([config.journal.topic])
     return sum(ends.get(config.journal.topic, {}).values())
 
 

@@ -10,6 +10,7 @@ import pytest
 from engine.cli import main
 from engine.dead_letters.replay import Options, ReplayOutcome, replay
 from engine.dead_letters.store import DeadLetterStore
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import BodyType, Message, Record
 from routes.config import load
@@ -74,7 +75,7 @@ class Bridge:
         return self.records(self.config.journal.topic)
 
     def records(self, topic: str) -> list[Record]:
-        with KafkaTopicReader(self.config.kafka_access, topic) as reader:
+        with KafkaTopicReader(KafkaClients(self.config.kafka_access), topic) as reader:
             # Kafka shows the records of a transaction a moment after it was committed; the end is looked for last.
             starts = {partition: low for partition, (low, _) in reader.bounds().items()}
             return [located.record for located in reader.read(starts)]

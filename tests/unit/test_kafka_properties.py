@@ -242,4 +242,4 @@ def test_every_client_of_kafka_is_quiet() -> None:
 
 def _function(tree: ast.Module, node: ast.Call) -> ast.AST:
     """The function that the call is in."""
-    return next(each for each in tree.body if isinstance(each, ast.FunctionDef) and node in ast.walk(each))
+    return next(each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and node in ast.walk(each))

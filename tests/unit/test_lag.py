@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from engine import lag
 from engine.delivery.deduplication.safe_offsets import SafeOffsets
 from engine.kafka import clients, offsets
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets, committed_positions
 from routes.config import loads
@@ -82,7 +83,7 @@ def test_a_partition_without_a_known_start_begins_at_0() -> None:
 def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "Consumer", Group)
     monkeypatch.setattr(offsets, "_COORDINATOR_SECONDS", 0.5)
-    kafka = KafkaOffsets(CONFIG.kafka_access)
+    kafka = KafkaOffsets(KafkaClients(CONFIG.kafka_access))
     assert kafka.committed("g", TOPIC, [0]) == {0: 7}
     with pytest.raises(KafkaUnavailableError, match=re.escape(FAILED.str())):
         kafka.committed("g", TOPIC, [0, 1])
@@ -90,7 +91,7 @@ def test_an_error_of_one_partition_is_not_taken_for_no_position(monkeypatch: pyt
 
 def test_an_error_of_one_partition_is_not_taken_for_no_bookmark() -> None:
     consumer, retry = cast("Consumer", Group()), cast("KafkaRetry", NoAnswer())
-    safe_offsets = SafeOffsets(CONFIG.kafka_access, CONFIG.journal.topic, "b.source.s", 1, 1)
+    safe_offsets = SafeOffsets(KafkaClients(CONFIG.kafka_access), CONFIG.journal.topic, "b.source.s", 1, 1)
     try:
         safe_offsets._partitions = (0,)
         assert safe_offsets._positions(consumer, retry) == {0: 7}
@@ -115,8 +116,8 @@ def test_a_new_kafka_is_waited_for_until_it_has_a_topic_of_positions(monkeypatch
         return [SimpleNamespace(partition=0, offset=3)]
 
     monkeypatch.setattr(offsets, "committed_positions", ask)
-    monkeypatch.setattr(offsets, "consumer", lambda *_: SimpleNamespace(close=lambda: None))
-    assert KafkaOffsets(CONFIG.kafka_access).committed("g", TOPIC, [0]) == {0: 3}
+    monkeypatch.setattr(KafkaClients, "consumer", lambda *_: SimpleNamespace(close=lambda: None))
+    assert KafkaOffsets(KafkaClients(CONFIG.kafka_access)).committed("g", TOPIC, [0]) == {0: 3}
     assert answers == []
 
 

@@ -215,7 +215,7 @@ class AmqpListenerSource:
 
     def _journal(self, stop: Event) -> TransactionalJournal:
         endpoint, owner = self._endpoint, f"{self._endpoint.bridge_id}.source.{self._source.name}.{self._worker}"
-        return TransactionalJournal(endpoint.access, endpoint.journal, endpoint.tracing, owner, stop)
+        return TransactionalJournal(endpoint.kafka, endpoint.journal, endpoint.tracing, owner, stop)
 
     def _message(self, incoming: IncomingTransfer) -> Message | Condition:
         """Message for the journal, or the reason why there is none."""

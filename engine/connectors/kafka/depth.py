@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import NotConnectedError
 from engine.connectors.depth import NotSaidError
 from engine.connectors.kafka.source import begins_at_end, group_of, is_wanted
-from engine.kafka.clients import consumer
 from engine.kafka.errors import KafkaUnavailableError, refusal
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets, committed_positions
 from engine.kafka.types import KafkaException, TopicPartition
@@ -32,9 +31,9 @@ class KafkaDepth:
 
     def ask(self) -> int:
         """See `Depth`."""
-        access = self._endpoint.access
-        self._consumer = self._consumer or consumer(access, group_of(self._endpoint))
-        self._offsets = self._offsets or KafkaOffsets(access)
+        kafka = self._endpoint.kafka
+        self._consumer = self._consumer or kafka.consumer(group_of(self._endpoint))
+        self._offsets = self._offsets or KafkaOffsets(kafka)
         try:
             found = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
             topics = [name for name in found if is_wanted(self._endpoint, name)]
@@ -42,7 +41,7 @@ class KafkaDepth:
             places = [TopicPartition(topic, partition) for topic, each in ends.items() for partition in each]
             committed = committed_positions(self._consumer, places, ANSWER_SECONDS) if places else []
         except KafkaException as error:
-            refused = refusal(error.args[0], access.servers, f"source '{self._endpoint.settings.name}'")
+            refused = refusal(error.args[0], kafka.servers, f"source '{self._endpoint.settings.name}'")
             raise refused or NotConnectedError(f"Kafka gives no answer: {error.args[0].str()}") from error
         except KafkaUnavailableError as error:
             raise NotConnectedError(str(error)) from error

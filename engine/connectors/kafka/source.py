@@ -18,7 +18,7 @@ from engine.claims.bodies import BodyLostError
 from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.clients import consumer, member
+from engine.kafka.clients import member
 from engine.kafka.errors import MISSING, PASSING, UNPLACED, KafkaUnavailableError, is_fatal, refusal, remedy
 from engine.kafka.journal import JournalError
 from engine.kafka.offsets import KafkaOffsets, committed_positions
@@ -69,7 +69,7 @@ def is_wanted(endpoint: SystemEndpoint[KafkaSourceConfig], topic: str) -> bool:
 
 def begins_at_end(endpoint: SystemEndpoint[KafkaSourceConfig]) -> bool:
     """Returns True if a source leaves out the records that a topic has at first."""
-    return librdkafka(endpoint.access, "consumer").get("auto.offset.reset") in _LATEST
+    return librdkafka(endpoint.kafka.access, "consumer").get("auto.offset.reset") in _LATEST
 
 
 class KafkaSource:
@@ -97,7 +97,7 @@ class KafkaSource:
         """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
         self._removed = 0
         self._offsets: KafkaOffsets | None = None
-        defaults = librdkafka(endpoint.access, "consumer")
+        defaults = librdkafka(endpoint.kafka.access, "consumer")
         self._begins_at = OFFSET_END if begins_at_end(endpoint) else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
 
@@ -109,7 +109,7 @@ class KafkaSource:
     @property
     def address(self) -> str:
         """Servers and topic patterns, such as `kafka://host:port (orders, payments-.*)`."""
-        return f"kafka://{self._endpoint.access.servers} ({', '.join(self._source.destinations)})"
+        return f"kafka://{self._endpoint.kafka.servers} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> None:
@@ -127,7 +127,7 @@ class KafkaSource:
         group = group_of(self._endpoint)
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
         # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
-        self._consumer = consumer(self._endpoint.access, group, settings | {"auto.offset.reset": "error"})
+        self._consumer = self._endpoint.kafka.consumer(group, settings | {"auto.offset.reset": "error"})
         self._group = group
         self._look(first=True)
 
@@ -138,7 +138,7 @@ class KafkaSource:
         """
         endpoint, owner = self._endpoint, f"{self._endpoint.bridge_id}.source.{self._source.name}.{self._worker}"
         self._journal = TransactionalJournal(
-            endpoint.access, endpoint.journal, endpoint.tracing, owner, stop, while_full
+            endpoint.kafka, endpoint.journal, endpoint.tracing, owner, stop, while_full
         )
         return self._journal
 
@@ -313,7 +313,7 @@ class KafkaSource:
                     f"topic '{topic}' was deleted and created again (Kafka's id is {now[topic].id} and was {before}), "
                     "and the position of the source is of the former one. Restore that; or have the new one read from "
                     "its beginning: stop the bridge, and call kafka-consumer-groups.sh --bootstrap-server "
-                    f"{self._endpoint.access.servers} --group {self._group} --topic {topic} --delete-offsets"
+                    f"{self._endpoint.kafka.servers} --group {self._group} --topic {topic} --delete-offsets"
                 )
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
@@ -351,12 +351,12 @@ class KafkaSource:
         # The source waits for a missing topic.
         refused = None
         if error.code() not in MISSING:
-            refused = refusal(error, self._endpoint.access.servers, f"source '{self._source.name}'")
+            refused = refusal(error, self._endpoint.kafka.servers, f"source '{self._source.name}'")
         return refused or NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
 
     def _asked(self) -> KafkaOffsets:
         """The client for questions about topics, one for the whole time."""
-        self._offsets = self._offsets or KafkaOffsets(self._endpoint.access)
+        self._offsets = self._offsets or KafkaOffsets(self._endpoint.kafka)
         return self._offsets
 
     def _opened(self) -> Consumer:

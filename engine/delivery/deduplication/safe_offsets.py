@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from engine.kafka.clients import admin, consumer
 from engine.kafka.errors import is_fatal
 from engine.kafka.journal import JournalError
 from engine.kafka.offsets import LATEST, ask_offsets, committed_positions
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
 
+    from engine.kafka.clients import KafkaClients
     from engine.kafka.retry import KafkaRetry
     from engine.kafka.types import Consumer, KafkaError, ListOffsetsResultInfo
-    from routes.kafka_access import KafkaAccess
 
 __all__ = ["SafeOffsets"]
 
@@ -49,14 +48,14 @@ class SafeOffsets:
     Mappings of offsets are keyed by the partition of the journal.
     """
 
-    def __init__(self, access: KafkaAccess, journal: str, group: str, worker: int, workers: int) -> None:
+    def __init__(self, clients: KafkaClients, journal: str, group: str, worker: int, workers: int) -> None:
         """Makes the Kafka clients, which connect in the background.
 
         `journal` is the topic of the journal, `group` names the bridge and the source; `worker` counts from 1.
         """
         self.workers = workers
         """Number of workers of the source."""
-        self._access = access
+        self._clients = clients
         self._topic = journal
         self._prefix = f"{group}."
         self._worker = worker
@@ -73,7 +72,7 @@ class SafeOffsets:
         self._kept_at = 0.0
         self._fatal: str | None = None
         """Reason why the consumer has failed for good; None while it works."""
-        self._admin = admin(access)
+        self._admin = clients.admin()
         self.consumer = self._consumer(self._group)
         """Consumer of this worker's group; `Tail` also reads the journal with it. It has no partitions assigned between
         two reads."""
@@ -220,4 +219,4 @@ class SafeOffsets:
             "queued.max.messages.kbytes": _QUEUED_KIB,
             "fetch.queue.backoff.ms": 20,
         }
-        return consumer(self._access, group, settings)
+        return self._clients.consumer(group, settings)

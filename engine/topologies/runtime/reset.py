@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SetupError, UsageError
 from engine.file_lock import held
+from engine.kafka.clients import KafkaClients
 from engine.kafka.topology_topics import delete_topology_topics
 from engine.spark.checkpoint_lock import CheckpointLock, lock_file
 from engine.spark.stored_files import remove, write
@@ -63,7 +64,7 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
         _lock(stack, config.embedded.data, spark, folder)
         topics = _topics(folder, defined)
         write(folder / RESET_NOTE, json.dumps(topics))
-        yield from delete_topology_topics(config.kafka_access, name, topics)
+        yield from delete_topology_topics(KafkaClients(config.kafka_access), name, topics)
         _remove(folder)
         if had_state:
             yield f"state in {folder}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.errors import SetupError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import KafkaUnavailableError, UnusableTopicError
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.retry import Outage
@@ -138,7 +139,7 @@ def _run(
     Returns why the query is to start again, in one line; an empty text at the end. Raises RecordRefusedError for a
     record that Kafka refuses; `refused` holds the earlier ones.
     """
-    access, data = config.kafka_access, config.embedded.data
+    clients, data = KafkaClients(config.kafka_access), config.embedded.data
     folder = state_folder(config.section(TopologiesConfig).state, spark, topology.name)
     before = _state_before(folder)
     pinned = {} if before is None else before.versions
@@ -150,14 +151,14 @@ def _run(
         config.section(TopologiesConfig).function_timeout_seconds,
         pinned,
     )
-    sources = topology_inputs(access, topology.name, [source.topic for source in topology.sources])
+    sources = topology_inputs(clients, topology.name, [source.topic for source in topology.sources])
     topics = [source.topic for source in topology.sources if not isinstance(source, GlobalTableNode)]
     partitions = {topic: sources[topic].partitions for topic in topics}
     layout = lay_out(topology, partitions, None if before is None else before.partitions)
     mode = mode_of(settings, layout)
     if not _has_slots(spark, topology.name, layout.shares, stop):
         return ""
-    kafka = KafkaOffsets(access)
+    kafka = KafkaOffsets(clients)
     lock = CheckpointLock(spark, data, folder, _LOCK_SECONDS)
     try:
         batch = max(numbered(folder / "spark" / "commits"), default=-1) + 1
@@ -166,7 +167,7 @@ def _run(
             # A run that was killed before its first commit has left its notes here, and no state.
             check_first_start(kafka, topology.name, settings.build, folder, layout)
         made = layout.internal, layout.compacted, program.dead_letters
-        internal = ensure_topology_topics(access, config.journal, topology.name, *made, topology.outputs)
+        internal = ensure_topology_topics(clients, config.journal, topology.name, *made, topology.outputs)
         inputs = {**{topic: sources[topic] for topic in partitions}, **internal}
         kept = KeptState.continued(folder, program, layout, inputs, batch)
         kept.write(folder)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import SetupError, UsageError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.spark import session
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.spark.stored_files import Folder
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["Skip", "open_skip"]
@@ -70,18 +70,19 @@ def open_skip(config: Config, name: str, text: str) -> Iterator[Skip]:
             raise UsageError(msg)
         lock = CheckpointLock(spark, config.embedded.data, folder, 0.0)
         try:
-            _check_ahead(config.kafka_access, name, folder, position)
-            with KafkaTopicReader(config.kafka_access, position.topic) as reader:
+            clients = KafkaClients(config.kafka_access)
+            _check_ahead(clients, name, folder, position)
+            with KafkaTopicReader(clients, position.topic) as reader:
                 record = reader.at(position.partition, position.offset)
             yield Skip(record, str(position) in KeptState.skipped(folder), folder)
         finally:
             lock.release()
 
 
-def _check_ahead(access: KafkaAccess, name: str, folder: Folder, position: Position) -> None:
+def _check_ahead(clients: KafkaClients, name: str, folder: Folder, position: Position) -> None:
     """Raises SetupError for a record that the topology has processed."""
     topic, partition = position.topic, position.partition
-    published = KafkaOffsets(access).committed(name, topic, [partition]).get(partition, 0)
+    published = KafkaOffsets(clients).committed(name, topic, [partition]).get(partition, 0)
     processed = max(published, committed_positions(folder).get(topic, {}).get(str(partition), 0))
     if processed > position.offset:
         msg = f"topology '{name}' has processed {position}: it goes on at {topic}:{partition}:{processed}"

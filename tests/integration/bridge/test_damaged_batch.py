@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.embedded.ports import free_ports
+from engine.kafka.clients import KafkaClients
 from engine.kafka.journal import Journal
 from engine.kafka.topics import BridgeTopics
 from engine.message import Message
@@ -91,7 +92,7 @@ def test_a_refused_batch_is_not_confirmed_by_the_next_one(damaging: tuple[str, D
     servers, proxy = damaging
     config = configure(tmp_path, servers, "journal", {".url": "stomp://127.0.0.1:1", ".destinations": "queue:x"})
     BridgeTopics(config).ensure_journal()
-    journal = Journal(config.kafka_access, config.journal.topic, config.section(TracingConfig))
+    journal = Journal(KafkaClients(config.kafka_access), config.journal.topic, config.section(TracingConfig))
     told: list[Exception | None] = []
     # One key, so that all are in one partition; Kafka knows nothing of the producer there yet.
     journal.append(Message(b"first", headers={"JMSCorrelationID": "k"}), told.append)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.errors import HardFailureError, UnreachableError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.journal import Journal, JournalError, JournalTooLargeError
 from engine.kafka.topics import BridgeTopics
 from engine.kafka.transactions import TransactionalJournal
@@ -51,7 +52,9 @@ def configured(kafka: EmbeddedKafka, tmp_path: Path, request: pytest.FixtureRequ
 
 
 def journal_of(config: Config, *arguments: Any, **more: Any) -> Journal:
-    return Journal(config.kafka_access, config.journal.topic, config.section(TracingConfig), *arguments, **more)
+    return Journal(
+        KafkaClients(config.kafka_access), config.journal.topic, config.section(TracingConfig), *arguments, **more
+    )
 
 
 class Switch:
@@ -315,12 +318,20 @@ def test_a_transaction_that_another_has_ended_is_told_and_the_next_one_works(con
     config = configured()
     message = Message(b"x" * 100, headers={"JMSMessageID": "ID:1", "JMSDestination": "queue:x"})
     first = TransactionalJournal(
-        config.kafka_access, config.journal.topic, config.section(TracingConfig), "b.owner", threading.Event()
+        KafkaClients(config.kafka_access),
+        config.journal.topic,
+        config.section(TracingConfig),
+        "b.owner",
+        threading.Event(),
     )
     assert first.append(message, lambda _: None)
     assert first.flush(30)
     second = TransactionalJournal(
-        config.kafka_access, config.journal.topic, config.section(TracingConfig), "b.owner", threading.Event()
+        KafkaClients(config.kafka_access),
+        config.journal.topic,
+        config.section(TracingConfig),
+        "b.owner",
+        threading.Event(),
     )
     calls = {"poll": lambda: first.poll(0.1), "flush": lambda: first.flush(1), "commit": first.commit}
 

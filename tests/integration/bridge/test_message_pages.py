@@ -14,7 +14,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from selenium.webdriver.common.by import By
 
 from engine.embedded import EmbeddedKafka
-from engine.kafka.clients import admin
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.message import BodyType, Message, Record
 from engine.page import messages
@@ -179,7 +179,7 @@ def test_each_look_is_in_the_audit_before_the_body_is_shown(browser: Browser, ma
     ]
     assert all(each["records"] == [at] and each["host"] == "127.0.0.1" for each in found)
     assert sorted(each["time"] for each in found) == [each["time"] for each in found]
-    settings = Cluster(masked.config.kafka_access, 10.0).settings([f"{topics.journal}.looks"])
+    settings = Cluster(KafkaClients(masked.config.kafka_access), 10.0).settings([f"{topics.journal}.looks"])
     assert settings[f"{topics.journal}.looks"]["retention.ms"] == str(90 * 24 * 3_600_000)
     browser.looks()
     browser.open(f"{masked.url}/looks")
@@ -197,7 +197,7 @@ def test_no_body_is_shown_where_the_audit_cannot_be_written(masked: Served, topi
     looks = f"{topics.journal}.looks"
     entry = ConfigEntry("max.message.bytes", "1", incremental_operation=AlterConfigOpType.SET)
     small = ConfigResource(ResourceType.TOPIC, looks, incremental_configs=[entry])
-    client = admin(masked.config.kafka_access)
+    client = KafkaClients(masked.config.kafka_access).admin()
     for done in client.incremental_alter_configs([small]).values():
         done.result(30)
 

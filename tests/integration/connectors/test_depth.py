@@ -10,6 +10,7 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.depth import NotSaidError
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from tests.integration.connectors.nats_harness import add_stream, publish
 from tests.integration.connectors.running import SOURCE, numbered
@@ -148,7 +149,7 @@ def test_a_group_has_the_records_behind_its_offsets(
     config = configured({".type": "kafka", ".destinations": orders})
     put(kafka.bootstrap, orders, [b"x"] * 4)
     # A new Kafka first makes the topic of committed offsets.
-    KafkaOffsets(config.kafka_access).committed("b1.source.src", orders, [0])
+    KafkaOffsets(KafkaClients(config.kafka_access)).committed("b1.source.src", orders, [0])
     until(lambda: asked(config) == 4)
     running = start(config)
     until(lambda: running.count("acknowledged") == 4)

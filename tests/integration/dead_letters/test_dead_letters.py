@@ -15,6 +15,7 @@ import pytest
 from engine.dead_letters.replay import ReplayOutcome, replay
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.kafka.topics import BridgeTopics
 from engine.message import Record
@@ -40,7 +41,7 @@ def test_a_replay_says_where_in_the_journal_the_copy_is(bridge: Bridge) -> None:
     bridge.bury(message(1))
     (first,) = replay(bridge.store, None)
     at = Position.parse(first.detail, "")
-    with KafkaTopicReader(bridge.config.kafka_access, at.topic) as reader:
+    with KafkaTopicReader(KafkaClients(bridge.config.kafka_access), at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(1))
     (again,) = replay(bridge.store, None)
     assert (again.outcome, again.detail) == (ReplayOutcome.ALREADY_REPLAYED, first.detail)

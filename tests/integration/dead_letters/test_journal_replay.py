@@ -16,6 +16,7 @@ from engine.dead_letters.audit import Action, last
 from engine.dead_letters.replay import ReplayOutcome
 from engine.embedded import EmbeddedKafka
 from engine.errors import UsageError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord, Position
 from engine.kafka.topics import BridgeTopics
@@ -62,9 +63,9 @@ def started(bridge: Bridge, *positions: int, number: int = 1) -> None:
     """Notes that a generation reads by the routes of the file from these offsets on, by partition."""
     config = bridge.config
     BridgeTopics(config).ensure_state_topic()
-    store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
     store.open()
-    identity = KafkaOffsets(config.kafka_access).identity(config.journal.topic)
+    identity = KafkaOffsets(KafkaClients(config.kafka_access)).identity(config.journal.topic)
     routes, run, after = routes_text(config.text), f"run-{number}", f"run-{number - 1}"
     start = Start(config.journal.topic, identity, dict(enumerate(positions)), {}, "b1", routes, run, after)
     store.begin(Generation(config.path.parent / str(number), replace(start, sequence=number)))
@@ -113,7 +114,7 @@ def test_a_copy_is_the_record_itself_and_names_its_original(bridge: Bridge) -> N
     # Kafka shows the records of a transaction a moment after it was committed.
     until(lambda: len(bridge.journal()) == 2)
     at = Position.parse(done.detail, "")
-    with KafkaTopicReader(bridge.config.kafka_access, journal) as reader:
+    with KafkaTopicReader(KafkaClients(bridge.config.kafka_access), journal) as reader:
         copy = reader.at(at.partition, at.offset).record
     assert copy == replace(original, headers=(*original.headers, (COPY_OF, f"{journal}:0:0".encode())))
     assert (done.address, done.routes) == ("orders", ("orders",))

@@ -21,6 +21,7 @@ from engine.dead_letters.audit import Action, Actor, last
 from engine.dead_letters.letter import Filters
 from engine.dead_letters.replay import Options, ReplayOutcome, discard, replay
 from engine.embedded import EmbeddedKafka
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import Message, Record
 from routes.properties import JmsType, Property
@@ -300,7 +301,7 @@ def test_the_audit_says_who_did_what_when_why_and_where_the_copy_is(
     assert (first.position, first.action, first.actor) == (Position(bridge.dead, 0, 0), Action.REPLAYED, actor)
     assert (first.reason, first.route, first.journal, first.replays) == ("key-not-found", "orders", f"{journal}:0:0", 1)
     at = Position.parse(first.copy, "")
-    with KafkaTopicReader(bridge.config.kafka_access, at.topic) as reader:
+    with KafkaTopicReader(KafkaClients(bridge.config.kafka_access), at.topic) as reader:
         assert reader.at(at.partition, at.offset).record == replayed(message(0))
     assert (second.action, second.copy, second.replays) == (Action.DISCARDED, "", 0)
     assert second.actor == Actor.here("dlt discard --header JMSMessageID=ID:1")

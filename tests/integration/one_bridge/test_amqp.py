@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.find.timeline import timeline
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader
 from engine.message import BodyType, Message, Record
 from routes.config import load
@@ -141,7 +142,7 @@ def test_a_request_over_stomp_is_answered_by_a_service_behind_amqp(
     wait(lambda: bridge.metric("jmsbridge_sink_replies_total", sink="amqp") >= before + 1)
 
     config = load(bridge.file)
-    with KafkaTopicReader(config.kafka_access, config.journal.topic) as reader:
+    with KafkaTopicReader(KafkaClients(config.kafka_access), config.journal.topic) as reader:
         (journaled,) = reader.last(1, lambda located: located.record.header("jmsbridge.source") == "amqp.replies")
     told = {event.what: event for event in timeline(config, journaled.position).events}
     request = told["request"].record

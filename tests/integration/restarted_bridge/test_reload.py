@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.find.timeline import timeline
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader
 from routes.config import load
 from tests.integration.bridge_process import descendants, part, wait
@@ -49,7 +50,7 @@ def test_each_message_is_explained_by_the_routes_of_its_time(editor: Editor) -> 
     editor.wait_for_all()
     config = load(editor.bridge.file)
     for topic in ("a", "b"):
-        with KafkaTopicReader(config.kafka_access, topic) as reader:
+        with KafkaTopicReader(KafkaClients(config.kafka_access), topic) as reader:
             published = list(reader.present())
         # Those at both ends of a generation are among them.
         for located in (published[0], *published[:: len(published) // 8 + 1], published[-1]):

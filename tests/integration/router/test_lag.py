@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.router import lag
 from engine.router.lag import LagSampler
@@ -39,7 +40,12 @@ def test_what_a_transaction_hides_that_nobody_ends_is_behind(
         other.produce(journal, b"in none")
     other.flush()
     sampler = LagSampler(
-        KafkaOffsets(config.kafka_access), config.kafka_access, config.journal.topic, [], {0: 0}, interval_seconds=0.2
+        KafkaOffsets(KafkaClients(config.kafka_access)),
+        config.kafka_access,
+        config.journal.topic,
+        [],
+        {0: 0},
+        interval_seconds=0.2,
     )
     try:
         until(lambda: sampler.partitions == 1)

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from engine.embedded import EmbeddedKafka
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.topics import BridgeTopics
 from engine.router.generation import Committed, Generation, Start
 from engine.router.position_store import PositionStore
@@ -47,7 +48,7 @@ def config(kafka: EmbeddedKafka, topic: TopicFactory) -> Config:
 
 @pytest.fixture
 def store(config: Config) -> PositionStore:
-    opened = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    opened = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
     opened.open()
     return opened
 
@@ -70,7 +71,7 @@ def test_notes_may_be_larger_than_a_record_of_kafka(store: PositionStore, tmp_pa
 def test_a_small_note_replaces_a_large_one(config: Config, store: PositionStore, tmp_path: Path) -> None:
     note(store, LARGE, 8, tmp_path)
     note(store, SMALL, 9, tmp_path)
-    found = PositionStore(config.kafka_access, config.bridge_id, config.journal).read()
+    found = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal).read()
     assert found is not None
     assert found.progress.start == SMALL
     assert found.progress.stopped == {0: 9}

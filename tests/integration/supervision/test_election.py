@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.embedded import EmbeddedKafka, free_ports
-from engine.kafka.clients import consumer
+from engine.kafka.clients import KafkaClients
 from engine.supervision.election import Election
 from routes.config import loads
 from tests.conftest import JARS
@@ -78,7 +78,7 @@ def fill(disk: Path) -> Path:
 def fence(election: Election) -> None:
     """Takes the place of the bridge's member in its group, and leaves the group."""
     settings = {name: value for name, value in election._settings().items() if name not in ("on_commit", "error_cb")}
-    rival = consumer(election._config.kafka_access, election._group, settings)
+    rival = KafkaClients(election._config.kafka_access).consumer(election._group, settings)
     rival.subscribe([election._topic])
     until(lambda: (rival.poll(0.1), rival.assignment())[1], what="the rival has the partition")
     until(lambda: not election.leads, what="the bridge is fenced")

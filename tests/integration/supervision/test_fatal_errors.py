@@ -22,6 +22,7 @@ from engine.delivery.sink_topic_reader import SinkTopicReader
 from engine.embedded import EmbeddedKafka
 from engine.errors import ClientEndedError
 from engine.kafka import clients
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import is_fatal
 from engine.kafka.journal import JournalError
 from engine.kafka.topics import BridgeTopics
@@ -134,7 +135,7 @@ def named(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
 def reader_of(config: Config) -> SinkTopicReader:
     sink = config.sinks[0]
     group = clients.sink_group(config.bridge_id, sink.name)
-    return SinkTopicReader(config.kafka_access, group, sink, 0, lambda _: None)
+    return SinkTopicReader(KafkaClients(config.kafka_access), group, sink, 0, lambda _: None)
 
 
 def test_a_fenced_reader_of_a_sink_ends_for_a_new_one(
@@ -182,7 +183,9 @@ def test_a_fenced_source_connects_anew(config: Config, kafka: EmbeddedKafka, mon
 
 
 def test_positions_that_a_client_cannot_write_any_more_are_reported(config: Config) -> None:
-    safe_offsets = SafeOffsets(config.kafka_access, config.journal.topic, f"{config.bridge_id}.source.k", 1, 1)
+    safe_offsets = SafeOffsets(
+        KafkaClients(config.kafka_access), config.journal.topic, f"{config.bridge_id}.source.k", 1, 1
+    )
     safe_offsets.tend()
     safe_offsets._written(KafkaError(KafkaError._FATAL), [])
     with pytest.raises(JournalError, match="cannot be written"):
@@ -192,7 +195,9 @@ def test_positions_that_a_client_cannot_write_any_more_are_reported(config: Conf
 
 def test_a_router_whose_place_in_kafka_another_one_has_taken_ends_whatever_it_asks(config: Config) -> None:
     BridgeTopics(config).ensure_state_topic()
-    first, second = (PositionStore(config.kafka_access, config.bridge_id, config.journal) for _ in range(2))
+    first, second = (
+        PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal) for _ in range(2)
+    )
     first.open()
     second.open()
     for _ in range(2):

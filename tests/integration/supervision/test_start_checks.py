@@ -13,6 +13,7 @@ import pytest
 
 from engine.embedded import EmbeddedKafka, free_ports
 from engine.errors import HardFailureError, UnreachableError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import BridgeTopics
 from engine.router.generation import Committed, Generation, Generations, Start
@@ -53,9 +54,9 @@ class LastRun:
         assert producer.flush(30) == 0
         self.config = config
         self.generations = Generations(config.router.checkpoint)
-        identity = KafkaOffsets(config.kafka_access).identity(config.journal.topic)
+        identity = KafkaOffsets(KafkaClients(config.kafka_access)).identity(config.journal.topic)
         start = Start(config.journal.topic, identity, {0: 0}, {}, config.bridge_id, "", "run")
-        self.store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        self.store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
         self.note(start, RECORDS - 1)
 
     @property

@@ -26,6 +26,7 @@ from engine.find.question import FindQuestion, TopicKind
 from engine.find.scanner import Scanner
 from engine.find.search import FindProgress, FoundRecord, find
 from engine.find.stretches import Piece
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader, LocatedRecord
 from engine.message import Message
 from routes.config import loads
@@ -64,7 +65,7 @@ class Filled:
         """Positions of the records that a filter in Python takes."""
         found = set()
         for topic in self.topics:
-            with KafkaTopicReader(self.config.kafka_access, topic) as reader:
+            with KafkaTopicReader(KafkaClients(self.config.kafka_access), topic) as reader:
                 found |= {str(located.position) for located in reader.present() if takes(located)}
         return found
 
@@ -177,7 +178,7 @@ def test_a_search_finds_what_reading_everything_finds(filled: Filled, name: str)
 def test_an_id_leads_to_one_record_with_all_it_has(filled: Filled) -> None:
     journal = filled.config.journal.topic
     (found,), last = searched(filled.config, FindQuestion(message_id=f"{journal}-4511"))
-    with KafkaTopicReader(filled.config.kafka_access, journal) as reader:
+    with KafkaTopicReader(KafkaClients(filled.config.kafka_access), journal) as reader:
         at = found.located.position
         assert reader.at(at.partition, at.offset) == found.located
     assert found.text("JMSMessageID") == f"ID:{journal}-4511"

@@ -13,6 +13,7 @@ from engine.dead_letters.replay import replay
 from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.watch import DeadLetterWatch
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader
 from tests.integration.topics.test_secured_kafka import LOGIN, configure
 from tests.topic_records import ordered_producer
@@ -69,7 +70,7 @@ def test_a_topic_that_may_not_be_written_is_out_of_reach_for_dead_letters(secure
 def test_dead_letters_are_read_without_any_right_on_a_group(secured_kafka: SecuredKafka) -> None:
     config = dead_letters(secured_kafka, AclOperation.READ)
     topic = config.letter_topics[0]
-    with KafkaTopicReader(config.kafka_access, topic) as reader:
+    with KafkaTopicReader(KafkaClients(config.kafka_access), topic) as reader:
         assert [located.record.value for located in reader.present()] == [b"body"]
 
 

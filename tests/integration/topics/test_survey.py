@@ -9,6 +9,7 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from engine.doctor.checks import Severity
 from engine.doctor.kafka import audit_findings, check_kafka
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import BridgeTopics, audit_problems
 from routes.config import loads
@@ -47,7 +48,7 @@ def test_who_may_not_create_the_journal_is_told_and_nothing_is_made(secured_kafk
     config = configure(secured_kafka, destination, fresh("journal"))
     before = topics(secured_kafka)
 
-    found = BridgeTopics(config).survey(Cluster(config.kafka_access, 30))
+    found = BridgeTopics(config).survey(Cluster(KafkaClients(config.kafka_access), 30))
 
     assert found.there == (destination,)
     assert found.to_make == ()
@@ -67,7 +68,7 @@ def test_who_may_create_and_not_write_is_told_what_to_grant(secured_kafka: Secur
     for topic in own:
         secured_kafka.allow(topic, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE)
 
-    found = BridgeTopics(config).survey(Cluster(config.kafka_access, 30))
+    found = BridgeTopics(config).survey(Cluster(KafkaClients(config.kafka_access), 30))
 
     assert set(found.to_make) == set(own)
     (problem,) = found.problems
@@ -80,7 +81,7 @@ def test_an_audit_that_cannot_be_written_is_a_warning_with_what_to_grant(secured
     config = configure(secured_kafka, secured_kafka.create(fresh("orders"), AclOperation.WRITE), journal)
     secured_kafka.allow(audit_topic(config.letter_topic), AclOperation.CREATE, AclOperation.DESCRIBE)
 
-    problems = audit_problems(Cluster(config.kafka_access, 30), config, -1)
+    problems = audit_problems(Cluster(KafkaClients(config.kafka_access), 30), config, -1)
 
     (found,) = audit_findings(problems)
     assert found.state is Severity.WARNING
@@ -101,4 +102,4 @@ def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) 
 def test_for_how_long_offsets_are_kept_is_known_of_the_embedded_kafka(kafka: EmbeddedKafka) -> None:
     route = "routes.r.in.include=TRUE\nroutes.r.out.topic=x\n"
     config = loads(f"bridge.id=b\nkafka.bootstrap.servers={kafka.bootstrap}\n{route}")
-    assert Cluster(config.kafka_access, 30).offsets_kept_ms() == (2**31 - 1) * 60_000
+    assert Cluster(KafkaClients(config.kafka_access), 30).offsets_kept_ms() == (2**31 - 1) * 60_000

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation
 
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.clients import producer
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.kafka.errors import KafkaUnavailableError
 from engine.spark.failures import failure_of
@@ -64,7 +64,7 @@ def test_each_spelling_logs_both_clients_in(
 ) -> None:
     topic = secured_kafka.create(f"orders-{uuid.uuid4().hex[:8]}", AclOperation.DESCRIBE)
     config = configure(secured_kafka, *spellings(issuer)[number])
-    assert topic in Cluster(config.kafka_access, 30).names()
+    assert topic in Cluster(KafkaClients(config.kafka_access), 30).names()
     assert topic in java.topics(config).split()
     assert issuer.given == ["kafka", "kafka"]
 
@@ -74,7 +74,7 @@ def test_a_token_is_replaced_before_it_expires(secured_kafka: SecuredKafka, issu
     issuer.seconds = 4.0
     config = configure(secured_kafka, f"kafka.sasl.oauthbearer.issuer={issuer.url}")
     errors: list[KafkaError] = []
-    client = producer(config.kafka_access, {"error_cb": errors.append})
+    client = KafkaClients(config.kafka_access).producer({"error_cb": errors.append})
 
     def written() -> int:
         client.produce(topic, b"x", on_delivery=lambda error, _: errors.extend([error] if error else []))
@@ -93,7 +93,7 @@ def test_a_clock_that_differs_from_the_issuers_is_no_reason_to_fail(
 ) -> None:
     issuer.skew_seconds = skew
     config = configure(secured_kafka, f"kafka.sasl.oauthbearer.issuer={issuer.url}")
-    assert Cluster(config.kafka_access, 30).names() is not None
+    assert Cluster(KafkaClients(config.kafka_access), 30).names() is not None
     assert "Exception" not in java.topics(config)
 
 
@@ -102,7 +102,7 @@ def test_a_wrong_secret_is_refused_with_what_to_correct(
 ) -> None:
     config = configure(secured_kafka, f"kafka.sasl.oauthbearer.issuer={issuer.url}", secret="guessed-wrong")
     with pytest.raises(HardFailureError) as raised:
-        Cluster(config.kafka_access, 20)
+        Cluster(KafkaClients(config.kafka_access), 20)
     assert "check kafka.sasl.*" in str(raised.value)
     assert "guessed-wrong" not in str(raised.value)
     refused = failure_of([("javax.security.auth.login.LoginException", java.topics(config, 5_000))])
@@ -113,13 +113,13 @@ def test_a_wrong_secret_is_refused_with_what_to_correct(
 def test_an_issuer_that_is_away_is_named(secured_kafka: SecuredKafka, java: JavaClient, issuer: TokenIssuer) -> None:
     away = configure(secured_kafka, "kafka.sasl.oauthbearer.issuer=http://127.0.0.1:1/realm")
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/realm/\.well-known"):
-        Cluster(away.kafka_access, 5)
+        Cluster(KafkaClients(away.kafka_access), 5)
     config = configure(secured_kafka, f"kafka.sasl.oauthbearer.token.endpoint.url={issuer.url}/token")
     issuer.is_away = True
     with pytest.raises(UnreachableError, match="token"):
-        Cluster(config.kafka_access, 5)
+        Cluster(KafkaClients(config.kafka_access), 5)
     said = java.topics(config, 5_000)
     assert "LoginException" in said
     assert isinstance(failure_of([("javax.security.auth.login.LoginException", said)]), KafkaUnavailableError)
     issuer.is_away = False
-    assert Cluster(config.kafka_access, 30).names() is not None
+    assert Cluster(KafkaClients(config.kafka_access), 30).names() is not None

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError
 
 from engine.cli import produce
 from engine.errors import HardFailureError, UnreachableError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import propagation_seconds
 from engine.kafka.errors import unanswered
 from engine.record import Record
@@ -60,7 +61,7 @@ def send(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setattr(produce, "_PAUSE_SECONDS", 0.001)
 
     def call(client: Client, count: int, more: str = "") -> str:
-        monkeypatch.setattr(produce, "producer", lambda *_: client)
+        monkeypatch.setattr(KafkaClients, "producer", lambda *_: client)
         return produce.send(loads(START + more, Path()).kafka_access, "t", Record(None, b"x", ()), count)
 
     return call

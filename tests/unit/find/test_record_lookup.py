@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.find.record_lookup import RecordLookup
+from engine.kafka.clients import KafkaClients
 from engine.kafka.partitions import partition_of
 from engine.message import Record
 from routes.config import loads
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from engine.kafka.reader import LocatedRecord
 
-ACCESS = loads(CONFIGURATION).kafka_access
+CLIENTS = KafkaClients(loads(CONFIGURATION).kafka_access)
 NOON = 1_000_000
 
 
@@ -63,7 +64,7 @@ def test_records_before_the_time_are_not_read(kafka: MemoryKafka) -> None:
     for n in range(100):
         kafka.add("out", record(f"old {n}"), NOON - 600_000)
     at = kafka.add("out", record("it"), NOON)
-    found = RecordLookup(ACCESS).look("out", NOON, having("it"))
+    found = RecordLookup(CLIENTS).look("out", NOON, having("it"))
     assert [each.position for each in found.found] == [at]
     assert kafka.read["out"] == 1
 
@@ -71,13 +72,13 @@ def test_records_before_the_time_are_not_read(kafka: MemoryKafka) -> None:
 def test_a_record_of_a_slow_clock_is_found_in_the_minute_before(kafka: MemoryKafka) -> None:
     at = kafka.add("out", record("it"), NOON - 30_000)
     kafka.add("out", record("other"), NOON + 1)
-    assert [each.position for each in RecordLookup(ACCESS).look("out", NOON, having("it")).found] == [at]
+    assert [each.position for each in RecordLookup(CLIENTS).look("out", NOON, having("it")).found] == [at]
 
 
 def test_a_record_behind_one_with_a_later_time_is_found(kafka: MemoryKafka) -> None:
     kafka.add("out", record("other"), NOON + 900_000)
     at = kafka.add("out", record("it"), NOON)
-    assert [each.position for each in RecordLookup(ACCESS).look("out", NOON, having("it")).found] == [at]
+    assert [each.position for each in RecordLookup(CLIENTS).look("out", NOON, having("it")).found] == [at]
 
 
 def test_the_partition_of_the_key_is_read_first(kafka: MemoryKafka) -> None:
@@ -85,25 +86,25 @@ def test_the_partition_of_the_key_is_read_first(kafka: MemoryKafka) -> None:
     for n in range(50):
         kafka.add("out", record(f"{n}"), NOON, 1 - own)
     kafka.add("out", record("it"), NOON, own)
-    found = RecordLookup(ACCESS).look("out", NOON, having("it"), key=b"k", only_first=True)
+    found = RecordLookup(CLIENTS).look("out", NOON, having("it"), key=b"k", only_first=True)
     assert (len(found.found), found.read) == (1, 1)
 
 
 def test_the_extent_says_where_the_reading_ended(kafka: MemoryKafka) -> None:
     for n in range(10):
         kafka.add("out", record(f"{n}"), NOON, offset=2 * n)
-    found = RecordLookup(ACCESS, most=4).look("out", NOON, having("it"))
+    found = RecordLookup(CLIENTS, most=4).look("out", NOON, having("it"))
     assert found.extent == (
         "among 4 records of 'out' from 1970-01-01T00:15:40.000Z on, and no further, the most that are read"
     )
     assert not found.is_complete
     # Offsets without a record are not counted as read.
-    whole = RecordLookup(ACCESS).look("out", NOON, having("it"))
+    whole = RecordLookup(CLIENTS).look("out", NOON, having("it"))
     assert whole.extent == "among 10 records of 'out' from 1970-01-01T00:15:40.000Z on, to the end"
 
 
 def test_removed_records_and_missing_topics_are_told(kafka: MemoryKafka) -> None:
     kafka.add("out", record("later"), NOON + 5, offset=17)
-    found = RecordLookup(ACCESS).look("out", NOON, having("it"))
+    found = RecordLookup(CLIENTS).look("out", NOON, having("it"))
     assert found.extent.endswith("to the end; retention has removed older ones")
-    assert RecordLookup(ACCESS).look("gone", NOON, having("it")).extent == "there is no topic 'gone'"
+    assert RecordLookup(CLIENTS).look("gone", NOON, having("it")).extent == "there is no topic 'gone'"

@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from engine.errors import UnreachableError
-from engine.kafka import cluster, offsets
+from engine.kafka import offsets
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.offsets import KafkaOffsets, Topics, offset_summary
@@ -19,6 +20,7 @@ CONFIG = loads(
     "bridge.id=b1\nkafka.bootstrap.servers=127.0.0.1:1\nsource.s.type=stomp\nsource.s.destinations=queue:a\n"
     "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
 )
+CLIENTS = KafkaClients(CONFIG.kafka_access)
 
 
 class Answering:
@@ -36,8 +38,8 @@ class Answering:
 
 @pytest.mark.parametrize("ask", [Cluster.offsets_kept_ms, Cluster.brokers, Cluster.names])
 def test_a_kafka_that_stops_answering_is_unreachable(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "admin", lambda *_: Answering())
-    asked = Cluster(CONFIG.kafka_access, 5)
+    monkeypatch.setattr(KafkaClients, "admin", lambda *_: Answering())
+    asked = Cluster(CLIENTS, 5)
     with pytest.raises(UnreachableError, match=r"^no Kafka at 127\.0\.0\.1:1 for 5 s"):
         ask(asked)
 
@@ -48,24 +50,27 @@ def test_a_topic_that_vanishes_between_two_questions_is_left_out(monkeypatch: py
         {"a": {0: 9, 1: 8}, "less": {0: 6}},
     ]
     monkeypatch.setattr(KafkaOffsets, "_offsets", lambda *_: answers.pop(0))
-    monkeypatch.setattr(offsets, "admin", lambda *_: None)
-    assert KafkaOffsets(CONFIG.kafka_access).since(["a", "gone", "less"], 1) == {"a": {0: 4, 1: 8}, "less": {0: 6}}
+    monkeypatch.setattr(KafkaClients, "admin", lambda *_: None)
+    assert KafkaOffsets(CLIENTS).since(["a", "gone", "less"], 1) == {
+        "a": {0: 4, 1: 8},
+        "less": {0: 6},
+    }
 
 
 def test_an_error_about_a_thousand_topics_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     def describe(*_: object) -> None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    monkeypatch.setattr(offsets, "admin", lambda *_: None)
+    monkeypatch.setattr(KafkaClients, "admin", lambda *_: None)
     monkeypatch.setattr(offsets, "describe", describe)
     topics = [f"department-{number:04}" for number in range(1_000)]
     with pytest.raises(
         KafkaUnavailableError, match=r"topic 'department-0000', .*'department-0004' and 995 more: "
     ) as found:
-        KafkaOffsets(CONFIG.kafka_access).partitions(topics)
+        KafkaOffsets(CLIENTS).partitions(topics)
     assert len(str(found.value)) < 300
     with pytest.raises(KafkaUnavailableError, match="topic 'a': "):
-        KafkaOffsets(CONFIG.kafka_access).partitions(["a"])
+        KafkaOffsets(CLIENTS).partitions(["a"])
 
 
 def test_a_line_about_offsets_is_short_for_any_number_of_partitions() -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from engine.errors import UnreachableError
-from engine.kafka import reader
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader
 from routes.kafka_access import KafkaAccess
 
@@ -46,8 +46,8 @@ class Client:
 
 
 def bounds(monkeypatch: pytest.MonkeyPatch, client: Client, answer_seconds: float) -> dict[int, tuple[int, int]]:
-    monkeypatch.setattr(reader, "consumer", lambda *_: client)
-    with KafkaTopicReader(ACCESS, "orders", answer_seconds) as topic:
+    monkeypatch.setattr(KafkaClients, "consumer", lambda *_: client)
+    with KafkaTopicReader(KafkaClients(ACCESS), "orders", answer_seconds) as topic:
         return topic.bounds()
 
 

@@ -17,9 +17,9 @@ from engine.dead_letters.search import Found, Summary
 from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UnreachableError
+from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import Position
 from engine.page import letters
-from routes.kafka_access import KafkaAccess
 from tests.unit.dead_letters.letters import letter
 from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
@@ -40,7 +40,7 @@ class Kafka:
         self.error: Exception | None = None
         self.has_quarantine = True
 
-    def search(self, _: KafkaAccess, *asked: object, shown: object) -> Found:
+    def search(self, _: KafkaClients, *asked: object, shown: object) -> Found:
         self.asked = asked
         return self.found
 

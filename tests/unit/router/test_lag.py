@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
+from engine.kafka.clients import KafkaClients
 from engine.router import lag
 from engine.router.lag import LagSampler
 from routes.config import loads
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _CONFIG = loads(
     "bridge.id=b1\nsource.s.type=stomp\nsource.s.destinations=queue:a\nroutes.r.in.include=TRUE\nroutes.r.out.topic=t\n"
 )
+_CLIENTS = KafkaClients(_CONFIG.kafka_access)
 
 
 class _Event:
@@ -68,8 +70,8 @@ class _Kafka:
 
 def test_a_refused_group_does_not_hide_the_end_of_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     refused, end = _Event(KafkaError.GROUP_AUTHORIZATION_FAILED), _Event(KafkaError._PARTITION_EOF, 0, 5)
-    monkeypatch.setattr(lag, "consumer", lambda *_: _Consumer(refused, end))
-    sampler = LagSampler(_Kafka(), _CONFIG.kafka_access, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
+    monkeypatch.setattr(KafkaClients, "consumer", lambda *_: _Consumer(refused, end))
+    sampler = LagSampler(_Kafka(), _CLIENTS, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
     try:
         for _ in range(3):
             sampler.sample()
@@ -87,11 +89,9 @@ def test_one_client_reads_the_tails_of_all_partitions(monkeypatch: pytest.Monkey
         clients.append(_Consumer(_Event(None, 0, 3), *ends))
         return clients[-1]
 
-    monkeypatch.setattr(lag, "consumer", client)
+    monkeypatch.setattr(KafkaClients, "consumer", client)
     positions = dict.fromkeys(range(count), 0)
-    sampler = LagSampler(
-        _Kafka(count), _CONFIG.kafka_access, _CONFIG.journal.topic, [], positions, interval_seconds=3600
-    )  # type: ignore[arg-type]
+    sampler = LagSampler(_Kafka(count), _CLIENTS, _CONFIG.journal.topic, [], positions, interval_seconds=3600)  # type: ignore[arg-type]
     try:
         for _ in range(4):
             sampler.sample()
@@ -116,7 +116,7 @@ def test_the_age_of_a_record_is_that_of_the_first_sample_behind_it(monkeypatch: 
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     kafka = _Kafka()
-    sampler = LagSampler(kafka, _CONFIG.kafka_access, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
+    sampler = LagSampler(kafka, _CLIENTS, _CONFIG.journal.topic, [], {0: 0}, interval_seconds=3600)  # type: ignore[arg-type]
     try:
         for end in (5_000, 6_000, 7_000):
             kafka.end, now = end, now + 10

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.kafka.clients import KafkaClients
 from engine.message import Record
 from engine.router import position_store
 from engine.router.generation import Generation, Start
@@ -48,7 +49,7 @@ class StateTopic:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.records: dict[bytes, Record] = {}
         config = loads(CONFIGURATION)
-        self.store: Any = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+        self.store: Any = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
         self.store.write = lambda *_: None
         topic = self
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from engine.errors import HardFailureError
+from engine.kafka.clients import KafkaClients
 from engine.message import Record
 from engine.router import position_store
 from engine.router.generation import Committed, Generation, Generations, Start
@@ -72,7 +73,7 @@ def named(config: Config) -> tuple[str, str | None]:
 
 
 def store_of(config: Config) -> PositionStore:
-    return PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    return PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
 
 
 def test_the_secret_is_made_once_and_readable_by_its_user_alone(tmp_path: Path) -> None:
