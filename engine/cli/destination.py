@@ -23,7 +23,7 @@ from routes.model import BrokerConfig, SinkConfig, SourceConfig
 from routes.systems import SYSTEMS, all_systems, system_named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from routes.model import Config
     from routes.systems import System
@@ -123,7 +123,8 @@ def broker_destination(
     else of the first source or sink of that type; else the embedded one.
     """
     scheme, _, rest = destination.partition(":")
-    system = _system(config, scheme, destination, url, to_send)
+    named = _named((*config.sinks, *config.sources) if to_send else config.brokers, scheme)
+    system = _system(config.brokers, named, scheme, destination, url)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
     if username and not system.has_login:
         msg = f"--username is for brokers; {destination} is a folder, which needs no login"
@@ -132,7 +133,7 @@ def broker_destination(
     if url is not None:
         found: BrokerConfig | None = system.connection(name="command line", type=system, **_checked(system, url))
     else:
-        found = _named(config, scheme, to_send) or _first(config, scheme, system, address)
+        found = named or _first(config, scheme, system, address)
     broker = found or system.connection(name=system.name, type=system)
     if login:
         other_ways: dict[str, Any] = {
@@ -142,17 +143,19 @@ def broker_destination(
     return BrokerDestination(destination, address, broker, config.url(broker), found is not None)
 
 
-def _system(config: Config, scheme: str, destination: str, url: str | None, to_send: bool) -> Connector[Any, Any, Any]:
+def _system(
+    brokers: Sequence[BrokerConfig], named: BrokerConfig | None, scheme: str, destination: str, url: str | None
+) -> Connector[Any, Any, Any]:
     if scheme in _JMS:
-        return connector(_jms_system(config.brokers, destination, url))
-    if (named := _named(config, scheme, to_send)) is not None:
+        return connector(_jms_system(brokers, destination, url))
+    if named is not None:
         if named.type.own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
             raise UsageError(msg)
         return connector(named.type)
     if scheme in SYSTEMS:
         return connector(system_named(scheme))
-    names = ", ".join(dict.fromkeys(broker.name for broker in config.brokers)) or "none is configured"
+    names = ", ".join(dict.fromkeys(broker.name for broker in brokers)) or "none is configured"
     msg = f"{destination!r} is not a destination: expected {_expected()} (NAME is a source or sink: {names})"
     raise UsageError(msg)
 
@@ -168,11 +171,10 @@ def _jms_system(brokers: Sequence[BrokerConfig], destination: str, url: str | No
     return chosen.type if chosen else known[0]
 
 
-def _named(config: Config, name: str, to_send: bool) -> BrokerConfig | None:
-    """A sink and a source may have the same name."""
+def _named(brokers: Iterable[BrokerConfig], name: str) -> BrokerConfig | None:
+    """The first source or sink of that name, which a source and a sink may have both."""
     if name in (_KAFKA, *_JMS):
         return None
-    brokers = (*config.sinks, *config.sources) if to_send else config.brokers
     return next((broker for broker in brokers if broker.name == name), None)
 
 

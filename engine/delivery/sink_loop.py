@@ -35,6 +35,7 @@ from engine.property_names import not_kept, take_not_kept
 from engine.telemetry import tracing
 from engine.telemetry.meters import SinkMetrics
 from engine.telemetry.status import PartStates, State, sink_component
+from engine.tracing_section import TracingConfig
 from routes.immutable import immutable
 from routes.model import Policy
 
@@ -79,7 +80,7 @@ def run_sink(config: Config, name: str, worker: int, status: Reporter, stop: Eve
     # Both voices are made before either reports: a voice made later would not be waited for.
     listening, sending = voices.voice(), voices.voice()
     with (
-        tracing.opened(config, f"sink:{name}") as traces,
+        tracing.opened(config.section(TracingConfig), config.bridge_id, f"sink:{name}") as traces,
         ReplyReceiver(config, sink, requests, status.registry, listening, traces, is_first=is_first) as listener,
     ):
         loop = SinkLoop(

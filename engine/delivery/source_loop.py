@@ -58,7 +58,7 @@ def run_source(config: Config, name: str, worker: int, status: Reporter, stop: E
     identity = SourceWorker(name, worker, source.workers)
     endpoint, system = SystemEndpoint.of(config, source), connector(source.type)
     with ExitStack() as stack:
-        traces = stack.enter_context(tracing.opened(config, f"source:{name}"))
+        traces = stack.enter_context(tracing.opened(config.section(TracingConfig), config.bridge_id, f"source:{name}"))
         states: StateReceiver = status
         # One answer is that of all workers.
         if source.count_waiting and worker == 1:

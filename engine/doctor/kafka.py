@@ -43,7 +43,8 @@ def check_kafka(config: Config, timeout_seconds: float) -> Iterator[Finding]:
     yield ok("kafka", f"{brokers} at {config.bootstrap_servers}" + (f", cluster {identity}" if identity else ""))
     try:
         yield from topic_findings(BridgeTopics(config).survey(cluster))
-        yield from audit_findings(audit_problems(cluster, config, config.section(HttpConfig).looks_retention_ms))
+        retention_ms = config.section(HttpConfig).looks_retention_ms
+        yield from audit_findings(audit_problems(cluster, config.journal, config.letter_topic, retention_ms))
         if config.sinks and (kept_ms := cluster.offsets_kept_ms()) is not None:
             yield from forgotten(kept_ms, config.journal.retention_ms)
     except BridgeError as error:

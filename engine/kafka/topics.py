@@ -348,15 +348,22 @@ def ensure_looks_topic(
     Cluster(clients, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
 
 
-def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) -> list[Problem]:
+def audit_problems(
+    cluster: Cluster, journal: JournalConfig, dead_letters: str, looks_retention_ms: int
+) -> list[Problem]:
     """Problems for which the audit of dead letters, or that of looks, could not be written; creates no topic.
+
+    Args:
+        cluster: the Kafka with the topics.
+        journal: the settings of the journal, beside which the audit of looks is.
+        dead_letters: the topic of the dead letters.
+        looks_retention_ms: milliseconds for which the audit of looks is kept; -1: for ever.
 
     Raises:
         UnreachableError: no broker answers in time.
     """
-    replication = config.journal.replication
-    letters = _new_audit_topic(config.letter_topic, replication)
-    looks = _new_looks_topic(looks_topic(config.journal.topic), replication, looks_retention_ms)
+    letters = _new_audit_topic(dead_letters, journal.replication)
+    looks = _new_looks_topic(looks_topic(journal.topic), journal.replication, looks_retention_ms)
     users = {letters.topic: _AUDIT_USERS, looks.topic: _LOOKS_USERS}
     described = cluster.describe(users)
     missing = [new for new in (letters, looks) if is_missing(described[new.topic])]

@@ -41,6 +41,7 @@ from engine.telemetry.metrics import (
     SOURCE_WAITING,
 )
 from engine.times import iso
+from engine.topologies.section import TopologiesConfig
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -388,7 +389,9 @@ def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
 
 def _state_nodes(view: View) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        return _answer(await run_in_threadpool(state_nodes, view.config(), request.path_params["topology"]))
+        config, name = view.config(), request.path_params["topology"]
+        topologies = config.section(TopologiesConfig)
+        return _answer(await run_in_threadpool(state_nodes, topologies, config.embedded.data, name))
 
     return handle
 

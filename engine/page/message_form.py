@@ -16,7 +16,7 @@ from engine.page.messages import record_at
 from routes.properties import HEADER_FIELDS, SEED_NAMES, JmsType, Property
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from engine.find.browse import BrowsedTopic
     from engine.kafka.reader import Position
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.message import Record
     from engine.page.sight import Sight
     from routes.model import Config
+    from routes.schema_names import SourceSchema
 
 __all__ = ["FIELDS", "form_of", "form_values", "message_in", "unrouted_record"]
 
@@ -31,13 +32,13 @@ FIELDS = ("address", "properties", "body", "kind", "source")
 """Names of the fields of the form."""
 
 
-def form_values(form: Form, config: Config) -> dict[str, Any]:
-    """Values for the template of the form."""
+def form_values(form: Form, schemas: Iterable[SourceSchema]) -> dict[str, Any]:
+    """Values for the template of the form, with the names of the sources that have `schemas`."""
     return {
         **{name: form.text(name) for name in FIELDS},
         "kind": form.text("kind") or BodyType.TEXT,
         "kinds": list(BodyType),
-        "sources": [each.source for each in config.source_schemas],
+        "sources": [schema.source for schema in schemas],
         "types": list(JmsType),
     }
 

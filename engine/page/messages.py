@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from engine.page.threads import Threads
     from engine.page.view import View
     from routes.model import Config
+    from routes.predicate.bodies import DocumentReader
 
 __all__ = [
     "TopicState",
@@ -290,6 +291,7 @@ def message(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respo
 def _content(config: Config, position: Position, form: str, sight: Sight) -> dict[str, Any]:
     """Values for the template of a record; raises as `record_at`."""
     topic, located = record_at(config, position)
+    documents = documents_of(config, _REGISTRY_SECONDS)
     (seen,) = sight.records(LookWay.RECORD, [located])
     record = seen.located.record
     message = Message.from_record(located.record)
@@ -302,21 +304,21 @@ def _content(config: Config, position: Position, form: str, sight: Sight) -> dic
         "tries": not sight.is_masked,
         "body": shown_body(record.value or b"", form),
         "body_type": message.body_type,
-        "document": _document(config, located, message, sight, is_noted=not seen.hidden),
+        "document": _document(documents, located, message, sight, is_noted=not seen.hidden),
         "headers": [(shortened(name, LONGEST_REASON), value) for name, value in record.headers],
         "source": record.header(SOURCE),
         "claim": record.header(CLAIM),
         "journal": journal,
         "trace": trace,
         "trace_link": config.section(TracingConfig).link_to(trace),
-        "letter": _letter_link(config, position),
-        "published": _published_link(config, position if is_journal else journal),
+        "letter": _letter_link(config.letter_topics, position),
+        "published": _published_link(len(config.publications), position if is_journal else journal),
     }
 
 
-def _letter_link(config: Config, position: Position) -> str:
+def _letter_link(letter_topics: tuple[str, str, str], position: Position) -> str:
     """The URL of the page of a dead letter; empty for other records."""
-    topic, _, quarantine = config.letter_topics
+    topic, _, quarantine = letter_topics
     if position.topic not in (topic, quarantine):
         return ""
     return f"/dead-letters/letter/{position.partition}/{position.offset}" + (
@@ -324,21 +326,20 @@ def _letter_link(config: Config, position: Position) -> str:
     )
 
 
-def _published_link(config: Config, journal: Position | None) -> str:
-    """The URL of a search for the records that were made of a journal record; empty without one."""
+def _published_link(most_copies: int, journal: Position | None) -> str:
+    """The URL of a search for the records made of a journal record, `most_copies` at most; empty without a record."""
     if journal is None:
         return ""
-    copies = (f":{number}" for number in range(1, min(len(config.publications), _MOST_COPIES)))
+    copies = (f":{number}" for number in range(1, min(most_copies, _MOST_COPIES)))
     kinds = [str(kind) for kind in TopicKind if kind is not TopicKind.JOURNAL]
     headers = [f"{POSITION}={journal}{copy}" for copy in ("", *copies)]
     return "/find?" + urlencode({"header": headers, "kind": kinds}, doseq=True)
 
 
 def _document(
-    config: Config, located: LocatedRecord, message: Message, sight: Sight, *, is_noted: bool
+    documents: DocumentReader | None, located: LocatedRecord, message: Message, sight: Sight, *, is_noted: bool
 ) -> tuple[str, ShownBody] | None:
     """Content of a body with a schema, with the name of its format; None for others, and if it cannot be shown."""
-    documents = documents_of(config, _REGISTRY_SECONDS)
     if documents is None or not documents.has_schema(message.body, message.origin):
         return None
     try:

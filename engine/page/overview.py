@@ -35,13 +35,13 @@ from routes.sections import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from engine.page.view import View
     from engine.telemetry.report import Traffic
-    from routes.model import Config
 
 __all__ = ["overview", "routes", "settings"]
 
@@ -54,7 +54,7 @@ def overview(view: View) -> Callable[[Request], Response]:
     """Makes the handler of the page."""
 
     def page(request: Request) -> Response:
-        drawn = flow(view)
+        config, drawn = view.config(), flow(view)
         return render(
             request,
             view,
@@ -68,7 +68,7 @@ def overview(view: View) -> Callable[[Request], Response]:
             numbers=_numbers(view),
             census=view.census(),
             unmatched=AddressCount.of(view.samples.traffic.by(UNMATCHED_BY_ADDRESS, "address")),
-            readers=_journal_readers(view.config()),
+            readers=_readers(config.section(TopologiesConfig), config.embedded.data, config.journal.topic),
         )
 
     return page
@@ -158,7 +158,7 @@ def routes(view: View) -> Callable[[Request], Response]:
         config, sight = view.config(), Sight(request, view)
         counts = view.samples.traffic.by(UNROUTED, "reason")
         unrouted = {reason: count for reason, count in counts.items() if count and reason != HELD}
-        readers = _journal_readers(config)
+        readers = _readers(config.section(TopologiesConfig), config.embedded.data, config.journal.topic)
         choice, fault = RouteChoice(), ""
         try:
             choice = RouteChoice.of(request.query_params)
@@ -185,10 +185,10 @@ def routes(view: View) -> Callable[[Request], Response]:
     return page
 
 
-def _journal_readers(config: Config) -> list[str]:
-    """Names of the topologies that read the journal, as far as they have run on this machine."""
-    graphs = {each.name: read_graph(config.embedded.data, each.name) for each in config.section(TopologiesConfig)}
-    return [name for name, graph in graphs.items() if graph is not None and config.journal.topic in graph.read]
+def _readers(topologies: TopologiesConfig, data: Path, topic: str) -> list[str]:
+    """Names of the topologies that read a topic, as far as they have run on this machine."""
+    graphs = {topology.name: read_graph(data, topology.name) for topology in topologies}
+    return [name for name, graph in graphs.items() if graph is not None and topic in graph.read]
 
 
 def _routes(view: View, sight: Sight) -> list[dict[str, Any]]:

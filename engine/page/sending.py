@@ -89,7 +89,7 @@ def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
             form, fault, status = Form({}), str(error), 403
         except BridgeError as error:
             fault, status = str(error), status_of(error)
-        values = form_values(form, config) | {"key": form.text("key"), "journal": config.journal.topic}
+        values = form_values(form, config.source_schemas) | {"key": form.text("key"), "journal": config.journal.topic}
         return await rendered(request, view, "send.html", status=status, fault=fault, **values, **content)
 
     return page
@@ -98,18 +98,18 @@ def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
 def _shown(form: Form, config: Config) -> dict[str, Any]:
     """The record that the form makes, and what the routes in force make of it; raises what `message_in` does."""
     token = form.text("token") or f"ID:{uuid.uuid4()}"
-    record = _record(form, config, token)
+    record = _record(form, config.section(TracingConfig), token)
     fields = {name: form.text(name) for name in (*FIELDS, "key")} | {"token": token}
     return {"record": record, "fields": fields, "publications": explained(record, config)["publications"]}
 
 
-def _record(form: Form, config: Config, message_id: str) -> Record:
+def _record(form: Form, tracing: TracingConfig, message_id: str) -> Record:
     fields = {
         "JMSMessageID": message_id,
         "JMSTimestamp": str(round(time.time() * 1000)),
         "JMSDeliveryMode": "PERSISTENT",
     }
-    record = traced(message_in(form, fields).to_record(), config.section(TracingConfig))
+    record = traced(message_in(form, fields).to_record(), tracing)
     key = form.text("key")
     return replace(record, key=key.encode("utf-8", "replace")) if key else record
 
@@ -121,7 +121,8 @@ def _sent(form: Form, config: Config, sender: JournalSender, request: Request) -
         msg = "this form lacks its token: open the page and try again"
         raise UsageError(msg)
     actor = forms.actor(request, "send")
-    position = sender.send(DeadLetterStore.of(config), _record(form, config, token), actor, token)
+    record = _record(form, config.section(TracingConfig), token)
+    position = sender.send(DeadLetterStore.of(config), record, actor, token)
     _log.info("message sent from the status page", by=actor.user, host=actor.host, position=str(position))
     return position
 

@@ -18,6 +18,7 @@ from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from engine.page.threads import Threads
     from engine.page.view import View
     from engine.topologies.question import StateAnswer
-    from routes.model import Config
 
 __all__ = ["state", "state_nodes", "state_rows"]
 
@@ -49,7 +49,7 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
         answer: StateAnswer | None = None
         fault, status = "", 200
         try:
-            nodes = _nodes_asked(config, name)
+            nodes = _nodes_asked(config.section(TopologiesConfig), config.embedded.data, name)
             if "node" in asked:
                 times = asked.get("since", ""), asked.get("until", "")
                 question = _question(asked, asked["node"], *times, _PAGE_ROWS)
@@ -76,13 +76,18 @@ def state(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respons
     return page
 
 
-def state_nodes(config: Config, name: str) -> dict[str, object]:
+def state_nodes(topologies: TopologiesConfig, data: Path, name: str) -> dict[str, object]:
     """The nodes of a topology whose state can be asked, for the API.
+
+    Args:
+        topologies: those of the bridge.
+        data: the folder of the bridge's own files (`embedded.data`).
+        name: the name of one topology.
 
     Raises:
         NotThereError: no topology of this name has run on this machine.
     """
-    nodes = [{"node": node, "operator": operator} for node, operator in _nodes_asked(config, name).items()]
+    nodes = [{"node": node, "operator": operator} for node, operator in _nodes_asked(topologies, data, name).items()]
     return {"topology": name, "nodes": nodes}
 
 
@@ -96,7 +101,8 @@ async def state_rows(request: Request, view: View, threads: Threads) -> dict[str
         UnreachableError: the topology does not run here, or gives no answer, or the look cannot be noted.
     """
     asked, name, node = request.query_params, request.path_params["topology"], request.path_params["node"]
-    if node not in (nodes := _nodes_asked(view.config(), name)):
+    config = view.config()
+    if node not in (nodes := _nodes_asked(config.section(TopologiesConfig), config.embedded.data, name)):
         msg = f"no node {node!r} of topology {name!r} has state that can be asked; these have: {', '.join(nodes)}"
         raise NotThereError(msg)
     limit = number("limit", asked.get("limit", ""), 100, _MOST_ROWS)
@@ -136,10 +142,10 @@ async def _answer(
     return await threads.run(ask, _SECONDS + _NOTED_SECONDS, busy, late)
 
 
-def _nodes_asked(config: Config, name: str) -> Mapping[str, str]:
+def _nodes_asked(topologies: TopologiesConfig, data: Path, name: str) -> Mapping[str, str]:
     """The operators of the nodes of a configured topology whose state can be asked, by name; raises NotThereError."""
-    known = {each.name for each in config.section(TopologiesConfig)}
-    graph = read_graph(config.embedded.data, name) if name in known else None
+    known = {topology.name for topology in topologies}
+    graph = read_graph(data, name) if name in known else None
     found = {node.name: node.operator for node in graph.nodes if node.can_be_asked} if graph else {}
     if not found:
         msg = (

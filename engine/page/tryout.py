@@ -78,7 +78,7 @@ def tryout(view: View) -> Callable[[Request], Awaitable[Response]]:
                 fault, status = str(error), 400
             except (UnreachableError, HardFailureError, SetupError) as error:
                 fault, status = str(error), 503
-        values = form_values(form, config)
+        values = form_values(form, config.source_schemas)
         return await rendered(
             request, view, "try.html", status=status, fault=fault, result=result, position=position, **values
         )

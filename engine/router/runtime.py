@@ -246,7 +246,7 @@ class _Router:
         """Takes a newer configuration, if there is one; returns True if the present one is not in force yet."""
         if (config := self._revisions.newer()) is not None:
             self._config, self._is_new = config, True
-            self._metrics.prepare(config)
+            self._metrics.prepare(config.routes, config.routing.on_unmatched)
         return self._is_new
 
     def _recovered(self, config: Config) -> Generation:

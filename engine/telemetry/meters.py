@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from prometheus_client.samples import Exemplar
 
     from engine.telemetry.status import DeadLetterCounts
-    from routes.model import Config
+    from routes.model import Config, Route
 
 __all__ = [
     "SUPERVISOR",
@@ -160,7 +160,14 @@ class RouterMetrics:
         self._figures = Figures()
         self._clock = clock
         self._past: deque[tuple[float, float, int]] = deque([(clock(), 0.0, 0)])
-        self._begin(config)
+        self.prepare(config.routes, config.routing.on_unmatched)
+        for reason in metrics.UNROUTED_REASONS:
+            self.unrouted(reason, 0)
+        for partition in range(config.journal.partitions):
+            self.lag(partition, 0)
+        self.lag_seconds(0)
+        self.connection(up=False)
+        self.latency([0] * len(metrics.LATENCY_BUCKETS_SECONDS), 0.0, 0)
         registry.register(self._figures)
 
     def routed(self, route: str, topic: str, total: int) -> None:
@@ -212,9 +219,9 @@ class RouterMetrics:
         """Sets whether Kafka answers the router."""
         self._figures.set(metrics.CONNECTION_UP, up, "router")
 
-    def prepare(self, config: Config) -> None:
+    def prepare(self, routes: Iterable[Route], on_unmatched: Unmatched) -> None:
         """Adds the series of these routes, new ones at 0: otherwise rate() misses their first increase."""
-        for route in config.routes:
+        for route in routes:
             for target in route.targets:
                 self._figures.add(metrics.ROUTED, 0, route.name, target.topic or str(target.address))
                 for reason in metrics.FAILURE_REASONS:
@@ -222,18 +229,8 @@ class RouterMetrics:
                 for reason in metrics.PUBLISH_REASONS:
                     policy = Policy.SKIP if route.on_soft_failure is Policy.SKIP else Policy.DEAD_LETTER
                     self._figures.add(metrics.FAILED, 0, route.name, str(target), reason, policy)
-        if config.routing.on_unmatched is Unmatched.DEAD_LETTER:
+        if on_unmatched is Unmatched.DEAD_LETTER:
             self._figures.add(metrics.FAILED, 0, *[metrics.NO_ROUTE] * 2, metrics.UNMATCHED, Unmatched.DEAD_LETTER)
-
-    def _begin(self, config: Config) -> None:
-        self.prepare(config)
-        for reason in metrics.UNROUTED_REASONS:
-            self.unrouted(reason, 0)
-        for partition in range(config.journal.partitions):
-            self.lag(partition, 0)
-        self.lag_seconds(0)
-        self.connection(up=False)
-        self.latency([0] * len(metrics.LATENCY_BUCKETS_SECONDS), 0.0, 0)
 
 
 class SparkMetrics:

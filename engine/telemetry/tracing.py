@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine.trace_context import Context
-    from routes.model import Config
 
 __all__ = ["Operation", "Span", "Tracing", "opened"]
 
@@ -56,12 +55,12 @@ class Tracing(Protocol):
 
 
 @contextmanager
-def opened(config: Config, component: str) -> Iterator[Tracing | None]:
+def opened(settings: TracingConfig, bridge_id: str, component: str) -> Iterator[Tracing | None]:
     """Yields the factory of a component's spans and closes it afterwards; yields None without `tracing.endpoint`.
 
     `component` is a name such as `source:orders`.
     """
-    if config.section(TracingConfig).endpoint is None:
+    if settings.endpoint is None:
         yield None
         return
     try:
@@ -72,7 +71,7 @@ def opened(config: Config, component: str) -> Iterator[Tracing | None]:
             f"pip install {' '.join(_PACKAGES)}, or remove tracing.endpoint"
         )
         raise SetupError(msg) from error
-    otlp = Otlp(config.section(TracingConfig), config.bridge_id, component)
+    otlp = Otlp(settings, bridge_id, component)
     try:
         yield otlp
     finally:

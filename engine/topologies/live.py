@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.topologies.library.state import Key, Time
-    from routes.model import Config
 
 __all__ = ["LiveNodeState", "name_of_part"]
 
@@ -112,13 +111,13 @@ class LiveNodeState(NodeState):
         return answer
 
 
-def name_of_part(config: Config, build: str) -> str:
+def name_of_part(topologies: TopologiesConfig, build: str) -> str:
     """The name, in the properties file, of the topology that a function builds.
 
     Raises:
-        UsageError: none or several of its topologies are built by this function.
+        UsageError: none or several of the topologies are built by this function.
     """
-    names = [each.name for each in config.section(TopologiesConfig) if each.build == build]
+    names = [topology.name for topology in topologies if topology.build == build]
     if len(names) != 1:
         found = f"has several: {', '.join(names)}" if names else "has none"
         msg = f"live state is asked from a bridge with topologies.NAME.build={build}; the configuration {found}"

@@ -43,7 +43,7 @@ def open_state(config: Config, build: str, node: str, *, live: bool = False) -> 
         UnreachableError: with `live`, no bridge answers, or it does not run the topology.
     """
     if live:
-        yield LiveNodeState(config.section(HttpConfig), name_of_part(config, build), node)
+        yield LiveNodeState(config.section(HttpConfig), name_of_part(config.section(TopologiesConfig), build), node)
         return
     find(build)
     with session.opened(config, 1) as spark:

@@ -7,6 +7,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,13 @@ def config(*lines: str) -> Config:
     return loads(start + "routes.r.in.include=TRUE\nroutes.r.out.topic=t\n" + "\n".join(lines), base=Path())
 
 
+def opened(config: Config) -> AbstractContextManager[tracing.Tracing | None]:
+    return tracing.opened(config.section(TracingConfig), config.bridge_id, "source:s")
+
+
 def test_nothing_is_imported_where_no_endpoint_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "engine.telemetry.otlp", None)
-    with tracing.opened(config(), "source:s") as found:
+    with opened(config()) as found:
         assert found is None
 
 
@@ -43,7 +48,7 @@ def test_a_library_that_is_missing_says_how_to_get_it(monkeypatch: pytest.Monkey
     traced = config("tracing.endpoint=http://127.0.0.1:4318")
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     extra = {needed.partition(">=")[0] for needed in pyproject["project"]["optional-dependencies"]["tracing"]}
-    with pytest.raises(SetupError, match="no module 'opentelemetry") as told, tracing.opened(traced, "source:s"):
+    with pytest.raises(SetupError, match="no module 'opentelemetry") as told, opened(traced):
         pass
     assert set(str(told.value).partition("pip install ")[2].partition(",")[0].split()) == extra
 
@@ -147,7 +152,7 @@ class TestAnEndpointThatIsNotThere(WithTheLibrary):
         endpoint = f"http://127.0.0.1:{closed_port}/v1/traces"
         with structlog.testing.capture_logs() as lines:
             began = time.monotonic()
-            with tracing.opened(config(f"tracing.endpoint={endpoint}"), "source:s") as spans:
+            with opened(config(f"tracing.endpoint={endpoint}")) as spans:
                 assert spans is not None
                 for _ in range(5_000):
                     spans.begin(Operation.RECEIVE, "orders", CAME, {}).end()

@@ -81,7 +81,8 @@ def test_an_audit_that_cannot_be_written_is_a_warning_with_what_to_grant(secured
     config = configure(secured_kafka, secured_kafka.create(fresh("orders"), AclOperation.WRITE), journal)
     secured_kafka.allow(audit_topic(config.letter_topic), AclOperation.CREATE, AclOperation.DESCRIBE)
 
-    problems = audit_problems(Cluster(KafkaClients(config.kafka_access), 30), config, -1)
+    cluster = Cluster(KafkaClients(config.kafka_access), 30)
+    problems = audit_problems(cluster, config.journal, config.letter_topic, -1)
 
     (found,) = audit_findings(problems)
     assert found.state is Severity.WARNING
