@@ -53,7 +53,7 @@ class HeaderEdits:
         "out.remove-headers",
         HEADER_PATTERNS,
         "Headers that are removed from the route's messages: names, and patterns in which `*` stands for any text. "
-        "Patterns stand for properties alone. All edits of headers affect the published record alone.",
+        "Patterns match properties alone. All edits of headers affect the published record alone.",
         example="x-*, secret",
         made=lambda value, *_: value or (),
         value=(),
@@ -73,8 +73,8 @@ class HeaderEdits:
         "out.header.*",
         HEADER_TEXT,
         "Text of a header that the route's messages get: a constant, or a template as in `out.topic`, made of the "
-        "message as it came. A message that lacks a value of the template, or makes a text of more than 8 KiB of it, "
-        "gets no such header, and keeps none.",
+        "message as it came. A message that lacks a value of the template, or for which the text would exceed 8 KiB, "
+        "does not get the header, and loses one of the same name.",
         example="routes.NAME.out.header.x-origin=${msg.address}",
         template=True,
         made=_by_name,

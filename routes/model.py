@@ -148,8 +148,8 @@ class Route:
     body_format: DocumentFormat | None = table.key(
         "in.body",
         choice(DocumentFormat),
-        "Format that the bodies of the route's messages have. A message that the route would take, were its body not "
-        "of another format, fails softly; without this key it is left to the routes after this one.",
+        "Format that the bodies of the route's messages have. A message of another format that the route would take "
+        "otherwise fails softly; without this key such a message is left to the routes after this one.",
         example="json",
     )
     schema: SchemaName | None = table.key(
@@ -196,8 +196,8 @@ class Route:
     mask_secret: str | None = table.key(
         "out.mask-secret",
         STRONG_SECRET,
-        "Secret for `out.mask-with=hash`, without which nobody can find out a value by trying all. A reference to the "
-        "environment or a file; at least 32 characters, as from `openssl rand -hex 32`.",
+        "Secret for `out.mask-with=hash`: who does not know the secret cannot find a value by hashing all possible "
+        "ones. A reference to the environment or a file; at least 32 characters, as from `openssl rand -hex 32`.",
         example="${env:MASK_SECRET}",
         secret=True,
     )
@@ -213,24 +213,25 @@ class Route:
     written_schema: SchemaName | None = table.key(
         "out.schema",
         SCHEMA,
-        "Schema by which bodies of JSON, maps, and XML that `out.convert=xml-to-json` made JSON, leave in Confluent's "
-        "wire format: `avro:`, `protobuf:` or `json-schema:` with a subject of the registry, or with a file, which is "
-        "registered. A body that does not fit fails softly. See [schemas](routing.md#schemas).",
+        "Schema with which bodies leave in Confluent's wire format: `avro:`, `protobuf:` or `json-schema:` with a "
+        "subject of the registry, or with a file, which the bridge registers. It is for bodies of JSON, maps, and XML "
+        "that `out.convert=xml-to-json` has converted. A body that does not fit fails softly. See "
+        "[schemas](routing.md#schemas).",
         example="avro:orders-value",
     )
     """Schema by which bodies are written; None if they leave without one."""
     subjects: SubjectStrategy = table.key(
         "out.subject",
         choice(SubjectStrategy),
-        "Subject under which the schema of a file in `out.schema` is registered: `topic`, `TOPIC-value`; `record`, the "
-        "full name of the record; `topic-record`, `TOPIC-NAME`.",
+        "Subject under which the schema of a file in `out.schema` is registered. `topic`: `TOPIC-value`; `record`: the "
+        "full name of the record; `topic-record`: `TOPIC-NAME`.",
         default="topic",
     )
     claim_above: int | None = table.key(
         "out.claim-check-above",
         size("1KiB", "512MiB"),
         "Size of the largest body that leaves in its record. A larger one is kept as a file in `claim-check.folder`, "
-        "and the record has a claim on it; sinks put it back. See [claim checks](routing.md#claim-checks).",
+        "and the record names the file; sinks put the body back. See [claim checks](routing.md#claim-checks).",
         example="256KiB",
     )
     """Bytes of the largest body that leaves in its record; None: each does."""
@@ -238,8 +239,8 @@ class Route:
         "conv.key",
         KEY_HEADER,
         "The header, or the path into a JSON body (`msg.body.order.id`), whose text or number becomes the record key, "
-        "in any spelling a predicate knows. A message without it, or with one that `routing.key-pattern` does not "
-        "match, fails softly.",
+        "in any spelling a predicate knows. A message without such a text or number, or with one that "
+        "`routing.key-pattern` does not match, fails softly.",
         default_note="the message id",
         example="msg.header.CorrelationId",
         aliases=("map.key",),
@@ -249,8 +250,9 @@ class Route:
     conversion: BodyConversion = table.key(
         "conv.body",
         choice(BodyConversion),
-        "Bodies: `as-is` takes text and bytes and lets others fail softly, `json` also takes maps, streams and "
-        "objects that the source could read, as JSON, `any` every message, a serialized Java object byte for byte.",
+        "Bodies that the route publishes: `as-is` takes text and bytes and lets others fail softly; `json` also takes "
+        "maps, streams and objects that the source could read, as JSON; `any` takes every message, and leaves a "
+        "serialized Java object as it is.",
         default="as-is",
     )
     on_soft_failure: Policy = table.key(
@@ -353,8 +355,8 @@ class Config:
     bridge_id: str = key(
         "bridge.id",
         NAME,
-        "Name of this bridge, written into the header `jmsbridge.origin` of all it routes. A message that carries "
-        "it already is not routed again, so two bridges need two names.",
+        "Name of this bridge, written into the header `jmsbridge.origin` of all messages that it routes. A "
+        "message that has the name already is not routed again, so two bridges need two names.",
         example="bridge-1",
         required=True,
     )

@@ -133,22 +133,22 @@ class BodyBounds(Bounds):
     size: int = key(
         "routing.body.max-bytes",
         size("1KiB", "64MiB"),
-        "Size of the largest body that routes read: one that is larger has no values for predicates, keys and "
-        "destinations, and cannot be masked or converted between JSON and XML. A body is read in memory; a masked one "
+        "Size of the largest body that routes read: a larger body has no values for predicates, keys and "
+        "destinations, and cannot be masked or converted between JSON and XML. A body is read in memory; a masked body "
         "may have four times as many bytes.",
         default="1MiB",
     )
     depth: int = key(
         "routing.body.max-depth",
         whole(1, 200),
-        "Most objects, arrays or elements around a value of a body that routes read.",
+        "Greatest number of objects, arrays or elements around a value of a body that routes read.",
         default="100",
     )
     elements: int = key(
         "routing.body.max-elements",
         whole(1, 1_000_000),
-        "Most values that a path with `[*]`, or one into XML, names in a body; a condition about more is unknown, "
-        "unless one of the first decides it.",
+        "Greatest number of values that a path with `[*]`, or a path into XML, names in a body; a condition about more "
+        "values is unknown, unless one of the first values decides it.",
         default="10000",
     )
 
@@ -171,7 +171,8 @@ class RoutingConfig:
         choice(Policy),
         "Treatment of a message whose key or body cannot be used: stop the bridge, log and skip the message, or log "
         "and dead-letter it. With `stop`, one message of one sender can stop the bridge. A message that its source "
-        "cannot read, or that the system behind a sink refuses, never does: with `stop` it becomes a dead letter.",
+        "cannot read, or that the system behind a sink refuses, never stops it: with `stop` such a message becomes a "
+        "dead letter.",
         default="stop",
     )
     on_unmatched: Unmatched = key(
@@ -183,7 +184,7 @@ class RoutingConfig:
     max_replays: int = key(
         "routing.max-replays",
         whole(1, 1000),
-        "Greatest number of replays of a dead letter: a message that fails again after the last one goes into "
+        "Greatest number of replays of a dead letter: a message that fails again after the last replay goes into "
         "`<dead-letter topic>.quarantine` instead.",
         default="3",
     )
@@ -191,9 +192,10 @@ class RoutingConfig:
     retry: tuple[float, ...] = key(
         "routing.retry",
         durations("1s", "7d", 20),
-        "Pauses after which the bridge replays a dead letter by itself, as in `5s, 1m, 10m`: the first after the first "
-        "failure, the second after the next, and so on. After the last one the letter waits for a person. A message "
-        "that is retried comes after later messages of its key. `routing.max-replays` counts replays after these.",
+        "Pauses after which the bridge replays a dead letter by itself, as in `5s, 1m, 10m`: the first after the "
+        "first failure, the second after the next, and so on. A letter that fails after the last pause waits for an "
+        "operator. A message that is retried comes after later messages of its key. `routing.max-replays` does not "
+        "count these replays.",
         example="5s, 1m, 10m",
         made=lambda value, *_: value or (),
         value=(),

@@ -259,8 +259,8 @@ class SourceConfig(BrokerConfig):
         "destinations",
         DESTINATIONS,
         "Destinations to take messages from. STOMP, AMQP and dropbox: queues and topics. NATS: subjects, with the "
-        "wildcards `*` and `>`. Kafka: topics, each a regular expression for whole names; those of the bridge and of "
-        "Kafka itself are left out.",
+        "wildcards `*` and `>`. Kafka: topics, each a regular expression for whole names; topics of the bridge and "
+        "of Kafka itself are left out.",
         example="queue:orders, topic:prices",
         required=True,
     )

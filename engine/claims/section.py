@@ -37,8 +37,8 @@ class ClaimCheckConfig:
     keep_seconds: float = key(
         _KEEP,
         duration("1d", "3650d"),
-        "Time for which a body is kept: the router removes the files of a UTC day when that day is over for so long. "
-        "Longer than the retention of the topics that the claims are in, dead-letter topic included.",
+        "Time for which a body is kept: the router removes the files of a UTC day when this time has passed since its "
+        "end. It has to be longer than the retention of the topics that the claims are in, dead-letter topic included.",
         default="14d",
     )
 

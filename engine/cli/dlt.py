@@ -351,8 +351,8 @@ def discard(
 ) -> None:
     """Settle dead letters that are no longer needed, without a replay.
 
-    This is recorded in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their topic for as
-    long as its retention says. They no longer count in any figure, and are replayed only with `--force`.
+    The command records each in the topic `<dead-letter topic>.replayed`; the dead letters themselves stay in their
+    topic for as long as its retention says. They no longer count in any figure, and are replayed only with `--force`.
 
     A dead letter must match all filters that are given.
     """

@@ -58,7 +58,7 @@ def explain(
     body_file: BodyFile = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Source that receives it, for a bare value by source.NAME.schema."),
+        typer.Option(metavar="NAME", help="Source of the message, whose source.NAME.schema reads a bare value."),
     ] = None,
     file: Annotated[
         str | None,

@@ -47,7 +47,7 @@ def message(
     """Show one record of a message, and the message's timeline.
 
     The timeline follows the message from its source through journal, routes, destinations, dead letters, replays and
-    sinks to a reply. It names each record; where an event is not known, it says so with the reason. Nothing is changed.
+    sinks to a reply. It names each record, and the reason why an event is not known. Nothing is changed.
     """
     from engine.find.timeline import timeline
     from engine.kafka.reader import Position

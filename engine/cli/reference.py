@@ -27,7 +27,7 @@ trace; the exit code shows its kind:
 | 0 | done |
 | 1 | `test`: a test failed; `diff`: files differ; `status`: not ready; else an error, `JMS_BRIDGE_DEBUG=1` says where |
 | 2 | the configuration, or a file with tests, has faults or cannot be read |
-| 3 | this machine cannot run it: Java, a port in use, a folder that cannot be written |
+| 3 | this machine cannot run the bridge: Java, a port in use, a folder that cannot be written |
 | 4 | a broker refuses: topic missing or invalid, not authorised, message too large |
 | 5 | a message failed and the policy of its route is `stop` |
 | 6 | a broker does not answer, or nothing arrived in time |

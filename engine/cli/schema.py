@@ -50,7 +50,8 @@ def check(
     """Try a changed schema on the last messages of the journal, before it is registered. Registers nothing.
 
     A message would break if it is a value of the subject that the schema cannot read, or if a route that names the
-    subject in in.schema or out.schema takes it now, and could not with the schema. Ends with 1 if one would break.
+    subject in in.schema or out.schema takes it now, and could not with the schema. The exit code is 1 if a message
+    would break.
     """
     from engine.kafka.clients import KafkaClients
     from engine.kafka.reader import KafkaTopicReader

@@ -52,7 +52,7 @@ def status(
         bool, typer.Option("--once", help="Print the table once; the exit code says whether the bridge is ready.")
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every part, and not only the first 20, those that do not work first.")
+        bool, typer.Option("--all", help="Show all parts, not only 20 of them. Parts that do not work come first.")
     ] = False,
     json_output: Json = False,
     interval: Annotated[

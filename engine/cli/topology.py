@@ -169,9 +169,10 @@ def reset(
     config: ConfigFile = DEFAULT_CONFIG,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Throw the state of a topology away, so that its next run reads its topics from their beginning.
+    """Delete the state of a topology, so that its next run reads its topics from their beginning.
 
-    Deletes its internal topics, which its state lists, and its positions in Kafka too. Its published records stay.
+    The command also deletes its internal topics, which the state lists, and its positions in Kafka. Its published
+    records stay.
     """
     from engine.topologies.runtime.reset import reset_topology
 
@@ -195,7 +196,7 @@ def skip(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Have a topology that is stopped set a record aside, which it cannot get past.
+    """Have a stopped topology set aside a record that it cannot process.
 
     The next run sends the record to the topology's dead letters unprocessed, with the reason `skipped`, together with
     the position behind it, and goes on.
@@ -227,7 +228,7 @@ def migrate(
     config: ConfigFile = DEFAULT_CONFIG,
     rename: Annotated[
         list[str] | None,
-        typer.Option(metavar="OLD=NEW", help="A node with another name, whose state goes on. May be repeated."),
+        typer.Option(metavar="OLD=NEW", help="A node with a new name, which keeps its state. May be repeated."),
     ] = None,
     drop: Annotated[
         list[str] | None,
@@ -239,7 +240,7 @@ def migrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Fit the state of a topology that is stopped to a changed topology.
+    """Fit the state of a stopped topology to its changed definition.
 
     Nodes that did not change keep their state, and all topics are read on from where the last run stopped. The next run
     begins changed nodes with empty state.
@@ -307,7 +308,7 @@ def state(
 ) -> None:
     """Show the state of a topology as lines of JSON.
 
-    It is as the last commit left it, whether the topology runs or not. With --live it is as it is now.
+    The state is that of the last commit, whether the topology runs or not; with --live, the present state.
     """
     from engine.topologies.state import open_state
 

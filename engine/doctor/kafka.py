@@ -67,9 +67,9 @@ def topic_findings(found: Survey) -> Iterator[Finding]:
 
 
 def audit_findings(problems: Iterable[Problem]) -> Iterator[Finding]:
-    """Yields a warning for each audit that could not be written; without it the bridge refuses what it would record."""
+    """Yields a warning for each audit that could not be written: the bridge refuses actions that it cannot record."""
     for problem in problems:
-        what = f"{problem.topic} {problem.what}; without it, whatever it records is refused"
+        what = f"{problem.topic} {problem.what}; the bridge refuses actions that it cannot record there"
         yield warning(problem.users, what, problem.remedy)
 
 
@@ -101,4 +101,4 @@ def check_kafka_source(endpoint: SystemEndpoint[SourceConfig], name: str, timeou
         yield ok(name, f"reads {listed(found)}")
     else:
         remedy = f"create one, let the bridge's user see it, or correct source.{source.name}.destinations"
-        yield warning(name, "there is no topic yet that it would read", remedy)
+        yield warning(name, "Kafka has no topic yet that the source would read", remedy)

@@ -48,7 +48,7 @@ class SchemaConfig:
     ca: Path | None = table.key(
         "schema.registry.tls.ca",
         PATH,
-        "Certificates (PEM) to trust. With this key or the next, TLS 1.3 or 1.2.",
+        "Certificates (PEM) to trust. With this key or the next, connections use TLS 1.3 or 1.2.",
         default_note="those of Java",
         example="tls/ca.pem",
     )
@@ -74,7 +74,8 @@ class SchemaConfig:
     copies: Path | None = table.key(
         "schema.copies",
         PATH,
-        "Folder for copies of the schemas that the registry has given, by which a start succeeds while it is away.",
+        "Folder for copies of the schemas that the registry has given; with them a start succeeds without the "
+        "registry.",
         default="var/schemas",
     )
 

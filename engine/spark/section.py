@@ -41,8 +41,8 @@ class SparkConfig(Mapping[str, str]):
     settings: Mapping[str, str] = key(
         "spark.*",
         ANY_TEXT,
-        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` without one. `spark.master` is a "
-        "cluster, such as `spark://host:7077` (see scaling.md), or `local[N]`, with two task slots more than the "
+        "Any Spark setting; `spark.driver.memory`, the heap of the router, is `2g` unless it is set. `spark.master` "
+        "is a cluster, such as `spark://host:7077` (see scaling.md), or `local[N]`, with two task slots more than the "
         "journal has partitions.",
         example="spark.driver.memory=4g",
         made=lambda found, *_: MappingProxyType({f"spark.{name}": value for name, value in found.items()}),

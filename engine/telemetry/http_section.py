@@ -112,8 +112,8 @@ class HttpConfig:
     looks_retention_ms: int = table.key(
         "http.looks-retention",
         RETENTION,
-        "Time for which the [audit of looks](security.md#audit-of-looks) keeps its entries. Counts when the bridge "
-        "creates the topic.",
+        "Time for which the [audit of looks](security.md#audit-of-looks) keeps its entries. Takes effect when the "
+        "bridge creates the topic.",
         default="90d",
         made=lambda seconds, *_: round(seconds * 1000),
     )

@@ -179,8 +179,9 @@ FAILED = Metric(
     "jmsbridge_failed_messages_total",
     MetricType.COUNTER,
     ("route", "destination", "reason", "policy"),
-    "Messages that failed softly, by destination of the route as the configuration names it, unfilled, and by policy "
-    f"(stop, skip or dead-letter); route and destination {NO_ROUTE} if no route matched the message.",
+    "Messages that failed softly, by destination of the route as the configuration has it, without the values of a "
+    "template, and by policy (stop, skip or dead-letter); route and destination are "
+    f"{NO_ROUTE} if no route matched the message.",
 )
 UNROUTED = Metric(
     "jmsbridge_unrouted_messages_total",
@@ -193,8 +194,8 @@ UNMATCHED_BY_ADDRESS = Metric(
     "jmsbridge_unmatched_messages_total",
     MetricType.COUNTER,
     ("address",),
-    "Messages that no route took and that were only counted, by address, of which 100 are told apart: the others have "
-    f"address {OTHER_ADDRESSES}. They are also in `jmsbridge_unrouted_messages_total`.",
+    "Messages that no route took and that were only counted, by address. 100 addresses are told apart; the messages to "
+    f"all others have the address {OTHER_ADDRESSES}. These messages are also in `jmsbridge_unrouted_messages_total`.",
 )
 LAG_RECORDS = Metric(
     "jmsbridge_journal_lag_records",
@@ -212,8 +213,8 @@ DEAD_LETTERS = Metric(
     "jmsbridge_dead_letters",
     MetricType.GAUGE,
     ("reason",),
-    "Open dead letters: neither replayed nor discarded nor in quarantine; reason other for records that the bridge did "
-    "not write. Read from the topics, so correct after any restart.",
+    "Open dead letters: neither replayed nor discarded nor in quarantine; the reason is other for records that the "
+    "bridge did not write. Read from the topics, so correct after any restart.",
 )
 DEAD_LETTER_AGE = Metric(
     "jmsbridge_dead_letters_oldest_seconds",
@@ -279,7 +280,7 @@ SOURCE_WAITING = Metric(
     "jmsbridge_source_waiting_messages",
     MetricType.GAUGE,
     ("source",),
-    "Messages that wait at a source's system, not acknowledged yet; absent while the system does not say it.",
+    "Messages that wait at a source's system, not acknowledged yet; absent while the system does not tell it.",
 )
 RECONNECTS = Metric(
     "jmsbridge_source_reconnects_total",

@@ -48,8 +48,8 @@ class TopologyConfig:
     mode: TopologyMode = key(
         "mode",
         choice(TopologyMode),
-        "Mode of processing: each record as it comes, or batches `interval` apart. `auto`: in real time where that "
-        "is exact.",
+        "Mode of processing: each record as it comes, or batches `interval` apart. `auto`: batches where "
+        "real-time mode would not be exact, else real-time mode.",
         default="auto",
     )
     guarantee: TopologyGuarantee = key(
@@ -96,7 +96,7 @@ class TopologiesConfig(Sequence[TopologyConfig]):
         "topologies.function-timeout",
         duration("1s", "1d"),
         "Time that one call of a topology's Python function may take: for a record, a timer or a batch of records. "
-        "Then the call is ended, and its record is one that the topology cannot process.",
+        "A longer call is ended, and its record is treated by `on-failure`.",
         default="5m",
     )
 

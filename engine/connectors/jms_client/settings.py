@@ -116,8 +116,8 @@ class JmsClientConfig(BrokerConfig):
     deserialized: str | None = key(
         "deserialized-classes",
         TEXT,
-        "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need none, but at "
-        "RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
+        "Filter (JEP 290) for objects that the client may make of serialised bytes. Messages need no class, "
+        "except at RabbitMQ; the JNDI of WebLogic needs `weblogic.**;java.**;!*`.",
         default_note="`!*`, which allows none; for RabbitMQ's client its class of destinations",
         example="weblogic.**;java.**;!*",
     )
@@ -154,8 +154,8 @@ class JmsClientSourceConfig(JmsClientConfig, SourceConfig):
     batch: int | None = key(
         "batch",
         whole(1, 100_000),
-        "Greatest number of messages that are acknowledged together. After a crash, up to so many come again, and "
-        "are recognised.",
+        "Greatest number of messages that are acknowledged together. After a crash up to this number of "
+        "messages come again, and are recognised.",
         default_note="4000; with the client of OpenMQ 100, of Solace 200, since their brokers limit transactions",
         example="4000",
     )

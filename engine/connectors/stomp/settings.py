@@ -34,16 +34,16 @@ class StompSourceConfig(JmsSourceConfig):
         "acknowledge",
         choice(Acknowledge),
         "`individual` acknowledges each message; `cumulative` all up to one, which is faster, but loses messages "
-        "that Artemis cannot put into a STOMP frame (stream messages). OpenMQ takes cumulative ones only, and gets "
-        "these.",
+        "that Artemis cannot put into a STOMP frame (stream messages). OpenMQ takes cumulative "
+        "acknowledgements only, and gets these.",
         default="individual",
     )
     convert_bodies: bool = key(
         "convert-bodies",
         FLAG,
-        "Asks ActiveMQ Classic to convert the bodies of map messages, and of objects that are single values; without "
-        "it, they come without a body. Needs XStream in the broker's class path, where the broker's distribution has "
-        "it: else the broker closes the connection, as it does at an object of a class that it does not trust.",
+        "`true`: ActiveMQ Classic converts the bodies of map messages, and of objects that are single values; "
+        "otherwise these messages come without a body. The broker needs XStream, which is in its distribution: "
+        "without XStream the broker closes the connection, as it does at an object of a class that it does not trust.",
         default="false",
     )
     empty_body: EmptyBody = key(
