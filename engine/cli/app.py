@@ -51,6 +51,8 @@ _COMMANDS = {
     "message": "message.message",
     "dlt": "dlt.app",
     "looks": "looks.looks",
+    "backup": "backup.backup",
+    "restore": "backup.restore",
     "schema": "schema.app",
     "config": "config.config",
     "topology": "topology.app",

@@ -176,6 +176,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.backup": ("engine.router", "engine.page", "engine.cli", "engine.supervision"),
     "engine.doctor": (
         "engine.spark",
         "engine.router",

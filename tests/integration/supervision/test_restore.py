@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from engine.backup.archive import read as read_backup
+from engine.backup.archive import write
+from engine.backup.restore import Restore
+from engine.backup.save import saved
 from engine.embedded import free_ports
 from routes.config import load
 from tests.integration.bridge_process import Bridge, descendants, read, wait
@@ -49,6 +53,8 @@ def test_a_restore_of_an_older_checkpoint_and_the_loss_of_the_notes(
         await_routed(400)
         # Without the files that Spark is just writing.
         shutil.copytree(checkpoint, copy, ignore=shutil.ignore_patterns(".*", "*.tmp"))
+        backup = tmp_path / "bridge.tar.gz"
+        write(backup, saved(config, "1"))
         await_routed(400)
         kill(bridge)
 
@@ -72,6 +78,16 @@ def test_a_restore_of_an_older_checkpoint_and_the_loss_of_the_notes(
         client = AdminClient({"bootstrap.servers": kafka.bootstrap})
         (deleted,) = client.delete_topics([config.journal.state_topic]).values()
         deleted.result()
+        bridge.start("--only", "router")
+        bridge.wait_ready()
+        await_routed(200)
+        assert bridge.interrupt() == 0
+
+        # No notes and no checkpoint, but a backup that was taken while the bridge ran.
+        shutil.rmtree(checkpoint)
+        (deleted,) = client.delete_topics([config.journal.state_topic]).values()
+        deleted.result()
+        Restore.of(config, read_backup(backup)).run()
         bridge.start("--only", "router")
         bridge.wait_ready()
         await_routed(200)
