@@ -146,7 +146,7 @@ def _system(config: Config, scheme: str, destination: str, url: str | None, to_s
     if scheme in _JMS:
         return connector(_jms_system(config.brokers, destination, url))
     if (named := _named(config, scheme, to_send)) is not None:
-        if named.type.own_cluster:
+        if named.in_own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
             raise UsageError(msg)
         return connector(named.type)

@@ -159,7 +159,7 @@ def is_file(name: str) -> bool:
 
 
 def not_one_of(settings: Settings, setting: Setting, values: tuple[str, ...], hint: str = "") -> None:
-    """Adds the fault of a setting whose value is none of `values`; `hint` precedes that about a similar value."""
+    """Adds the fault of a setting whose value is not among `values`; `hint` precedes that about a similar value."""
     listed = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
     text = str(setting.value)
     near = get_close_matches(text, values, n=1) or get_close_matches(text.upper(), values, n=1)

@@ -1,0 +1,45 @@
+"""Check of another Kafka cluster for `jms-bridge doctor`: its answer, the login, and the topics of a source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from engine.connectors.base import MissingError
+from engine.connectors.kafka.settings import KafkaSourceConfig
+from engine.connectors.kafka.source import is_wanted
+from engine.kafka.cluster import Cluster, problems_of_access, refused
+from engine.printable import listed
+
+if TYPE_CHECKING:
+    from engine.connectors.endpoint import SystemEndpoint
+    from engine.connectors.kafka.settings import KafkaClusterConfig
+
+__all__ = ["finding"]
+
+_ANSWER_SECONDS = 10.0
+
+
+def finding(endpoint: SystemEndpoint[KafkaClusterConfig], client_id: str) -> str:
+    """Returns what the other cluster of a source or sink can be used for; see `Connector.check_connection`.
+
+    Raises:
+        MissingError: there is no topic that the source would read.
+        KafkaUnavailableError: the cluster does not answer.
+        HardFailureError: it refuses the login, or the reading of a topic.
+    """
+    broker = endpoint.settings
+    access = replace(broker.access(endpoint.access), client_id=client_id)
+    cluster = Cluster(access, _ANSWER_SECONDS)
+    if not isinstance(broker, KafkaSourceConfig):
+        return f"{endpoint.url} takes the login"
+    source = cast("SystemEndpoint[KafkaSourceConfig]", endpoint)
+    topics = [topic for topic in cluster.names() if is_wanted(source, topic)]
+    if not topics:
+        remedy = f"create one, let the user of the login see it, or correct {access.keys}destinations"
+        raise MissingError(f"there is no topic yet that it would read; {remedy}")
+    user = f"source '{broker.name}'"
+    described = cluster.describe(topics)
+    if problems := [each for topic in topics for each in problems_of_access(topic, user, described[topic], ("READ",))]:
+        raise refused(access.servers, problems)
+    return f"{endpoint.url} takes the login; the source reads {listed(topics)}"
