@@ -44,7 +44,7 @@ routes.r.out.topic=t
             "'x' is not a whole number from 0 to 100",
         ),
         ("source.k.hops=-1", "'-1' is not a whole number from 0 to 100"),
-        ("sink.k.type=kafka", "Kafka needs no sink"),
+        ("sink.k.type=kafka", "the bridge's own Kafka needs no sink"),
         ("routes.r.out.topic=k:abc", "'k' is neither kafka nor a sink"),
     ],
 )
