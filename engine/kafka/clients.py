@@ -8,10 +8,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaException, Producer, libversion
 from confluent_kafka.admin import AdminClient
 
+from engine.kafka.msk_token import new_msk_token
+from engine.kafka.security import MSK_IAM
 from engine.kafka.settings import librdkafka
+from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +38,7 @@ __all__ = [
     "sink_group",
 ]
 
+_log = structlog.get_logger(__name__)
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
@@ -54,7 +59,7 @@ def consumer(
     access: KafkaAccess, group: str, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
 ) -> Consumer:
     """A consumer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    configured = librdkafka(access, "consumer")
+    configured = librdkafka(access, "consumer") | _tokens(access)
     return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
 
 
@@ -62,15 +67,31 @@ def producer(
     access: KafkaAccess, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING
 ) -> Producer:
     """A producer with the user's settings; `settings` precede them, and they precede `defaults`."""
-    return Producer({**defaults, **librdkafka(access, "producer"), **settings, **QUIET})
+    return Producer({**defaults, **librdkafka(access, "producer"), **_tokens(access), **settings, **QUIET})
 
 
 def admin(access: KafkaAccess, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
     """An admin client with the user's settings; it calls `on_error` with errors of its connections."""
-    settings: dict[str, Any] = {**librdkafka(access, "admin"), **QUIET}
+    settings: dict[str, Any] = {**librdkafka(access, "admin"), **_tokens(access), **QUIET}
     if on_error is not None:
         settings["error_cb"] = on_error
     return AdminClient(settings)
+
+
+def _tokens(access: KafkaAccess) -> dict[str, Any]:
+    """The setting of a client that gets tokens from the bridge itself; empty for any other."""
+    if access.common.get("sasl.mechanism") != MSK_IAM:
+        return {}
+
+    def token(_: str) -> tuple[str, float]:
+        try:
+            return new_msk_token(access.servers)
+        except BridgeError as error:
+            # The client tries again, and tells no reason.
+            _log.warning("no token for Kafka", servers=access.servers, why=str(error))
+            raise
+
+    return {"oauth_cb": token}
 
 
 def answers(servers: str, timeout_seconds: float) -> bool:

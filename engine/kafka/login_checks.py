@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from engine.kafka.security import ENDPOINT, ISSUER, OAUTHBEARER, read_jaas, store_type
+from engine.kafka.security import ENDPOINT, ISSUER, MSK_IAM, OAUTHBEARER, read_jaas, store_type
 from routes.errors import Level
 from routes.keys.values import BadValueError
 
@@ -20,10 +20,12 @@ __all__ = ["ClientKeys", "check_certificates", "check_in_the_clear", "check_logi
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 _OTHER_MECHANISMS = {
-    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; ask for another listener of the brokers",
-    "AWS_MSK_IAM": "librdkafka does not know it; use SCRAM-SHA-512 or mutual TLS, which MSK offers too",
+    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; have the brokers take SCRAM-SHA-512 as well, "
+    "as docs/security.md says",
+    MSK_IAM: "it is for other clusters: the Java client in Spark does not know it; use SCRAM-SHA-512 or mutual TLS, "
+    "which MSK offers too",
 }
-"""Mechanisms that only Java's client can do, each with a way out."""
+"""Mechanisms that not all clients of the bridge's own Kafka can do, each with a way out."""
 _PASSWORD = ("sasl.username", "sasl.password")
 _TOKEN = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
 _ENDPOINTS = (ENDPOINT, ISSUER)
@@ -44,6 +46,11 @@ class ClientKeys:
     settings: Mapping[str, Setting]
     """Settings by the names of Kafka's."""
 
+    @property
+    def is_other_cluster(self) -> bool:
+        """True if the cluster is not that of the journal: only the clients of Python connect to it."""
+        return self.prefix != "kafka."
+
     def get(self, name: str) -> Setting | None:
         """Returns the setting of a name; None if the file does not set it."""
         return self.settings.get(name)
@@ -54,7 +61,8 @@ def check_login(settings: Settings, keys: ClientKeys) -> None:
     protocol, mechanism = keys.get("security.protocol"), keys.get("sasl.mechanism")
     if protocol and protocol.value and protocol.value not in _PROTOCOLS:
         not_one_of(settings, protocol, _PROTOCOLS)
-    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS:
+    by_iam = mechanism is not None and mechanism.value == MSK_IAM and keys.is_other_cluster
+    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS and not by_iam:
         not_one_of(settings, mechanism, _MECHANISMS, _OTHER_MECHANISMS.get(mechanism.value, ""))
     jaas = keys.get("sasl.jaas.config")
     if jaas and jaas.value:
@@ -70,7 +78,7 @@ def check_login(settings: Settings, keys: ClientKeys) -> None:
             hint = f"set {keys.prefix}sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
         needed = _TOKEN if by_token else _PASSWORD
-        if jaas is None and not all(keys.get(name) for name in needed):
+        if jaas is None and not by_iam and not all(keys.get(name) for name in needed):
             hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in needed)}, or {keys.prefix}sasl.jaas.config"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
 

@@ -277,6 +277,7 @@ kafka.sasl.oauthbearer.scope=kafka
 In place of `issuer`, which is asked for its token endpoint at the start, `kafka.sasl.oauthbearer.token.endpoint.url`
 names that. `kafka.https.ca.location` (PEM) has the certificates to trust there, if the system does not know them;
 `kafka.sasl.oauthbearer.extensions=logicalCluster=lkc-1,identityPoolId=pool-1` is what Confluent Cloud wants besides.
+Recipes for Confluent Cloud, Azure Event Hubs and Amazon MSK are in [security.md](security.md#logins-to-kafka-services).
 """
 """Part of the page of all keys."""
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")

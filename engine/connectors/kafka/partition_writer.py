@@ -80,7 +80,6 @@ class PartitionWriter:
 
         Raises:
             NotConnectedError: the transaction failed, perhaps because another worker has the partition now.
-            HardFailureError: the cluster refuses the bridge.
         """
         if self._producer is None:
             raise NotConnectedError("not connected")

@@ -20,6 +20,7 @@ from engine.connectors.kafka.partition_writer import PartitionWriter
 from engine.connectors.kafka.target_topics import TargetTopics
 from engine.connectors.position_seals import PositionSeals
 from engine.connectors.position_sink import SinkPosition, position_owner
+from engine.errors import HardFailureError
 from engine.kafka.errors import KafkaUnavailableError
 from engine.kafka.newest_values import NewestValues
 from engine.kafka.topics import ensure_sink_positions
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaSink"]
 
 _ANSWER_SECONDS = 10.0
+_REFUSED_SECONDS = 30.0
 _MOST_WRITERS = 8
 """Partitions that are written at the same time."""
 _log = structlog.get_logger(__name__)
@@ -137,8 +139,7 @@ class KafkaSink:
         """Makes the writers of partitions, and reads their positions.
 
         Raises:
-            NotConnectedError: the cluster does not answer.
-            HardFailureError: it refuses transactions, or the position.
+            NotConnectedError: the cluster does not answer, or refuses transactions or the position.
         """
         if not partitions:
             return
@@ -147,12 +148,14 @@ class KafkaSink:
         make = partial(PartitionWriter, self._access, endpoint, self._topics)
         made = {each: make(each, SinkPosition(f"{own}/{each}", self._seals)) for each in partitions}
         self._writers |= made
-        for writer in made.values():
-            writer.open()
         try:
+            for writer in made.values():
+                writer.open()
             values = self._values.read(range(self._values.partitions()))
         except KafkaUnavailableError as error:
             raise NotConnectedError(str(error)) from error
+        except HardFailureError as error:
+            raise NotConnectedError(str(error), _REFUSED_SECONDS) from error
         for partition, writer in made.items():
             self._recall(writer.position, values.get(writer.position.name, ""), self._ends.get(partition, UNKNOWN_END))
 
