@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["KafkaAccess"]
+__all__ = ["LOGIN_PREFIXES", "KafkaAccess"]
+
+LOGIN_PREFIXES = ("security.", "sasl.", "ssl.", "https.")
+"""Beginnings of the names of those settings with which a client logs in to one cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +34,13 @@ class KafkaAccess:
     """Time for which the cluster may be out of reach before the part that needs it ends."""
     is_embedded: bool = False
     """True if the bridge itself starts the cluster."""
+    keys: str = "kafka."
+    """Text before the names of the settings of the login in the keys of the file, for remedies."""
+
+    def elsewhere(self, servers: str, login: Mapping[str, str], keys: str) -> KafkaAccess:
+        """Returns the access to another cluster, with a login of its own and otherwise the settings of this one.
+
+        `servers` and `keys` are those of the other cluster, `login` has its settings below `LOGIN_PREFIXES`.
+        """
+        settings = {name: value for name, value in self.common.items() if not name.startswith(LOGIN_PREFIXES)}
+        return replace(self, servers=servers, common={**settings, **login}, is_embedded=False, keys=keys)

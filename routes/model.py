@@ -42,7 +42,7 @@ from routes.sections import (
     Unmatched,
 )
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig
-from routes.targets import audit_topic, looks_topic, quarantine_topic, set_aside_topic
+from routes.targets import audit_topic, looks_topic, position_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
     from routes.body_steps import BodySteps
@@ -437,8 +437,9 @@ class Config:
     @property
     def own_topics(self) -> frozenset[str]:
         """The topics of the bridge itself: no source reads them, no header can choose one as a destination."""
-        state = (self.journal.topic, self.journal.state_topic, looks_topic(self.journal.topic))
-        return frozenset((*state, *self.letter_topics, *(sink.topic for sink in self.sinks)))
+        journal = self.journal.topic
+        own = (journal, self.journal.state_topic, looks_topic(journal), position_topic(journal))
+        return frozenset((*own, *self.letter_topics, *(sink.topic for sink in self.sinks)))
 
     @property
     def letter_topic(self) -> str:
@@ -485,7 +486,7 @@ class Config:
         """Returns the URL that a source or sink connects to, embedded broker or not, or that it listens on."""
         if broker.listen:
             return broker.listen
-        if broker.type.own_cluster:
+        if broker.in_own_cluster:
             return f"kafka://{self.bootstrap_servers}"
         if broker.type.in_folders:
             return f"{broker.type}://{self.root(broker)}"

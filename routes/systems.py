@@ -134,7 +134,8 @@ class System(str):
     is_jms: bool = False
     """True if the system is a JMS broker: its destinations are queues and topics, and go without a scheme."""
     own_cluster: bool = False
-    """True if the system is the Kafka of the bridge itself: checked with it, and without reply addresses of its own."""
+    """True if the system is Kafka: that of the bridge itself unless a source or sink names another cluster, and without
+    reply addresses of its own."""
     any_body: bool = False
     """True if messages of every kind of body go to it as they are, whatever a route converts."""
     place: tuple[str, str] = ("broker", "url")
@@ -220,6 +221,11 @@ class BrokerConfig:
     def embedded_url(self, ports: Mapping[str, int]) -> str:
         """Returns the URL of a source or sink that names none; `ports` has the ports of embedded servers by key."""
         return f"{self.type}://"
+
+    @property
+    def in_own_cluster(self) -> bool:
+        """True if it connects to the Kafka of the bridge itself, and is checked with that."""
+        return self.type.own_cluster
 
     @property
     def folder(self) -> Path | None:

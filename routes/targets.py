@@ -26,6 +26,7 @@ __all__ = [
     "Template",
     "audit_topic",
     "looks_topic",
+    "position_topic",
     "quarantine_topic",
     "reply_route",
     "set_aside_topic",
@@ -103,6 +104,11 @@ def state_topic(journal: str) -> str:
 def looks_topic(journal: str) -> str:
     """Returns the topic beside a journal that says who looked at which bodies on the page and through the API."""
     return f"{journal}.looks"
+
+
+def position_topic(journal: str) -> str:
+    """Returns the topic with the positions of the sources that read other Kafka clusters."""
+    return f"{journal}.positions"
 
 
 def set_aside_topic(journal: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from engine.backup.save import latest_notes, own_kafka_refused
 from engine.errors import HardFailureError, SetupError, UsageError
 from engine.file_lock import is_locked
-from engine.kafka.clients import consumer, producer
+from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import refusal, unavailable
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.topics import BridgeTopics
@@ -64,11 +64,12 @@ class Restore:
         """
         own_kafka_refused(config, "restore")
         _check_origin(config, archive)
-        kafka = KafkaOffsets(config.kafka_access)
+        clients = KafkaClients(config.kafka_access)
+        kafka = KafkaOffsets(clients)
         _check_journal(config, archive, kafka)
         _check_stopped(config, kafka)
         files, replaced = _checkpoint(config.router.checkpoint, archive.files, replace=replace)
-        present = latest_notes(config.kafka_access, config.journal.state_topic)
+        present = latest_notes(clients, config.journal.state_topic)
         notes = [record for record in archive.notes if record.key not in present]
         return cls(config, files, replaced, notes, _missing(kafka, archive.positions))
 
@@ -100,7 +101,7 @@ class Restore:
             return
         BridgeTopics(self.config).ensure_state_topic()
         failures: list[KafkaException] = []
-        client = producer(self.config.kafka_access, {"acks": "all", "enable.idempotence": True})
+        client = KafkaClients(self.config.kafka_access).producer({"acks": "all", "enable.idempotence": True})
         for record in self.notes:
             client.produce(
                 self.config.journal.state_topic,
@@ -117,7 +118,7 @@ class Restore:
 
     def _commit_positions(self) -> None:
         for group, topics in self.positions.items():
-            client = consumer(self.config.kafka_access, group)
+            client = KafkaClients(self.config.kafka_access).consumer(group)
             try:
                 client.commit(
                     offsets=[

@@ -13,7 +13,7 @@ from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.kafka.settings import KafkaSourceConfig
 from engine.connectors.kafka.source import group_of, is_wanted
 from engine.errors import SetupError, UsageError
-from engine.kafka.clients import sink_group
+from engine.kafka.clients import KafkaClients, sink_group
 from engine.kafka.cluster import Cluster
 from engine.kafka.offsets import ANSWER_SECONDS, KafkaOffsets
 from engine.kafka.reader import KafkaTopicReader
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from engine.kafka.offsets import Offsets
     from engine.record import Record
-    from routes.kafka_access import KafkaAccess
     from routes.model import Config
 
 __all__ = ["latest_notes", "own_kafka_refused", "saved"]
@@ -44,12 +43,13 @@ def saved(config: Config, version: str) -> Archive:
     own_kafka_refused(config, "copy")
     checkpoint, journal = config.router.checkpoint, config.journal.topic
     # Positions only grow. Notes and positions that are older than the checkpoint are what a restore expects.
-    kafka = KafkaOffsets(config.kafka_access)
+    clients = KafkaClients(config.kafka_access)
+    kafka = KafkaOffsets(clients)
     positions = {
         group: {topic: offsets for topic in topics if (offsets := _committed(kafka, group, topic))}
         for group, topics in _groups(config)
     }
-    notes = latest_notes(config.kafka_access, config.journal.state_topic).values()
+    notes = latest_notes(clients, config.journal.state_topic).values()
     files = _files(checkpoint) if isinstance(checkpoint, Path) else {}
     origin = Origin(
         bridge_id=config.bridge_id,
@@ -74,7 +74,7 @@ def own_kafka_refused(config: Config, verb: str) -> None:
         raise UsageError(msg)
 
 
-def latest_notes(access: KafkaAccess, topic: str) -> Mapping[bytes | None, Record]:
+def latest_notes(clients: KafkaClients, topic: str) -> Mapping[bytes | None, Record]:
     """The last record of each key in a compacted topic, those without a value included; none if the topic is missing.
 
     Raises:
@@ -83,7 +83,7 @@ def latest_notes(access: KafkaAccess, topic: str) -> Mapping[bytes | None, Recor
     """
     notes: dict[bytes | None, Record] = {}
     try:
-        with KafkaTopicReader(access, topic) as reader:
+        with KafkaTopicReader(clients, topic) as reader:
             for located in reader.present():
                 # Removed first, so that the order is that of the last records.
                 notes.pop(located.record.key, None)
@@ -94,13 +94,13 @@ def latest_notes(access: KafkaAccess, topic: str) -> Mapping[bytes | None, Recor
 
 
 def _groups(config: Config) -> Iterator[tuple[str, Sequence[str]]]:
-    """Consumer groups of sinks, and of sources that read Kafka, each with its topics."""
+    """Consumer groups of sinks, and of sources that read the bridge's own Kafka, each with its topics."""
     for sink in config.sinks:
         yield sink_group(config.bridge_id, sink.name), [sink.topic]
     for source in config.sources:
-        if isinstance(source, KafkaSourceConfig):
+        if isinstance(source, KafkaSourceConfig) and source.in_own_cluster:
             endpoint = SystemEndpoint.of(config, source)
-            names = Cluster(config.kafka_access, ANSWER_SECONDS).names()
+            names = Cluster(endpoint.kafka, ANSWER_SECONDS).names()
             yield group_of(endpoint), [name for name in names if is_wanted(endpoint, name)]
 
 

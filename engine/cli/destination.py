@@ -149,7 +149,7 @@ def _system(
     if scheme in _JMS:
         return connector(_jms_system(brokers, destination, url))
     if named is not None:
-        if named.type.own_cluster:
+        if named.in_own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
             raise UsageError(msg)
         return connector(named.type)

@@ -92,6 +92,8 @@ class Outgoing:
     """Offset of that record; messages of a partition are handed over in the order of their offsets."""
     end: int = UNKNOWN_END
     """Offset behind the last record of that partition that was known when the message was taken."""
+    key: bytes | None = None
+    """Key of that record, as the route chose it; None if it has none, or the message is from no topic."""
 
 
 @immutable

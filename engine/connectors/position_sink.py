@@ -34,6 +34,7 @@ __all__ = [
     "POSITION_PROPERTY",
     "PositionMessage",
     "PositionSink",
+    "SinkPosition",
     "TransactedSink",
     "position_owner",
     "position_selector",
@@ -119,11 +120,12 @@ def position_selector(name: str) -> str:
     return f"{POSITION_PROPERTY} = '{quoted}'"
 
 
-class _Position:
-    """Position of the sink in one partition."""
+class SinkPosition:
+    """Position of a sink in one partition of its topic, as its system keeps it."""
 
     def __init__(self, name: str, seals: PositionSeals) -> None:
-        self._name = name
+        """Sets up the position before the first message; `name` says of which sink and partition it is."""
+        self.name = name
         self._seals = seals
         self._offset = -1
         self._time_ms = -1
@@ -165,7 +167,7 @@ class _Position:
     def write(self) -> str:
         """Returns the text of the position as it is now."""
         text = " ".join(map(str, (self._offset, self._time_ms, *sorted(self._refused))))
-        self.text = self._seals.sealed(self._name, text)
+        self.text = self._seals.sealed(self.name, text)
         return self.text
 
 
@@ -211,7 +213,7 @@ class PositionSink:
         self._seals = PositionSeals(keys)
         self._clock = clock
         self._waiting: deque[Outgoing] = deque()
-        self._positions: dict[int, _Position] = {}
+        self._positions: dict[int, SinkPosition] = {}
         """Positions known, by partition."""
         self._deadlines: dict[int, float] = {}
         """Times at which no further position messages are waited for, by partition that is not known yet."""
@@ -334,8 +336,8 @@ class PositionSink:
             self._positions[each.partition] = self._read(each)
         return self._opened({each.partition for each in firsts})
 
-    def _read(self, first: Outgoing) -> _Position:
-        position = _Position(self._name(first.partition), self._seals)
+    def _read(self, first: Outgoing) -> SinkPosition:
+        position = SinkPosition(self._name(first.partition), self._seals)
         found = self._found.setdefault(first.partition, [])
         foreign = self._foreign.pop(first.partition, [])
         if not found and first.offset > 0:
@@ -358,7 +360,7 @@ class PositionSink:
         found += foreign
         return position
 
-    def _add(self, position: _Position, message: PositionMessage, end: int) -> None:
+    def _add(self, position: SinkPosition, message: PositionMessage, end: int) -> None:
         try:
             position.add(message.text, end)
         except ValueError as error:

@@ -288,6 +288,7 @@ class SinkLoop:
             taken.partition,
             taken.offset,
             taken.end,
+            taken.record.key,
         )
         if self._spans is not None:
             outgoing = self._spans.begin(outgoing, taken.record)

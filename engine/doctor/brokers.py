@@ -41,7 +41,7 @@ def broker_check(config: Config, broker: BrokerConfig, timeout_seconds: float, *
         elif _is_to_come(broker, embedded_kafka=config.embedded_kafka) and not running:
             what = broker.type.server.title if broker.type.server else "Kafka"
             yield ok(name, f"the embedded {what} will be started by the bridge")
-        elif isinstance(broker, SourceConfig) and broker.type.own_cluster:
+        elif isinstance(broker, SourceConfig) and broker.in_own_cluster:
             yield from check_kafka_source(SystemEndpoint.of(config, broker), name, timeout_seconds)
         else:
             yield from _connection_findings(SystemEndpoint.of(config, broker), name, key)
@@ -83,7 +83,7 @@ def _listener(http: HttpConfig, broker: BrokerConfig, name: str, key: str, *, ru
 
 def _is_to_come(broker: BrokerConfig, *, embedded_kafka: bool) -> bool:
     """True if the system behind the source or sink is a server that the bridge starts."""
-    if broker.type.own_cluster:
+    if broker.in_own_cluster:
         return embedded_kafka
     return broker.type.server is not None and broker.url is None
 
@@ -91,7 +91,7 @@ def _is_to_come(broker: BrokerConfig, *, embedded_kafka: bool) -> bool:
 def _remedy(broker: BrokerConfig, key: str) -> str:
     if broker.listen:
         return f"correct {key}.listen and {key}.tls.*"
-    if broker.type.own_cluster:
+    if broker.in_own_cluster:
         return KAFKA_REMEDY
     if remedy := connector(broker.type).remedy:
         return remedy.format(key=key)

@@ -9,10 +9,14 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaException, Producer, libversion
 from confluent_kafka.admin import AdminClient
 
+from engine.kafka.msk_token import new_msk_token
+from engine.kafka.security import MSK_IAM
 from engine.kafka.settings import librdkafka
+from routes.errors import BridgeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +37,7 @@ __all__ = [
     "sink_group",
 ]
 
+_log = structlog.get_logger(__name__)
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
@@ -68,19 +73,37 @@ class KafkaClients:
 
         Raises as `engine.kafka.settings.librdkafka`, and KafkaException for a setting that the client refuses.
         """
-        configured = librdkafka(self.access, "consumer")
+        configured = librdkafka(self.access, "consumer") | _tokens(self.access)
         return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
 
     def producer(self, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING) -> Producer:
         """Returns a new producer; settings and errors are as for `consumer`."""
-        return Producer({**defaults, **librdkafka(self.access, "producer"), **settings, **QUIET})
+        return Producer(
+            {**defaults, **librdkafka(self.access, "producer"), **_tokens(self.access), **settings, **QUIET}
+        )
 
     def admin(self, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
         """Returns a new admin client, which calls `on_error` with errors of its connections; raises as `consumer`."""
-        settings: dict[str, Any] = {**librdkafka(self.access, "admin"), **QUIET}
+        settings: dict[str, Any] = {**librdkafka(self.access, "admin"), **_tokens(self.access), **QUIET}
         if on_error is not None:
             settings["error_cb"] = on_error
         return AdminClient(settings)
+
+
+def _tokens(access: KafkaAccess) -> dict[str, Any]:
+    """The setting of a client that gets tokens from the bridge itself; empty for any other."""
+    if access.common.get("sasl.mechanism") != MSK_IAM:
+        return {}
+
+    def token(_: str) -> tuple[str, float]:
+        try:
+            return new_msk_token(access.servers)
+        except BridgeError as error:
+            # The client tries again, and tells no reason.
+            _log.warning("no token for Kafka", servers=access.servers, why=str(error))
+            raise
+
+    return {"oauth_cb": token}
 
 
 def answers(servers: str, timeout_seconds: float) -> bool:

@@ -47,7 +47,6 @@ _PROPAGATION_SECONDS = 2.0
 _STARTING_SECONDS = 30.0
 
 _SLICE_SECONDS = 0.5
-_FIT = "does kafka.security.protocol fit?"
 _PAUSE_SECONDS = 0.1
 _LEAST_REQUEST_SECONDS = 1.0
 _NOT_AUTHORISED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
@@ -281,14 +280,14 @@ class Cluster:
                 return
 
     def _stop_on_refusal(self) -> None:
-        where = f"Kafka at {self._clients.servers}"
+        servers, keys = self._clients.access.servers, self._clients.access.keys
         for error in self._errors:
-            if error.code() in LOGIN and (refused_login := refusal(error, self._clients.servers, "the login")):
+            if error.code() in LOGIN and (refused_login := refusal(error, servers, "the login", keys=keys)):
                 raise refused_login
             # In TLS 1.3 a broker refuses a client's certificate only after the handshake. The error then has not the
             # code _SSL but that of a closed connection.
             if error.code() == KafkaError._SSL or "SSL alert" in error.str():
-                msg = f"{where}: no TLS: {error.str()}; check kafka.ssl.* and kafka.security.protocol"
+                msg = f"Kafka at {servers}: no TLS: {error.str()}; check {keys}ssl.* and {keys}security.protocol"
                 raise HardFailureError(msg)
 
     def _answer(self, error: KafkaException) -> KafkaError:
@@ -301,18 +300,19 @@ class Cluster:
         return cause
 
     def _unreachable(self) -> KafkaUnavailableError:
+        fit = f"does {self._clients.access.keys}security.protocol fit?"
         reasons = [error.str() for error in self._errors if error.code() not in UNREACHABLE]
         if self._errors and not reasons:
-            reasons = [f"connections are accepted and closed: {_FIT}"]
+            reasons = [f"connections are accepted and closed: {fit}"]
         elif handshakes := [reason for reason in reasons if "SSL_HANDSHAKE" in reason]:
             # Preferred to later errors of attempts that failed before the handshake: it says most about the cause.
-            reasons = [f"{handshakes[-1]}: {_FIT}"]
+            reasons = [f"{handshakes[-1]}: {fit}"]
         elif not reasons and self._clients.access.common.get("sasl.mechanism") == OAUTHBEARER:
             # librdkafka asks again for a while before it says so.
             reasons = ["no token yet: does the issuer of tokens answer?"]
         last = f" ({reasons[-1]})" if reasons else ""
-        where = f"no Kafka at {self._clients.servers} for {self._timeout_seconds:g} s{last}"
-        return KafkaUnavailableError(f"{where}; start it, or correct kafka.bootstrap.servers")
+        where = f"no Kafka at {self._clients.access.servers} for {self._timeout_seconds:g} s{last}"
+        return KafkaUnavailableError(f"{where}; start it, or correct {self._clients.access.keys}bootstrap.servers")
 
     def _seconds_left(self) -> float:
         return max(self._deadline - time.monotonic(), _LEAST_REQUEST_SECONDS)

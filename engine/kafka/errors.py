@@ -6,6 +6,7 @@ A kind is a set of codes, for `error.code() in KIND`. Codes whose names begin wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -13,8 +14,6 @@ from confluent_kafka import KafkaError, KafkaException
 from engine.errors import HardFailureError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from routes.kafka_access import KafkaAccess
 
 __all__ = [
@@ -23,6 +22,7 @@ __all__ = [
     "GONE",
     "LOGIN",
     "MISSING",
+    "OF_A_RECORD",
     "PASSING",
     "UNKNOWN_MEMBER",
     "UNKNOWN_QUESTION",
@@ -73,6 +73,11 @@ UNREACHABLE = frozenset({KafkaError._ALL_BROKERS_DOWN})
 """The client has no connection to any broker."""
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 """The topic does not exist, or the broker has not heard of it yet."""
+OF_A_RECORD: Mapping[int, bool] = {
+    **dict.fromkeys((*MISSING, KafkaError.TOPIC_EXCEPTION, KafkaError.TOPIC_AUTHORIZATION_FAILED), True),
+    **dict.fromkeys((KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP), False),
+}
+"""Refusals of single records that a new attempt does not change, each with True if it is of the whole topic."""
 GONE = MISSING | {KafkaError._UNKNOWN_PARTITION}
 """The topic or the partition does not exist."""
 UNPLACED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
@@ -164,14 +169,17 @@ def remedy(error: KafkaError, rights: str = "READ") -> str | None:
     return None if found is None else found.format(verb=_VERBS[rights], rights=rights)
 
 
-def refusal(error: KafkaError, servers: str, what: str, rights: str = "READ") -> HardFailureError | None:
+def refusal(
+    error: KafkaError, servers: str, what: str, rights: str = "READ", keys: str = "kafka."
+) -> HardFailureError | None:
     """Error for the operator about a refusal; None for an error that a retry may overcome.
 
-    `what` names the thing that is refused, such as `topic 'orders'`; `rights` as for `remedy`.
+    `what` names the thing that is refused, such as `topic 'orders'`; `rights` as for `remedy`, `keys` those of
+    `KafkaAccess`.
     """
     if is_login_refused(error):
         where = f"Kafka at {servers} refuses the login: {error.str()}"
-        return HardFailureError(f"{where}; check kafka.sasl.* and kafka.security.protocol")
+        return HardFailureError(f"{where}; check {keys}sasl.* and {keys}security.protocol")
     if found := remedy(error, rights):
         return HardFailureError(f"Kafka at {servers} refuses {what}: {found} ({error.name()})")
     return None

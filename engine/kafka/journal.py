@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from engine.tracing_section import TracingConfig
     from routes.kafka_access import KafkaAccess
 
-__all__ = ["FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "error_about"]
+__all__ = ["BY_KEY", "FRAMING_BYTES", "Done", "Journal", "JournalError", "JournalTooLargeError", "error_about"]
 
 Done = Callable[[Exception | None], None]
 """Callback of one appended message, called once: with None when the journal has the message, otherwise with the reason
 why the journal never will have it."""
 
+BY_KEY = -1
+"""Stands for the partition that the key of a record chooses."""
 FRAMING_BYTES = 4096
 """Bytes that Kafka's framing may add to a record; the topic's limit exceeds `journal.max-message-bytes` by this
 much."""
@@ -128,9 +130,12 @@ class Journal:
                 raise JournalTooLargeError(size, self._limit)
         return self._write(self._topic, record, done)
 
-    def write(self, topic: str, record: Record, done: Done) -> bool:
-        """Queues a record for any topic, such as a dead letter; like `append`, but without the size check."""
-        return self._write(topic, record, done)
+    def write(self, topic: str, record: Record, done: Done, partition: int = BY_KEY) -> bool:
+        """Queues a record for any topic, such as a dead letter; like `append`, but without the size check.
+
+        `partition` is that of the record; by default its key chooses one.
+        """
+        return self._write(topic, record, done, partition)
 
     def poll(self, timeout_seconds: float = 0) -> None:
         """Runs the callbacks that are due; waits at most `timeout_seconds` for the first.
@@ -192,12 +197,12 @@ class Journal:
         except KafkaException as error:
             raise JournalError(f"the producer for {self._servers}: {error.args[0].str()}") from error
 
-    def _write(self, topic: str, record: Record, done: Done) -> bool:
+    def _write(self, topic: str, record: Record, done: Done, partition: int = BY_KEY) -> bool:
         delivered = partial(self._delivered, done)
         while True:
             try:
                 self._producer.produce(
-                    topic, record.value, record.key, headers=list(record.headers), on_delivery=delivered
+                    topic, record.value, record.key, partition, headers=list(record.headers), on_delivery=delivered
                 )
             except BufferError:
                 if self._stop.is_set():

@@ -7,12 +7,11 @@ client refuses, and settings that only one client supports.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from engine.kafka.security import ENDPOINT, ISSUER, OAUTHBEARER, read_jaas, store_type
+from engine.kafka.login_checks import ClientKeys, check_certificates, check_in_the_clear, check_login, not_one_of
 from routes.errors import Level
 from routes.keys.values import BadValueError, whole
 from routes.section_registry import Section, check_reserved
@@ -30,7 +29,7 @@ __all__ = [
     "SECTION",
     "TWO_SPELLINGS",
     "WHOLE",
-    "is_file",
+    "check_other_cluster",
 ]
 
 COMMON: Mapping[str, str | None] = {
@@ -278,25 +277,10 @@ kafka.sasl.oauthbearer.scope=kafka
 In place of `issuer`, which is asked for its token endpoint at the start, `kafka.sasl.oauthbearer.token.endpoint.url`
 names that. `kafka.https.ca.location` (PEM) has the certificates to trust there, if the system does not know them;
 `kafka.sasl.oauthbearer.extensions=logicalCluster=lkc-1,identityPoolId=pool-1` is what Confluent Cloud wants besides.
+Recipes for Confluent Cloud, Azure Event Hubs and Amazon MSK are in [security.md](security.md#logins-to-kafka-services).
 """
 """Part of the page of all keys."""
 _KAFKA_ROWS = ("kafka.*", "kafka.producer.*", "kafka.consumer.*")
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
-_OTHER_MECHANISMS = {
-    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; ask for another listener of the brokers",
-    "AWS_MSK_IAM": "librdkafka does not know it; use SCRAM-SHA-512 or mutual TLS, which MSK offers too",
-}
-"""Mechanisms that only Java's client can do, each with a way out."""
-_PASSWORD = ("sasl.username", "sasl.password")
-_TOKEN = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
-_ENDPOINTS = (ENDPOINT, ISSUER)
-_USED_BY = {
-    **dict.fromkeys((*_PASSWORD, *_TOKEN, *_ENDPOINTS, "sasl.jaas.config"), ("SASL", "SASL_SSL")),
-    **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),
-}
-"""By the end of a setting's name: the part that the name of a security protocol using it contains, and the text for a
-hint."""
 _KNOWN = sorted({"bootstrap.servers", *COMMON, *PRODUCER, *CONSUMER, *TWO_SPELLINGS})
 
 
@@ -317,19 +301,24 @@ def unknown_kafka_settings(settings: Settings) -> None:
     """
     for setting in _kafka(settings):
         name = setting.name
-        if name in _KNOWN or name in RESERVED:
-            continue
-        if name == "enable.ssl.certificate.verification":
-            hint = "the Java clients cannot do without; name the certificates to trust in kafka.ssl.ca.location"
-            settings.faults.append(setting.entry.key_fault(f"'{setting.entry.key}' is not supported", hint))
-        elif near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):
-            prefix = setting.entry.key.removesuffix(name)
-            fault = setting.entry.key_fault(f"unknown key '{setting.entry.key}'", f"did you mean '{prefix}{near[0]}'?")
-            settings.faults.append(fault)
-        else:
+        if name not in _KNOWN and name not in RESERVED and not _is_misspelt(settings, setting, name):
             message = f"'{setting.entry.key}' is not a setting of Kafka's clients"
             hint = "it is passed to Spark's Kafka clients as it is, and to no other"
             settings.faults.append(setting.entry.key_fault(message, hint, Level.WARNING))
+
+
+def _is_misspelt(settings: Settings, setting: Setting, name: str) -> bool:
+    """Adds the fault of an unknown name that is close to one of Kafka's, or not supported; False if it is neither."""
+    key = setting.entry.key
+    prefix = key.removesuffix(name)
+    if name == "enable.ssl.certificate.verification":
+        hint = f"the Java clients cannot do without; name the certificates to trust in {prefix}ssl.ca.location"
+        settings.faults.append(setting.entry.key_fault(f"'{key}' is not supported", hint))
+    elif near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):
+        settings.faults.append(setting.entry.key_fault(f"unknown key '{key}'", f"did you mean '{prefix}{near[0]}'?"))
+    else:
+        return False
+    return True
 
 
 def kafka_values(settings: Settings) -> None:
@@ -337,15 +326,40 @@ def kafka_values(settings: Settings) -> None:
 
     The client would refuse them only when it is made, under its own name of the setting.
     """
-    for setting in _kafka(settings):
+    _check_values(settings, ((setting.name, setting) for setting in _kafka(settings)))
+
+
+def _check_values(settings: Settings, given: Iterable[tuple[str, Setting]]) -> None:
+    for name, setting in given:
         try:
-            if setting.value is not None and setting.name in WHOLE:
-                whole(*WHOLE[setting.name]).parse(setting.value)
+            if setting.value is not None and name in WHOLE:
+                whole(*WHOLE[name]).parse(setting.value)
         except BadValueError as error:
             settings.faults.append(setting.entry.fault(str(error), error.hint))
-        allowed = CHOICES.get(setting.name)
+        allowed = CHOICES.get(name)
         if allowed and setting.value is not None and setting.value not in allowed:
-            _one_of(settings, setting, allowed)
+            not_one_of(settings, setting, allowed)
+
+
+def kafka_login(settings: Settings) -> None:
+    """Checks login, certificates and whether the protocol uses them."""
+    _check_login(settings, ClientKeys("kafka.", {setting.name: setting for setting in settings.open("kafka.*")}))
+
+
+def check_other_cluster(settings: Settings, keys: ClientKeys) -> None:
+    """Checks the login to another Kafka cluster than the bridge's own; only the clients of Python connect to that."""
+    for name, setting in keys.settings.items():
+        if name not in _KNOWN and not _is_misspelt(settings, setting, name):
+            hint = "its names are those of Kafka's clients, as in `kafka.*`"
+            settings.faults.append(setting.entry.key_fault(f"unknown key '{setting.entry.key}'", hint))
+    _check_values(settings, keys.settings.items())
+    _check_login(settings, keys)
+
+
+def _check_login(settings: Settings, keys: ClientKeys) -> None:
+    check_login(settings, keys)
+    check_certificates(settings, keys)
+    check_in_the_clear(settings, keys)
 
 
 def kafka_values_that_fit(settings: Settings) -> None:
@@ -367,108 +381,6 @@ def kafka_values_that_fit(settings: Settings) -> None:
                 settings.faults.append(fault)
 
 
-def kafka_login(settings: Settings) -> None:
-    """Checks the login: protocol, mechanism and credentials that both kinds of clients support."""
-    protocol, mechanism = _set(settings, "security.protocol"), _set(settings, "sasl.mechanism")
-    if protocol and protocol.value and protocol.value not in _PROTOCOLS:
-        _one_of(settings, protocol, _PROTOCOLS)
-    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS:
-        _one_of(settings, mechanism, _MECHANISMS, _OTHER_MECHANISMS.get(mechanism.value, ""))
-    jaas = _set(settings, "sasl.jaas.config")
-    if jaas and jaas.value:
-        try:
-            read_jaas(jaas.value)
-        except BadValueError as error:
-            settings.faults.append(jaas.entry.fault(str(error), error.hint))
-    by_token = mechanism is not None and mechanism.value == OAUTHBEARER
-    if mechanism is not None and by_token:
-        _token_endpoint(settings, mechanism)
-    if protocol and str(protocol.value).startswith("SASL_"):
-        if mechanism is None:
-            hint = f"set kafka.sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
-            settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
-        needed = _TOKEN if by_token else _PASSWORD
-        if jaas is None and not all(_set(settings, name) for name in needed):
-            hint = f"set {' and '.join(f'kafka.{name}' for name in needed)}, or kafka.sasl.jaas.config"
-            settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
-
-
-def _token_endpoint(settings: Settings, mechanism: Setting) -> None:
-    """Checks that there is one address to get tokens from, and that it is a URL."""
-    given = [setting for name in _ENDPOINTS if (setting := _set(settings, name)) is not None]
-    if len(given) != 1:
-        both = " and ".join(f"kafka.{name}" for name in _ENDPOINTS)
-        what = f"{both} are both set" if given else f"'{OAUTHBEARER}' needs an address to get tokens from"
-        hint = "leave one of them out" if given else f"set kafka.{_ENDPOINTS[1]}, or kafka.{_ENDPOINTS[0]}"
-        settings.faults.append((given[-1] if given else mechanism).entry.fault(what, hint))
-    for setting in given:
-        if setting.value is None:
-            continue
-        address = urlsplit(setting.value)
-        if address.scheme not in ("https", "http") or not address.hostname:
-            settings.faults.append(setting.entry.fault(f"'{setting.value}' is not a URL", "https://host/path"))
-        elif address.scheme == "http":
-            what = "the secret of the client goes over the network in the clear"
-            settings.faults.append(setting.entry.fault(what, "use https", level=Level.WARNING))
-
-
-def kafka_in_the_clear(settings: Settings) -> None:
-    """Warns of a login or certificates without a protocol that uses them: all goes over the network in the clear.
-
-    Only if no other fault of `kafka.*` was found, which may be the reason.
-    """
-    if any(fault.key.startswith("kafka.") for fault in settings.faults):
-        return
-    protocol = _set(settings, "security.protocol")
-    value = protocol.value if protocol else "PLAINTEXT"
-    for setting in settings.open("kafka.*"):
-        used, wanted = next((rule for end, rule in _USED_BY.items() if setting.name.endswith(end)), ("", ""))
-        if value in _PROTOCOLS and used not in value:
-            message = f"'{setting.entry.key}' has no effect with kafka.security.protocol={value}"
-            fault = setting.entry.key_fault(message, f"set kafka.security.protocol={wanted}", Level.WARNING)
-            settings.faults.append(fault)
-
-
-def kafka_certificates(settings: Settings) -> None:
-    """Checks that certificates are in existing files that both kinds of clients can read."""
-    for store, advice in (
-        ("truststore", "convert it to PEM and set kafka.ssl.ca.location"),
-        ("keystore", "convert it to PKCS12 or PEM"),
-    ):
-        location, declared = _set(settings, f"ssl.{store}.location"), _set(settings, f"ssl.{store}.type")
-        if location is None or not location.value:
-            continue
-        kind = store_type(location.value, declared.value if declared else None)
-        if kind is None:
-            message, hint = f"'{location.value}' does not tell its type", f"set kafka.ssl.{store}.type=PEM"
-            settings.faults.append(location.entry.fault(message, hint))
-        elif kind != "PEM" and not (kind == "PKCS12" and store == "keystore"):
-            message = f"not all of the bridge's Kafka clients can read a {kind} {store}"
-            settings.faults.append((declared or location).entry.fault(message, advice))
-        elif kind == "PEM" and (password := _set(settings, f"ssl.{store}.password")):
-            hint = "the password of a private key is kafka.ssl.key.password"
-            settings.faults.append(password.entry.key_fault(f"a PEM {store} has no password", hint))
-        elif kind == "PKCS12" and _set(settings, "ssl.keystore.password") is None:
-            settings.faults.append(
-                location.entry.fault("a PKCS12 keystore needs its password", "set kafka.ssl.keystore.password")
-            )
-    _certificate_pair(settings)
-    for setting in settings.open("kafka.*"):
-        named = is_file(setting.name) and setting.value
-        if named and not settings.has_file(setting.value):
-            hint = f"looked for {settings.base / setting.value}"
-            settings.faults.append(setting.entry.fault(f"there is no file '{setting.value}'", hint))
-
-
-def _certificate_pair(settings: Settings) -> None:
-    certificate, key = _set(settings, "ssl.certificate.location"), _set(settings, "ssl.key.location")
-    for one, other, missing in ((certificate, key, "key"), (key, certificate, "certificate")):
-        if one and not other:
-            settings.faults.append(
-                one.entry.key_fault(f"'{one.entry.key}' alone is of no use", f"set kafka.ssl.{missing}.location")
-            )
-
-
 def _number(given: Mapping[str, Setting], name: str, without: int | None) -> int | None:
     """Returns the value of a setting, `without` if it is not set or has a fault of its own."""
     try:
@@ -481,23 +393,6 @@ def _kafka(settings: Settings) -> list[Setting]:
     return [setting for row in _KAFKA_ROWS for setting in settings.open(row)]
 
 
-def _set(settings: Settings, name: str) -> Setting | None:
-    return settings.by_key.get(("kafka.*", name))
-
-
-def is_file(name: str) -> bool:
-    """True if a setting's value is the path of a file, relative to the folder of the configuration."""
-    return name.endswith(".location")
-
-
-def _one_of(settings: Settings, setting: Setting, values: tuple[str, ...], hint: str = "") -> None:
-    listed = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
-    text = str(setting.value)
-    near = get_close_matches(text, values, n=1) or get_close_matches(text.upper(), values, n=1)
-    hint = f"did you mean {near[0]}?" if near and not hint else hint
-    settings.faults.append(setting.entry.fault(f"'{setting.value}' is not {listed}", hint))
-
-
 SECTION = Section(
     about="Settings of the Kafka clients, by the names of Kafka's own (Java) clients. Settings that librdkafka, "
     "the bridge's other client, names differently are translated for it; settings that it does not have are "
@@ -508,8 +403,6 @@ SECTION = Section(
         kafka_values,
         kafka_values_that_fit,
         kafka_login,
-        kafka_certificates,
-        kafka_in_the_clear,
     ),
     notes=(_LOGIN,),
     reserved={f"kafka.{name}": rule for name, rule in RESERVED.items()},

@@ -17,6 +17,7 @@ __all__ = [
     "ENDPOINT",
     "ISSUER",
     "ISSUER_TRUST",
+    "MSK_IAM",
     "OAUTHBEARER",
     "java_certificates",
     "java_login",
@@ -33,6 +34,8 @@ ISSUER = "sasl.oauthbearer.issuer"
 """Setting, of the bridge alone, with the URL of the server that names the token endpoint."""
 ISSUER_TRUST = "https.ca.location"
 """Setting with the certificates to trust there, a PEM file."""
+MSK_IAM = "AWS_MSK_IAM"
+"""SASL mechanism of a login by IAM at Amazon MSK; clients that do not have it log in by tokens, `msk_token`."""
 OAUTHBEARER = "OAUTHBEARER"
 """SASL mechanism of a login by a token (RFC 7628), which an OpenID Connect server gives to a client with a secret."""
 
@@ -120,6 +123,8 @@ def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
     settings = {name: given[name] for name in names if name in given} | (read_jaas(jaas) if jaas else {})
     if given.get("sasl.mechanism") == OAUTHBEARER:
         settings |= {"sasl.oauthbearer.method": "oidc", ENDPOINT: given[ENDPOINT]}
+    if given.get("sasl.mechanism") == MSK_IAM:
+        settings["sasl.mechanism"] = OAUTHBEARER
     return settings
 
 

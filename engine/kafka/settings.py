@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS, is_file
+from engine.kafka.login_checks import is_file
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
 from engine.kafka.security import (
     ENDPOINT,
     ISSUER,

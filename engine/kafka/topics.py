@@ -25,7 +25,7 @@ from engine.kafka.cluster import (
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
-from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, looks_topic, quarantine_topic
+from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, looks_topic, position_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -41,6 +41,7 @@ __all__ = [
     "ensure_audit_topic",
     "ensure_looks_topic",
     "ensure_quarantine_topic",
+    "ensure_sink_positions",
     "exists",
     "identity",
 ]
@@ -56,9 +57,15 @@ _AUDIT_USERS = "the audit of dead letters"
 """User of the audit topic of the dead letters, for the text of errors."""
 _LOOKS_USERS = "the audit of looks"
 """User of the topic of looks, for the text of errors."""
+_POSITION_USERS = "the sources of other clusters"
+"""Users of the topic of positions, for the text of errors."""
+_POSITION_PARTITIONS = 16
+"""Partitions of the topic of positions, and so the largest number of workers of a source that have work."""
 _ROLL_MS = 600_000
 """Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
 reads."""
+_COMPACTED = {"cleanup.policy": "compact", "segment.ms": str(_ROLL_MS), "min.cleanable.dirty.ratio": "0.1"}
+"""Settings of a topic of which the last record of each key counts."""
 _KEPT = ("retention.ms", "retention.bytes", "max.message.bytes")
 """Settings copied from the dead-letter topic, so that the quarantine can hold its messages, and for as long."""
 _log = structlog.get_logger(__name__)
@@ -90,6 +97,8 @@ class BridgeTopics:
         self._sinks = {sink.topic: f"sink '{sink.name}'" for sink in config.sinks}
         self._letters = config.letter_topic
         self._makes_letters = config.routing.dead_letter_topic is None
+        has_others = any(not source.in_own_cluster for source in config.sources if source.type.own_cluster)
+        self._position_users = {position_topic(self._journal.topic): _POSITION_USERS} if has_others else {}
         self._letter_users = {self._letters: "dead letters" if self._makes_letters else "routing.dead-letter-topic"}
         self._read = _read(config.sources)
         self._written = _written(config.routes) | (self._letter_users if config.router_dead_letters else {})
@@ -99,7 +108,8 @@ class BridgeTopics:
     def ensure_journal(self, timeout_seconds: float = 30.0) -> int:
         """Creates the journal topic as configured, or checks the existing one; returns its number of partitions.
 
-        Also creates the dead-letter topic if it is missing and the configuration names none.
+        Also creates the dead-letter topic if it is missing and the configuration names none, and the topic of positions
+        if a source needs it.
 
         An existing journal keeps its partitions and retention; a difference from the configuration is logged.
 
@@ -108,8 +118,9 @@ class BridgeTopics:
         """
         cluster = Cluster(self._clients, timeout_seconds)
         journal, topic = self._journal, self._journal.topic
-        new = [self._new_journal(), *self._new_letter_topic().values()]
-        description = cluster.ensure(new, {topic: _JOURNAL_USERS, **self._letter_users})[topic]
+        new = [self._new_journal(), *self._new_letter_topic().values(), *self._new_position_topic().values()]
+        users = {topic: _JOURNAL_USERS, **self._letter_users, **self._position_users}
+        description = cluster.ensure(new, users)[topic]
         actual = {} if isinstance(description, KafkaError) else cluster.settings([topic]).get(topic, {})
         problems = self._journal_problems(description, actual)
         if isinstance(description, KafkaError) or problems:
@@ -246,13 +257,14 @@ class BridgeTopics:
 
     def _new_state_topic(self) -> NewTopic:
         """The state topic as the bridge creates it."""
-        settings = {
-            "cleanup.policy": "compact",
-            "segment.ms": str(_ROLL_MS),
-            "min.cleanable.dirty.ratio": "0.1",
-            "max.message.bytes": str(_largest(self._journal)),
-        }
+        settings = {**_COMPACTED, "max.message.bytes": str(_largest(self._journal))}
         return NewTopic(self._journal.state_topic, 1, self._journal.replication, config=settings)
+
+    def _new_position_topic(self) -> dict[str, NewTopic]:
+        """The topic of positions as the bridge creates it, by its name; empty if no source needs it."""
+        replication = self._journal.replication
+        names = self._position_users
+        return {name: NewTopic(name, _POSITION_PARTITIONS, replication, config=dict(_COMPACTED)) for name in names}
 
     def _wanted_topics(self) -> dict[str, NewTopic]:
         """Topics that the bridge creates if they are missing, by name; empty unless the configuration asks for it.
@@ -270,7 +282,8 @@ class BridgeTopics:
     def _new_topics(self) -> dict[str, NewTopic]:
         """Topics that the bridge creates if they are missing, as it creates them."""
         journal_topics = {self._journal.topic: self._new_journal(), self._journal.state_topic: self._new_state_topic()}
-        return self._wanted_topics() | self._new_sink_topics() | self._new_letter_topic() | journal_topics
+        own_topics = self._new_sink_topics() | self._new_letter_topic() | self._new_position_topic()
+        return self._wanted_topics() | own_topics | journal_topics
 
     def _users(self) -> dict[str, str]:
         """Every topic to look at, with the parts of the bridge that need it.
@@ -279,7 +292,7 @@ class BridgeTopics:
         """
         journal_users = {self._journal.topic: _JOURNAL_USERS, self._journal.state_topic: _STATE_USERS}
         made = self._read if self._creates else {}
-        return made | self._written | self._sinks | journal_users | self._letter_users
+        return made | self._written | self._sinks | journal_users | self._letter_users | self._position_users
 
     def _problems(
         self, topic: str, users: str, found: TopicDescription | KafkaError, actual: Mapping[str, str]
@@ -291,6 +304,8 @@ class BridgeTopics:
         needed = ["WRITE"] if topic in self._written or topic == self._letters else []
         if topic in self._sinks:
             needed.append("READ")
+        if topic in self._position_users:
+            needed = ["READ", "WRITE"]
         return problems_of_access(topic, users, found, needed)
 
     def _journal_problems(self, description: TopicDescription | KafkaError, actual: Mapping[str, str]) -> list[Problem]:
@@ -346,6 +361,11 @@ def ensure_looks_topic(
     """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
     new = _new_looks_topic(topic, replication, retention_ms)
     Cluster(clients, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
+
+
+def ensure_sink_positions(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> None:
+    """Creates the topic at another cluster in which sinks keep their positions. As `ensure_audit_topic`."""
+    Cluster(clients, timeout_seconds).ensure([NewTopic(topic, 1, -1, config=dict(_COMPACTED))], {topic: "positions"})
 
 
 def audit_problems(
@@ -448,7 +468,7 @@ def _unfit_state(topic: str, description: TopicDescription, actual: Mapping[str,
 
 def _read(sources: Iterable[SourceConfig]) -> dict[str, str]:
     """Every topic that a Kafka source names in full, with that source."""
-    own_cluster_sources = (source for source in sources if source.type.own_cluster)
+    own_cluster_sources = (source for source in sources if source.in_own_cluster)
     return {
         t: f"source '{source.name}'"
         for source in own_cluster_sources

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 
 from engine.kafka.errors import MISSING, is_fatal, refusal
-from engine.kafka.journal import Journal, JournalError
+from engine.kafka.journal import BY_KEY, Journal, JournalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -144,11 +144,11 @@ class TransactionalJournal(Journal):
                 self._producer.purge()
         super().close()
 
-    def _write(self, topic: str, record: Record, done: Done) -> bool:
+    def _write(self, topic: str, record: Record, done: Done, partition: int = BY_KEY) -> bool:
         if not self._begun:
             self._ask(self._producer.begin_transaction)
             self._begun = True
-        return super()._write(topic, record, done)
+        return super()._write(topic, record, done, partition)
 
     def _delivered(self, done: Done, error: KafkaError | None, message: object) -> None:
         if error is not None and self._failure is None:

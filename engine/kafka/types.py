@@ -16,11 +16,12 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka import Message as KafkaMessage
-from confluent_kafka.admin import ListOffsetsResultInfo, TopicDescription
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
 
 __all__ = [
     "OFFSET_BEGINNING",
     "OFFSET_END",
+    "AdminClient",
     "Consumer",
     "KafkaError",
     "KafkaException",

@@ -154,7 +154,7 @@ def _view(part: Part, revision: Revision) -> object:
     if part.stage is Stage.SOURCE:
         own = _own(part, config.sources)
         # A Kafka source does not read the topics that the bridge itself writes, so it depends on them.
-        topics = tuple(sink.topic for sink in config.sinks) if own and own.type.own_cluster else ()
+        topics = tuple(sink.topic for sink in config.sinks) if own and own.in_own_cluster else ()
         return own, failures, topics
     policies = [
         (route.name, route.on_soft_failure)

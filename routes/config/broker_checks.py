@@ -29,10 +29,11 @@ def keys_of_their_type(settings: Settings) -> None:
     """Checks that each key is one of the type of its system; another key would have no effect."""
     for section, name, system in _brokers(settings):
         for row in FIELDS.in_section(section):
-            entry = settings.entry(row.key, name)
-            if entry is not None and row.systems and system.name not in row.systems:
-                message = f"'{entry.key}' is for type {one_of(list(row.systems))}, not {system}"
-                settings.faults.append(entry.key_fault(message, "remove the line"))
+            if not row.systems or system.name in row.systems:
+                continue
+            for setting in settings.of_row(row, name):
+                message = f"'{setting.entry.key}' is for type {one_of(list(row.systems))}, not {system}"
+                settings.faults.append(setting.entry.key_fault(message, "remove the line"))
 
 
 def urls_of_their_type(settings: Settings) -> None:

@@ -94,6 +94,13 @@ class Settings:
         """Returns the settings under a row that ends in `*`; `name` is the NAME in the row, if it has one."""
         return [each for each in self.by_key.values() if each.row.key == key and name in ("", each.name)]
 
+    def of_row(self, row: Field, name: str) -> list[Setting]:
+        """Returns the settings that a row with NAME stands for: one, none, or under a row that ends in `*` any."""
+        if row.open:
+            return self.open(row.key, name)
+        setting = self.by_key.get((row.key, name))
+        return [] if setting is None else [setting]
+
     def made(self, kind: type, prefix: str = "", name: str = "") -> dict[str, Any]:
         """Returns the arguments of a dataclass whose fields declare keys behind a prefix, as `source.NAME.`.
 

@@ -229,8 +229,11 @@ OPTIONAL = {"engine.telemetry.otlp": "opentelemetry.sdk"}
 
 HOSTS = {
     "127.0.0.1",
+    "169.254.169.254",
+    "169.254.170.2",
     "activemq.apache.org",
     "json.schemastore.org",
+    "kafka.eu-west-1.amazonaws.com",
     "keepachangelog.com",
     "pre-commit.com",
     "maven.apache.org",
@@ -239,7 +242,7 @@ HOSTS = {
     "www.apache.org",
     "www.w3.org",
 }
-"""Hosts that files may name: loopback, XML namespaces, and where a specification is."""
+"""Hosts that files may name: loopback, AWS's services on a machine, XML namespaces, and where a specification is."""
 
 
 @cache

@@ -18,7 +18,7 @@ from engine.claims.bodies import BodyLostError
 from engine.connectors.base import Delivery, NotConnectedError
 from engine.connectors.kafka.message import RecordConverter, SourceRecord
 from engine.errors import HardFailureError, UnreachableError
-from engine.kafka.clients import member
+from engine.kafka.clients import KafkaClients, member
 from engine.kafka.errors import MISSING, PASSING, UNPLACED, KafkaUnavailableError, is_fatal, refusal, remedy
 from engine.kafka.journal import JournalError
 from engine.kafka.offsets import KafkaOffsets, committed_positions
@@ -28,7 +28,7 @@ from engine.kafka.types import OFFSET_BEGINNING, OFFSET_END, KafkaException, Top
 from engine.message import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from threading import Event
 
     from engine.connectors.endpoint import SystemEndpoint
@@ -62,7 +62,7 @@ def group_of(endpoint: SystemEndpoint[KafkaSourceConfig]) -> str:
 
 def is_wanted(endpoint: SystemEndpoint[KafkaSourceConfig], topic: str) -> bool:
     """Returns True if a source reads the topic."""
-    if topic in endpoint.own_topics or topic.startswith("__"):
+    if topic.startswith("__") or (endpoint.settings.in_own_cluster and topic in endpoint.own_topics):
         return False
     return any(re.fullmatch(pattern, topic) for pattern in endpoint.settings.destinations)
 
@@ -80,6 +80,8 @@ class KafkaSource:
         source = endpoint.settings
         self._endpoint = endpoint
         self._source = source
+        self._kafka = KafkaClients(source.access(endpoint.kafka.access))
+        """Access to the cluster that is read."""
         self._worker = worker
         self._reader = RecordConverter(source, endpoint.bridge_id, propagates=endpoint.tracing.propagate)
         self._bodies = endpoint.bodies()
@@ -109,7 +111,7 @@ class KafkaSource:
     @property
     def address(self) -> str:
         """Servers and topic patterns, such as `kafka://host:port (orders, payments-.*)`."""
-        return f"kafka://{self._endpoint.kafka.servers} ({', '.join(self._source.destinations)})"
+        return f"kafka://{self._kafka.servers} ({', '.join(self._source.destinations)})"
 
     @property
     def redelivery(self) -> None:
@@ -127,7 +129,7 @@ class KafkaSource:
         group = group_of(self._endpoint)
         settings = member(self._on_error) | {"topic.metadata.refresh.interval.ms": int(_LOOK_SECONDS * 1000)}
         # Where Kafka does not have the next record any more, the client would go on elsewhere without a word.
-        self._consumer = self._endpoint.kafka.consumer(group, settings | {"auto.offset.reset": "error"})
+        self._consumer = self._kafka.consumer(group, settings | {"auto.offset.reset": "error"})
         self._group = group
         self._look(first=True)
 
@@ -208,23 +210,26 @@ class KafkaSource:
         """
         self._looked_at = time.monotonic()
         try:
-            names = self._opened().list_topics(timeout=_ANSWER_SECONDS).topics
+            topics = self._opened().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
             raise self._translated(error.args[0], "topics") from error
-        found = frozenset(name for name in names if is_wanted(self._endpoint, name))
-        if found and found != self._topics:
-            _log.info("topics found", source=self._source.name, topics=sorted(found - self._topics)[:20])
-            rebalancing = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
-            self._opened().subscribe(sorted(found), **rebalancing)
+        found = {name: len(each.partitions) for name, each in topics.items() if is_wanted(self._endpoint, name)}
+        if new := sorted(found.keys() - self._topics):
+            _log.info("topics found", source=self._source.name, topics=new[:20])
         elif not found and (first or self._topics):
             _log.warning("there is no such topic yet", source=self._source.name, wanted=self._source.destinations)
-            self._opened().unsubscribe()
-        self._topics = found
+        self._follow(found)
+        self._topics = frozenset(found)
         if self._ids:
-            try:
-                self._check_ids(self._asked().topics(self._ids))
-            except KafkaUnavailableError as error:
-                raise NotConnectedError(str(error)) from error
+            self._check_ids(self._facts(self._ids))
+
+    def _follow(self, found: Mapping[str, int]) -> None:
+        """Reads the topics `found`, by name with their numbers of partitions, in place of those in `_topics`."""
+        if found and found.keys() != self._topics:
+            rebalancing = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
+            self._opened().subscribe(sorted(found), **rebalancing)
+        elif not found:
+            self._opened().unsubscribe()
 
     def _is_record(self, message: KafkaMessage) -> bool:
         error = message.error()
@@ -313,7 +318,7 @@ class KafkaSource:
                     f"topic '{topic}' was deleted and created again (Kafka's id is {now[topic].id} and was {before}), "
                     "and the position of the source is of the former one. Restore that; or have the new one read from "
                     "its beginning: stop the bridge, and call kafka-consumer-groups.sh --bootstrap-server "
-                    f"{self._endpoint.kafka.servers} --group {self._group} --topic {topic} --delete-offsets"
+                    f"{self._kafka.servers} --group {self._group} --topic {topic} --delete-offsets"
                 )
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
@@ -351,12 +356,19 @@ class KafkaSource:
         # The source waits for a missing topic.
         refused = None
         if error.code() not in MISSING:
-            refused = refusal(error, self._endpoint.kafka.servers, f"source '{self._source.name}'")
+            refused = refusal(error, self._kafka.servers, f"source '{self._source.name}'", keys=self._kafka.access.keys)
         return refused or NotConnectedError(f"Kafka gives no answer about {what}: {error.str()}")
+
+    def _facts(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
+        """Returns what Kafka tells about topics; raises as `_look`."""
+        try:
+            return self._asked().topics(topics)
+        except KafkaUnavailableError as error:
+            raise NotConnectedError(str(error)) from error
 
     def _asked(self) -> KafkaOffsets:
         """The client for questions about topics, one for the whole time."""
-        self._offsets = self._offsets or KafkaOffsets(self._endpoint.kafka)
+        self._offsets = self._offsets or KafkaOffsets(self._kafka)
         return self._offsets
 
     def _opened(self) -> Consumer:

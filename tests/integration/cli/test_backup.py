@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from engine.cli import main
-from engine.kafka.clients import consumer
+from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import exists
 from engine.router.generation import Generations, Start
@@ -60,7 +60,7 @@ def file(tmp_path: Path, kafka: EmbeddedKafka, topic: TopicFactory) -> Path:
     commit(config, group(config, "source"), names["read"], 4)
     start = Start(names["journal"], journal_id(config), {0: 0}, {}, config.bridge_id, "", run="r", sequence=1)
     generation = Generations(tmp_path / "checkpoint").create(start)
-    store = PositionStore(config.kafka_access, config.bridge_id, config.journal)
+    store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
     store.open()
     store.begin(generation)
     return file
@@ -71,21 +71,21 @@ def group(config: Config, kind: str) -> str:
 
 
 def journal_id(config: Config) -> str:
-    return KafkaOffsets(config.kafka_access).identity(config.journal.topic)
+    return KafkaOffsets(KafkaClients(config.kafka_access)).identity(config.journal.topic)
 
 
 def commit(config: Config, group: str, topic: str, offset: int) -> None:
-    with closing(consumer(config.kafka_access, group)) as member:
+    with closing(KafkaClients(config.kafka_access).consumer(group)) as member:
         member.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
 
 
 def committed(config: Config, kind: str) -> dict[int, int]:
     topic = config.sinks[0].topic if kind == "sink" else config.sources[0].destinations[0]
-    return KafkaOffsets(config.kafka_access).committed(group(config, kind), topic, [0])
+    return KafkaOffsets(KafkaClients(config.kafka_access)).committed(group(config, kind), topic, [0])
 
 
 def noted_run(config: Config) -> str | None:
-    entry = PositionStore(config.kafka_access, config.bridge_id, config.journal).read()
+    entry = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal).read()
     return None if entry is None else entry.progress.start.run
 
 
@@ -118,7 +118,11 @@ def test_what_is_lost_comes_back(file: Path, capsys: pytest.CaptureFixture[str])
     assert run(capsys, "restore", saved, "-c", file)[:2] == (0, "nothing is missing\n")
 
     lose(config)
-    until(lambda: noted_run(config) is None if exists(config.kafka_access, config.journal.state_topic) else True)
+    until(
+        lambda: (
+            noted_run(config) is None if exists(KafkaClients(config.kafka_access), config.journal.state_topic) else True
+        )
+    )
     code, out, _ = run(capsys, "restore", saved, "-c", file, "--dry-run")
     assert code == 0
     assert not checkpoint.exists()
@@ -158,7 +162,9 @@ def test_a_bridge_that_runs_is_left_alone(file: Path, capsys: pytest.CaptureFixt
     leader = Thread(target=lead)
     leader.start()
     try:
-        until(lambda: KafkaOffsets(config.kafka_access).committed(leading, config.journal.state_topic, [0]))
+        until(
+            lambda: KafkaOffsets(KafkaClients(config.kafka_access)).committed(leading, config.journal.state_topic, [0])
+        )
         code, _, told = run(capsys, "restore", saved, "-c", file, "--yes")
     finally:
         stop.set()
@@ -184,6 +190,8 @@ def test_a_bridge_with_a_kafka_of_its_own_is_told_what_to_copy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "jms-bridge.properties"
-    file.write_text(f"bridge.id=b\nembedded.data={tmp_path}/var\nroutes.r.in.include=region = 'emea'\nroutes.r.out.topic=t\n")
+    file.write_text(
+        f"bridge.id=b\nembedded.data={tmp_path}/var\nroutes.r.in.include=region = 'emea'\nroutes.r.out.topic=t\n"
+    )
     code, _, told = run(capsys, "backup", tmp_path / "b.tar.gz", "-c", file)
     assert (code, f"whose files are all in {tmp_path}/var" in told) == (64, True)

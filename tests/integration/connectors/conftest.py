@@ -22,6 +22,7 @@ from tests.integration.connectors.amqp_jms import QpidClient
 from tests.integration.connectors.dropbox_harness import DropboxHarness, DropboxSinkHarness
 from tests.integration.connectors.jms_ends import Ends, child, ends_of
 from tests.integration.connectors.jms_harness import JmsHarness, JmsSinkHarness, client
+from tests.integration.connectors.kafka_harness import KafkaSinkHarness
 from tests.integration.connectors.nats_harness import Connectors, NatsHarness
 from tests.integration.connectors.proxy import Proxy
 from tests.integration.connectors.running import Running, configure
@@ -212,6 +213,20 @@ def stomp_sink(stomp: StompHarness) -> StompSinkHarness:
 @pytest.fixture
 def nats_sink(nats: EmbeddedNats) -> NatsSinkHarness:
     return NatsSinkHarness(nats)
+
+
+@pytest.fixture(scope="session")
+def other_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A second Kafka cluster, which tests may kill and start again."""
+    server = EmbeddedKafka(tmp_path_factory.mktemp("other"), *free_ports(1), JARS, heap_megabytes=256)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def kafka_sink(other_kafka: EmbeddedKafka) -> KafkaSinkHarness:
+    return KafkaSinkHarness(other_kafka)
 
 
 @pytest.fixture

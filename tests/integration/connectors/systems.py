@@ -14,12 +14,14 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SINKS", "SOURCES", "delivery_of_sinks", "delivery_of_sources"]
+__all__ = ["PROXIED_SINKS", "SINKS", "SOURCES", "delivery_of_sinks", "delivery_of_sources"]
 
 SOURCES = ("stomp", "amqp", "jms", "jetstream", "dropbox")
 """Fixtures that give the harness of a source."""
-SINKS = ("stomp_sink", "amqp_sink", "jms_sink", "nats_sink", "dropbox_sink")
+SINKS = ("stomp_sink", "amqp_sink", "jms_sink", "nats_sink", "dropbox_sink", "kafka_sink")
 """Fixtures that give the harness of a sink."""
+PROXIED_SINKS = tuple(each for each in SINKS if each != "kafka_sink")
+"""Those whose connections can pass through a proxy: a Kafka broker tells its clients another address."""
 
 
 def delivery_of_sources(*systems: str) -> pytest.MarkDecorator:

@@ -28,7 +28,7 @@ from tests.integration.connectors.sinks import (
     numbered,
     numbers,
 )
-from tests.integration.connectors.systems import delivery_of_sinks
+from tests.integration.connectors.systems import PROXIED_SINKS, delivery_of_sinks
 from tests.integration.connectors.worker import start_worker
 from tests.waiting import until
 
@@ -159,6 +159,7 @@ def test_a_broker_that_is_killed_and_comes_back_has_everything_once_and_in_order
     assert in_order(found)
 
 
+@pytest.mark.parametrize("sink_harness", PROXIED_SINKS, indirect=True)
 def test_connections_that_are_cut_lose_and_double_nothing(
     sink_harness: SinkHarness,
     tmp_path: Path,
@@ -186,6 +187,7 @@ def test_connections_that_are_cut_lose_and_double_nothing(
     assert in_order(found)
 
 
+@pytest.mark.parametrize("sink_harness", PROXIED_SINKS, indirect=True)
 def test_a_slow_peer_holds_the_sink_back_without_losing_anything(
     sink_harness: SinkHarness,
     tmp_path: Path,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engine.connectors.kafka.settings import KafkaClusterConfig, KafkaSourceConfig
 from routes.config import lint_text
+from routes.kafka_access import LOGIN_PREFIXES
+from routes.keys.table import keys_of
 
 START = """\
 bridge.id=b
@@ -41,7 +44,7 @@ routes.r.out.topic=t
             "'x' is not a whole number from 0 to 100",
         ),
         ("source.k.hops=-1", "'-1' is not a whole number from 0 to 100"),
-        ("sink.k.type=kafka", "Kafka needs no sink"),
+        ("sink.k.type=kafka", "the bridge's own Kafka needs no sink"),
         ("routes.r.out.topic=k:abc", "'k' is neither kafka nor a sink"),
     ],
 )
@@ -61,3 +64,83 @@ def test_a_kafka_source_without_a_fault() -> None:
     source = config.sources[1]
     assert source.destinations == ("a", "b\\..*")
     assert str(source.address) == "queue:${topic}.${msg.header.a}"
+
+
+OTHER = (
+    "source.k.type=kafka",
+    "source.k.destinations=jms-bridge.journal",
+    "source.k.bootstrap.servers=other:9092",
+    "embedded=off",
+    "kafka.bootstrap.servers=h:1",
+    "kafka.security.protocol=SSL",
+    "kafka.fetch.max.wait.ms=50",
+    "source.s.url=stomp://h:1",
+)
+LOGIN = (
+    "source.k.security.protocol=SASL_SSL",
+    "source.k.sasl.mechanism=SCRAM-SHA-512",
+    "source.k.sasl.username=u",
+    "source.k.sasl.password=marker-of-a-secret",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (LOGIN[:1], "'SASL_SSL' needs a mechanism"),
+        (LOGIN[:3], "'SASL_SSL' needs a login"),
+        ((*LOGIN, "source.k.sasl.pasword=marker-of-a-secret"), "unknown key 'source.k.sasl.pasword'"),
+        ((*LOGIN, "source.k.sasl.zzz=1"), "unknown key 'source.k.sasl.zzz'"),
+        (("source.k.security.protocol=SSLL",), "'SSLL' is not PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+        (("source.k.sasl.mechanism=GSSAPI",), "'GSSAPI' is not PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHB"),
+        ((*LOGIN, "source.k.ssl.ca.location=none.pem"), "there is no file 'none.pem'"),
+        ((*LOGIN, "source.s.sasl.mechanism=PLAIN"), "'source.s.sasl.mechanism' is for type kafka, not stomp"),
+        (("source.k.bootstrap.servers=other",), "'other' is not a host and a port"),
+    ],
+)
+def test_slips_with_the_login_to_another_cluster(lines: tuple[str, ...], message: str) -> None:
+    found = lint_text(START + "\n".join((*OTHER, *lines))).errors
+    assert found[0].message.startswith(message)
+    assert "marker" not in str(found)
+
+
+def test_a_login_by_iam_is_for_another_cluster_alone() -> None:
+    iam = ("source.k.security.protocol=SASL_SSL", "source.k.sasl.mechanism=AWS_MSK_IAM")
+    assert lint_text(START + "\n".join((*OTHER, *iam))).faults == ()
+    own = START + "\n".join((*OTHER, "kafka.sasl.mechanism=AWS_MSK_IAM"))
+    found = {each.message: each.hint for each in lint_text(own).errors}
+    hint = found["'AWS_MSK_IAM' is not PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"]
+    assert hint.startswith("it is for other clusters")
+
+
+def test_a_login_is_for_another_cluster_alone() -> None:
+    lines = [line for line in (*OTHER, *LOGIN) if "source.k.bootstrap" not in line]
+    found = lint_text(START + "\n".join(lines).replace("=jms-bridge.journal", "=a")).errors
+    assert found[0].message == "'source.k.security.protocol' is for another Kafka cluster than the bridge's own"
+    assert found[0].hint == "set source.k.bootstrap.servers"
+
+
+def test_another_cluster_gets_its_own_login_and_the_other_settings_of_the_bridge() -> None:
+    linted = lint_text(START + "\n".join((*OTHER, *LOGIN)))
+    assert linted.faults == ()
+    config = linted.config
+    assert config is not None
+    source = config.sources[1]
+    assert isinstance(source, KafkaSourceConfig)
+    assert config.url(source) == "kafka://other:9092"
+    assert source.secrets == ("marker-of-a-secret",)
+    assert "marker" not in repr(source)
+    access = source.access(config.kafka_access)
+    assert (access.servers, access.keys, access.is_embedded) == ("other:9092", "source.k.", False)
+    assert access.common == {
+        "fetch.max.wait.ms": "50",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.password": "marker-of-a-secret",
+    }
+
+
+def test_the_keys_of_a_login_are_those_of_the_access() -> None:
+    declared = {each.name.removesuffix("*") for each in keys_of(KafkaClusterConfig).values() if each.name[-1] == "*"}
+    assert declared == set(LOGIN_PREFIXES)

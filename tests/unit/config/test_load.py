@@ -206,4 +206,4 @@ def test_the_reference_has_a_table_of_the_keys_of_each_type_of_source_and_sink()
         if not field.systems:
             expected[field.section].append(field.key)
     assert {heading: keys for heading, keys in tables.items() if keys} == expected
-    assert len(expected) == 2 + 6 + 5
+    assert len(expected) == 2 + 6 + 6

@@ -1,0 +1,176 @@
+"""Sources of another Kafka cluster: every record once, through kills and moves between workers; new topics; faults."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from engine.connectors.endpoint import SystemEndpoint
+from engine.connectors.system import connector
+from engine.embedded import free_ports
+from engine.telemetry.status import State
+from tests.integration.connectors.kafka_harness import admin, create, killed
+from tests.integration.connectors.running import bodies, visible
+from tests.integration.connectors.test_kafka_source import CODE, put
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.embedded import EmbeddedKafka
+    from routes.model import Config
+    from tests.integration.connectors.conftest import Configure, Start
+
+
+@pytest.fixture
+def other(other_kafka: EmbeddedKafka) -> EmbeddedKafka:
+    return other_kafka
+
+
+def delete(server: EmbeddedKafka, topic: str) -> None:
+    client = admin(server)
+    client.delete_topics([topic])[topic].result(30)
+
+
+def reading(server: EmbeddedKafka, *topics: str, **more: str) -> dict[str, str]:
+    return {".type": "kafka", ".destinations": ", ".join(topics), ".bootstrap.servers": server.bootstrap, **more}
+
+
+def depth(config: Config) -> int:
+    endpoint = SystemEndpoint.of(config, config.sources[0])
+    asked = connector(endpoint.settings.type).make_depth(endpoint)
+    try:
+        return asked.ask()
+    finally:
+        asked.close()
+
+
+def check(config: Config) -> str:
+    endpoint = SystemEndpoint.of(config, config.sources[0])
+    return connector(endpoint.settings.type).check_connection(endpoint, "doctor")
+
+
+def test_records_of_another_cluster_become_messages_once(
+    other: EmbeddedKafka, configured: Configure, start: Start, queue: str
+) -> None:
+    create(other, queue, 3)
+    config = configured(reading(other, queue))
+    put(other.bootstrap, queue, [b"1", b"2"], b"key-1", {"colour": b"red"})
+    assert depth(config) == 2
+    assert check(config) == f"kafka://{other.bootstrap} takes the login; the source reads {queue}"
+    source = start(config)
+    source.acknowledges(2)
+    source.stop()
+    first, second = sorted(visible(config), key=lambda message: message.body)
+    assert (first.body, second.body) == (b"1", b"2")
+    assert first.properties["colour"].text == "red"
+    assert first.headers["JMSDestination"] == f"topic:kafka.{queue}"
+    assert first.headers["JMSCorrelationID"] == "key-1"
+    assert abs(int(first.headers["JMSTimestamp"]) - time.time() * 1000) < 60_000
+    assert depth(config) == 0
+
+    put(other.bootstrap, queue, [b"3"])
+    assert depth(config) == 1
+    start(config).acknowledges(1)
+    assert sorted(message.body for message in visible(config)) == [b"1", b"2", b"3"]
+
+
+def test_a_topic_that_is_made_anew_is_read_from_its_start(
+    other: EmbeddedKafka, configured: Configure, start: Start, queue: str
+) -> None:
+    create(other, queue)
+    config = configured(reading(other, queue))
+    put(other.bootstrap, queue, [b"old"] * 3)
+    source = start(config)
+    source.acknowledges(3)
+    delete(other, queue)
+    create(other, queue)
+    put(other.bootstrap, queue, [b"new 1", b"new 2", b"new 3", b"new 4"])
+    source.acknowledges(7)
+    source.stop()
+    delete(other, queue)
+    create(other, queue)
+    put(other.bootstrap, queue, [b"newer"] * 9)
+    start(config).acknowledges(9)
+    found = sorted(bodies(config.bootstrap_servers, config.journal.topic))
+    assert found == sorted([b"old"] * 3 + [b"new 1", b"new 2", b"new 3", b"new 4"] + [b"newer"] * 9)
+
+
+def test_workers_that_come_and_go_share_the_partitions_and_double_nothing(
+    other: EmbeddedKafka, configured: Configure, start: Start, queue: str
+) -> None:
+    create(other, queue, 6)
+    config = configured(reading(other, queue, **{".workers": "3"}))
+    given = 0
+
+    def give() -> None:
+        nonlocal given
+        put(other.bootstrap, queue, (str(n).encode() for n in range(given, given + 300)))
+        given += 300
+
+    def giving(condition: Callable[[], bool]) -> bool:
+        give()
+        return condition()
+
+    first = start(config, 1)
+    give()
+    first.acknowledges(1)
+    others = start(config, 2), start(config, 3)
+    until(lambda: giving(lambda: all(each.count("acknowledged") for each in others)), 60)
+    first.stop()
+    before = [each.count("acknowledged") for each in others]
+    until(
+        lambda: giving(lambda: all(each.count("acknowledged") > n for each, n in zip(others, before, strict=True))), 60
+    )
+    until(lambda: depth(config) == 0, 60)
+    for each in others:
+        each.stop()
+    found = sorted(map(int, bodies(config.bootstrap_servers, config.journal.topic)))
+    assert found == list(range(given))
+
+
+def test_another_cluster_that_is_away_is_waited_for_and_the_bridge_goes_on(
+    configured: Configure, start: Start, queue: str
+) -> None:
+    (port,) = free_ports(1)
+    config = configured({".type": "kafka", ".destinations": queue, ".bootstrap.servers": f"127.0.0.1:{port}"})
+    source = start(config)
+    until(lambda: source.status.current.state is State.DEGRADED, 60)
+    assert f"127.0.0.1:{port}" in str(source.status.current)
+    source.stop()
+    assert source.error is None
+
+
+@pytest.mark.kills
+def test_kills_of_the_source_and_of_the_other_cluster_lose_and_double_nothing(
+    other: EmbeddedKafka, configured: Configure, start: Start, queue: str
+) -> None:
+    create(other, queue, 3)
+    config = configured(reading(other, queue))
+    count = 60_000
+    put(other.bootstrap, queue, (str(n).encode() for n in range(count)))
+
+    def depth_now() -> int:
+        try:
+            return depth(config)
+        except Exception:
+            return count
+
+    for kill in range(6):
+        process = subprocess.Popen([sys.executable, "-c", CODE, str(config.path)])
+        before = count if kill == 0 else depth_now()
+        until(lambda before=before: depth_now() < before, 60)  # type: ignore[misc]
+        if kill % 2:
+            killed(other)
+            other.start()
+            time.sleep(1)
+        process.kill()
+        process.wait()
+    start(config)
+    until(lambda: depth_now() == 0, 120)
+    found = sorted(map(int, bodies(config.bootstrap_servers, config.journal.topic)))
+    assert found == list(range(count))
