@@ -225,6 +225,7 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         from engine.doctor.machine import free_bytes
         from engine.find.filter_upkeep import FilterUpkeep
         from engine.page.app import pages
+        from engine.page.render import login_note
         from engine.page.view import Samples, View
         from engine.supervision.election import Election
         from engine.supervision.progress import LoggedProgress, Progress
@@ -268,7 +269,7 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         served = application(board, registry, election, census, lambda: reload.state, routes, peers)
         # While this bridge stands by, another one may serve its figures at the same address.
         patient = election is not None and not config.embedded_kafka
-        server = stack.enter_context(HttpServer(http, served, patient=patient))
+        server = stack.enter_context(HttpServer(http, served, patient=patient, login_page=login_note))
         if figures := metrics_only(http):
             served = application(board, registry, election, census, lambda: reload.state)
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))

@@ -144,6 +144,14 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.openid": (
+        "engine.kafka",
+        "engine.telemetry",
+        "engine.page",
+        "engine.doctor",
+        "engine.cli",
+        "engine.supervision",
+    ),
     "engine.embedded": (
         "engine.delivery",
         "engine.spark",
@@ -217,6 +225,7 @@ LIBRARIES = {
     "javaproperties": ("routes.config",),
     "yaml": ("engine.route_tests",),
     "jinja2": ("engine.page.render",),
+    "joserfc": ("engine.openid",),
     "starlette": ("engine.page", "engine.telemetry"),
     "uvicorn": ("engine.telemetry",),
     "opentelemetry": ("engine.telemetry.otlp",),
