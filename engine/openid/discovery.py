@@ -78,9 +78,10 @@ def fetched(
         with opener.open(request, timeout=_SECONDS) as answer:
             said = json.loads(answer.read(_MOST_BYTES))
     except HTTPError as error:
+        with error:
+            why = _reason(error)
         if error.code in _AWAY:
             raise UnreachableError(f"the issuer of tokens does not answer: {address}: {error}") from error
-        why = _reason(error)
         msg = f"{address}: HTTP status {error.code}{why and f' ({why})'}; correct {setting}"
         raise HardFailureError(msg) from error
     except (OSError, HTTPException) as error:

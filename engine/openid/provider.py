@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from base64 import b64encode
 from dataclasses import dataclass
 from threading import Lock
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
 import structlog
-from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, OKPKey, RSAKey, import_key
+from joserfc.errors import JoseError, SecurityWarning
+from joserfc.jwk import ECKey, RSAKey, import_key
 
 from engine.errors import HardFailureError
 from engine.openid.discovery import discovered, fetched
@@ -29,7 +30,10 @@ _PAUSE_SECONDS = 10.0
 _LEAST_RSA_BITS = 2048
 _log = structlog.get_logger(__name__)
 
-PublicKey = RSAKey | ECKey | OKPKey
+# It warns of weak keys, which are left out below.
+warnings.filterwarnings("ignore", category=SecurityWarning)
+
+PublicKey = RSAKey | ECKey
 _T = TypeVar("_T")
 
 
@@ -200,10 +204,10 @@ def _public_key(member: object) -> PublicKey | None:
         return None
     if isinstance(found, RSAKey) and found.raw_value.key_size < _LEAST_RSA_BITS:
         return None
-    return found if isinstance(found, RSAKey | ECKey | OKPKey) else None
+    return found if isinstance(found, RSAKey | ECKey) else None
 
 
-_FAMILIES = {"RS": RSAKey, "PS": RSAKey, "ES": ECKey, "Ed": OKPKey}
+_FAMILIES = {"RS": RSAKey, "PS": RSAKey, "ES": ECKey}
 """Classes of keys by the first two letters of the algorithms that they sign with."""
 
 

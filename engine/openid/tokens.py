@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["access_token", "id_token"]
 
-_ALGORITHMS = (*(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)), "EdDSA")
+_ALGORITHMS = tuple(f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512))
 """Algorithms with a public key. `none`, and those with a secret (HS256), are not among them."""
 _TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 """Types of tokens (`typ`) that log in; tokens for other ends, such as a logout, have others."""
@@ -57,8 +57,7 @@ def id_token(
     if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
         raise TokenRefusedError("the ID token is that of another login (nonce)")
     if (stated := claims.get("at_hash")) is not None and access is not None:
-        # The hash has the size that the algorithm of the signature names; that of Ed25519 is SHA-512.
-        digest = hashlib.new(f"sha{algorithm[2:]}" if algorithm[2:].isdigit() else "sha512", access.encode()).digest()
+        digest = hashlib.new(f"sha{algorithm[2:]}", access.encode()).digest()
         half = urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=")
         if not hmac.compare_digest(str(stated).encode(), half):
             raise TokenRefusedError("the access token is not the one of the ID token (at_hash)")

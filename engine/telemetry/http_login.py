@@ -82,17 +82,22 @@ class HttpLogin:
     """
 
     def __init__(
-        self, app: ASGIApp, config: HttpConfig, open_paths: frozenset[str], page: LoginPage = plain_note
+        self,
+        app: ASGIApp,
+        config: HttpConfig,
+        open_paths: frozenset[str],
+        page: LoginPage = plain_note,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`page` makes the answers for users who are not logged in."""
+        """`page` makes the answers for users who are not logged in; `clock` returns monotonic seconds."""
         self._app = app
         self._open = open_paths
         self._page = page
         self._logins = _logins(config)
         self._is_local = is_loopback(config.host)
-        self._wrong = WrongLogins()
+        self._wrong = WrongLogins(clock)
         self._proxy = ProxyLogin(config) if config.proxy.user_header else None
-        self._oidc = _oidc_login(config, page)
+        self._oidc = _oidc_login(config, page, clock)
         self._is_open = not (self._logins or self._proxy or self._oidc)
         """True if nobody has to log in."""
 
@@ -259,13 +264,13 @@ def _logins(config: HttpConfig) -> tuple[_Login, ...]:
     )
 
 
-def _oidc_login(config: HttpConfig, page: LoginPage) -> OidcLogin | None:
+def _oidc_login(config: HttpConfig, page: LoginPage, clock: Callable[[], float]) -> OidcLogin | None:
     if config.oidc.issuer is None:
         return None
     # Its libraries take a tenth of a second to import.
     from engine.telemetry.oidc_login import OidcLogin
 
-    return OidcLogin(config, page)
+    return OidcLogin(config, page, clock)
 
 
 def _wait(seconds: int) -> Response:

@@ -15,7 +15,6 @@ import hmac
 import json
 import re
 import secrets
-import time
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -77,7 +76,7 @@ class _Begun(NamedTuple):
 class OidcLogin:
     """The login of browsers and programs by one OpenID Connect server."""
 
-    def __init__(self, config: HttpConfig, page: LoginPage, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config: HttpConfig, page: LoginPage, clock: Callable[[], float]) -> None:
         """`page` makes the answer with a note; `clock` returns monotonic seconds."""
         oidc = config.oidc
         self._config = config
