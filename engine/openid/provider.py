@@ -22,7 +22,9 @@ from routes.errors import BridgeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["IdentityProvider", "OpenIdClient", "ProviderMetadata", "PublicKey", "with_query"]
+    from engine.openid.client import OpenIdClient
+
+__all__ = ["IdentityProvider", "ProviderMetadata", "PublicKey", "with_query"]
 
 _FRESH_SECONDS = 3600.0
 _PAUSE_SECONDS = 10.0
@@ -35,20 +37,6 @@ warnings.filterwarnings("ignore", category=SecurityWarning)
 
 PublicKey = RSAKey | ECKey
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class OpenIdClient:
-    """The bridge as a client of an OpenID Connect server."""
-
-    issuer: str
-    client_id: str
-    secret: str | None = None
-    """None: a public client, whose login is PKCE alone."""
-    authority: str | None = None
-    """PEM file of the certificates to trust; None: those of the system."""
-    setting: str = "http.oidc.issuer"
-    """Key of the configuration that names the issuer, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +79,11 @@ class IdentityProvider:
         """
         found = _fitting(self._keys.value(), key_id, algorithm)
         return found or _fitting(self._keys.newer(), key_id, algorithm)
+
+    @property
+    def key_count(self) -> int:
+        """Number of keys with which the server signs; errors as `key`."""
+        return len(self._keys.value())
 
     def authorization_url(self, parameters: Mapping[str, str]) -> str:
         """Returns the address at which a user logs in; errors as `metadata`."""

@@ -19,6 +19,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from engine.openid.client import OpenIdClient
 from engine.openid.errors import TokenRefusedError
 from engine.telemetry.client import credentials
 from engine.telemetry.roles import ROLE, UserRole, needed_role
@@ -265,12 +266,12 @@ def _logins(config: HttpConfig) -> tuple[_Login, ...]:
 
 
 def _oidc_login(config: HttpConfig, page: LoginPage, clock: Callable[[], float]) -> OidcLogin | None:
-    if config.oidc.issuer is None:
+    if (client := OpenIdClient.of(config.oidc)) is None:
         return None
     # Its libraries take a tenth of a second to import.
     from engine.telemetry.oidc_login import OidcLogin
 
-    return OidcLogin(config, page, clock)
+    return OidcLogin(config, client, page, clock)
 
 
 def _wait(seconds: int) -> Response:

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from engine.openid.errors import TokenRefusedError
-from engine.openid.provider import IdentityProvider, OpenIdClient, with_query
+from engine.openid.provider import IdentityProvider, with_query
 from engine.openid.tokens import access_token, id_token
 from engine.printable import printable
 from engine.telemetry.sessions import Sessions
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from engine.openid.client import OpenIdClient
     from engine.telemetry.http_section import HttpConfig
     from engine.telemetry.users import LoginPage
 
@@ -76,13 +77,11 @@ class _Begun(NamedTuple):
 class OidcLogin:
     """The login of browsers and programs by one OpenID Connect server."""
 
-    def __init__(self, config: HttpConfig, page: LoginPage, clock: Callable[[], float]) -> None:
+    def __init__(self, config: HttpConfig, client: OpenIdClient, page: LoginPage, clock: Callable[[], float]) -> None:
         """`page` makes the answer with a note; `clock` returns monotonic seconds."""
-        oidc = config.oidc
         self._config = config
         self._page = page
-        ca = None if oidc.ca is None else str(oidc.ca)
-        self._provider = IdentityProvider(OpenIdClient(oidc.issuer or "", oidc.client_id or "", oidc.secret, ca), clock)
+        self._provider = IdentityProvider(client, clock)
         self._sessions = Sessions(config.session.idle_seconds, config.session.most_seconds, clock)
         self._box = Fernet(Fernet.generate_key())
         self._used: dict[str, None] = {}

@@ -144,14 +144,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
-    "engine.openid": (
-        "engine.kafka",
-        "engine.telemetry",
-        "engine.page",
-        "engine.doctor",
-        "engine.cli",
-        "engine.supervision",
-    ),
+    "engine.openid": ("engine.doctor", "engine.kafka", "engine.page", "engine.telemetry", "engine.supervision"),
     "engine.embedded": (
         "engine.delivery",
         "engine.spark",

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from joserfc import jwk, jws
 
 from engine.errors import HardFailureError, UnreachableError
+from engine.openid.client import OpenIdClient
 from engine.openid.errors import TokenRefusedError
-from engine.openid.provider import IdentityProvider, OpenIdClient
+from engine.openid.provider import IdentityProvider
 from engine.openid.tokens import access_token, id_token
 from tests.token_issuer import CLIENT, USER, TokenIssuer
 
@@ -209,7 +210,7 @@ def test_weak_keys_and_secrets_among_the_keys_are_left_out(issuer: TokenIssuer, 
 
 def test_another_issuer_is_refused(issuer: TokenIssuer, clock: Clock) -> None:
     other = IdentityProvider(OpenIdClient(issuer.url.replace("127.0.0.1", "localhost"), CLIENT), clock)
-    with pytest.raises(HardFailureError, match=r"that of the issuer 'http://127.*correct http\.oidc\.issuer"):
+    with pytest.raises(HardFailureError, match=r"that of the issuer '.*correct http\.oidc\.issuer"):
         access_token(issuer.token(**USER, aud=CLIENT), other, ())
 
 
