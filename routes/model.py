@@ -42,7 +42,7 @@ from routes.sections import (
     Unmatched,
 )
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig
-from routes.targets import audit_topic, looks_topic, quarantine_topic, set_aside_topic
+from routes.targets import actions_topic, audit_topic, looks_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
     from routes.body_steps import BodySteps
@@ -435,7 +435,8 @@ class Config:
     @property
     def own_topics(self) -> frozenset[str]:
         """The topics of the bridge itself: no source reads them, no header can choose one as a destination."""
-        state = (self.journal.topic, self.journal.state_topic, looks_topic(self.journal.topic))
+        journal = self.journal.topic
+        state = (journal, self.journal.state_topic, looks_topic(journal), actions_topic(journal))
         return frozenset((*state, *self.letter_topics, *(sink.topic for sink in self.sinks)))
 
     @property

@@ -24,6 +24,7 @@ __all__ = [
     "TOPIC",
     "Reference",
     "Template",
+    "actions_topic",
     "audit_topic",
     "looks_topic",
     "quarantine_topic",
@@ -103,6 +104,11 @@ def state_topic(journal: str) -> str:
 def looks_topic(journal: str) -> str:
     """Returns the topic beside a journal that says who looked at which bodies on the page and through the API."""
     return f"{journal}.looks"
+
+
+def actions_topic(journal: str) -> str:
+    """Returns the topic beside a journal that says who changed what on the page and through the API."""
+    return f"{journal}.actions"
 
 
 def set_aside_topic(journal: str) -> str:

@@ -51,6 +51,7 @@ _COMMANDS = {
     "message": "message.message",
     "dlt": "dlt.app",
     "looks": "looks.looks",
+    "audit": "audit.audit",
     "schema": "schema.app",
     "config": "config.config",
     "topology": "topology.app",

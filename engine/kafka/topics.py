@@ -24,7 +24,7 @@ from engine.kafka.cluster import (
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
-from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, looks_topic, quarantine_topic
+from routes.targets import KAFKAS_OWN, TOPIC, actions_topic, audit_topic, looks_topic, quarantine_topic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from routes.model import Config, JournalConfig, Route, SourceConfig, Target
 
 __all__ = [
+    "ACTIONS",
+    "LOOKS",
     "BridgeTopics",
     "Survey",
     "audit_problems",
@@ -54,8 +56,8 @@ _STATE_USERS = "journal.state-topic"
 """User of the state topic, for the text of errors: the key that names it."""
 _AUDIT_USERS = "the audit of dead letters"
 """User of the audit topic of the dead letters, for the text of errors."""
-_LOOKS_USERS = "the audit of looks"
-"""User of the topic of looks, for the text of errors."""
+LOOKS, ACTIONS = "the audit of looks", "the audit of actions"
+"""Users of the topics of the status page's audits, for the text of errors."""
 _ROLL_MS = 600_000
 """Age in milliseconds at which a segment is closed. Only closed segments are compacted, so this bounds what a start
 reads."""
@@ -339,15 +341,18 @@ def ensure_audit_topic(access: KafkaAccess, dead_letters: str, replication: int,
 
 
 def ensure_looks_topic(
-    access: KafkaAccess, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
+    access: KafkaAccess, topic: str, replication: int, retention_ms: int, timeout_seconds: float, user: str
 ) -> None:
-    """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
+    """Creates the topic of the audit of looks or of actions, `user`, if it is missing.
+
+    As `ensure_audit_topic`; -1 keeps entries for ever.
+    """
     new = _new_looks_topic(topic, replication, retention_ms)
-    Cluster(access, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
+    Cluster(access, timeout_seconds).ensure([new], {new.topic: user})
 
 
 def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) -> list[Problem]:
-    """Problems for which the audit of dead letters, or that of looks, could not be written; creates no topic.
+    """Problems for which an audit, of dead letters, looks or actions, could not be written; creates no topic.
 
     Raises:
         UnreachableError: no broker answers in time.
@@ -355,9 +360,10 @@ def audit_problems(cluster: Cluster, config: Config, looks_retention_ms: int) ->
     replication = config.journal.replication
     letters = _new_audit_topic(config.letter_topic, replication)
     looks = _new_looks_topic(looks_topic(config.journal.topic), replication, looks_retention_ms)
-    users = {letters.topic: _AUDIT_USERS, looks.topic: _LOOKS_USERS}
+    actions = _new_looks_topic(actions_topic(config.journal.topic), replication, looks_retention_ms)
+    users = {letters.topic: _AUDIT_USERS, looks.topic: LOOKS, actions.topic: ACTIONS}
     described = cluster.describe(users)
-    missing = [new for new in (letters, looks) if is_missing(described[new.topic])]
+    missing = [new for new in (letters, looks, actions) if is_missing(described[new.topic])]
     refusals = cluster.refusals(missing, users)
     there = described.keys() - {new.topic for new in missing}
     return refusals + [

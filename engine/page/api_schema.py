@@ -193,6 +193,20 @@ LOOKS = _object(
         | {"description": "`state` has the topology and the node, with a slash between them, for a look at its rows"}
     )
 )
+ACTIONS = _object(
+    actions=_list(
+        _object(
+            id=_TEXT,
+            time=_TEXT,
+            user={**_TEXT, "description": "empty if no login is needed"},
+            role=_TEXT,
+            host=_TEXT,
+            action=_TEXT,
+            target={**_TEXT, "description": "part, route, positions or destination; empty for the bridge"},
+            result={**_TEXT, "description": "empty if it is not known"},
+        )
+    )
+)
 STATE_NODES = _object(topology=_TEXT, nodes=_list(_object(node=_TEXT, operator=_TEXT)))
 STATE_ROWS = _object(
     topology=_TEXT,
@@ -238,6 +252,12 @@ BROWSE = (
 )
 COUNT_OF_LOOKS = Parameter(
     "count", "Number of entries, 200 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
+)
+OF_ACTIONS = (
+    Parameter("user", "Part of the user name"),
+    Parameter("action", "Action, such as pause"),
+    Parameter("target", "Part of the target"),
+    COUNT_OF_LOOKS,
 )
 POSITION = Parameter(
     "position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", place="path", is_needed=True

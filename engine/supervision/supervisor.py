@@ -224,6 +224,7 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
         from engine.find.filter_upkeep import FilterUpkeep
+        from engine.page.acting import acting_on_bridge
         from engine.page.app import pages
         from engine.page.render import login_note
         from engine.page.view import Samples, View
@@ -265,7 +266,11 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
             partial(_ask, group),
             reload,
         )
-        routes = [*pages(view), *control(reload), earlier_reading(lambda: samples.traffic.before)]
+        routes = [
+            *pages(view),
+            *control(reload, partial(acting_on_bridge, view)),
+            earlier_reading(lambda: samples.traffic.before),
+        ]
         served = application(board, registry, election, census, lambda: reload.state, routes, peers)
         # While this bridge stands by, another one may serve its figures at the same address.
         patient = election is not None and not config.embedded_kafka

@@ -22,7 +22,7 @@ from routes.predicate.implication import Covers, is_never_true
 from routes.predicate.nodes import Literal
 from routes.section_registry import registered_sections
 from routes.systems import all_systems
-from routes.targets import audit_topic, looks_topic, quarantine_topic, set_aside_topic, state_topic
+from routes.targets import actions_topic, audit_topic, looks_topic, quarantine_topic, set_aside_topic, state_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -183,7 +183,10 @@ def separate_topics(settings: Settings) -> None:
     journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
     if dead_letters is None and journal is not None:
         dead_letters = set_aside_topic(journal)
-    taken = {} if journal is None else {journal: "the journal", looks_topic(journal): "the audit of looks"}
+    taken: dict[str, str] = {}
+    if journal is not None:
+        audits = {looks_topic(journal): "the audit of looks", actions_topic(journal): "the audit of actions"}
+        taken = {journal: "the journal", **audits}
     if dead_letters in taken:
         message = f"'{dead_letters}' is {taken[dead_letters]}"
         settings.fault("routing.dead-letter-topic", "", message, "name another topic")
