@@ -33,9 +33,10 @@ def audit(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Show who changed what on the status page or through its API, the newest last.
+    """Show the actions of users on the status page and through its API, the newest last.
 
-    Reloads, restarts, pauses, replays, corrections and messages sent; who looked at bodies is in `jms-bridge looks`.
+    Actions are reloads, restarts, pauses, replays, corrections and messages sent. `jms-bridge looks` shows the looks at
+    bodies.
     """
     from engine.looks.action import ActionQuestion
     from engine.looks.log import LookTopic, last_actions
