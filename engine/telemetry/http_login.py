@@ -61,6 +61,7 @@ _STRANGER = (
     "this page is known by the names of its own machine only, as 127.0.0.1 or localhost; "
     "to show it under others set http.username and http.password\n"
 )
+_ENDED = "your session has ended, and nothing was done: log in, and try again"
 _log = structlog.get_logger(__name__)
 
 
@@ -150,10 +151,14 @@ class HttpLogin:
         if self._oidc and (user := self._oidc.session_user(scope)):
             return user
         # A script of a page is told, so that the page can say that it is out of date.
-        opens_page = scope["method"] in ("GET", "HEAD") and headers.get("sec-fetch-mode", "navigate") == "navigate"
-        if self._oidc and opens_page and "text/html" in headers.get("accept", ""):
+        opens_page = headers.get("sec-fetch-mode", "navigate") == "navigate" and "text/html" in headers.get(
+            "accept", ""
+        )
+        if self._oidc is None or not opens_page:
+            return self._challenge("log in")
+        if scope["method"] in ("GET", "HEAD"):
             return self._oidc.to_login(scope)
-        return self._challenge("log in")
+        return self._page(LoginNote(401, "Logged out", _ENDED))
 
     async def _login_step(self, oidc: OidcLogin, scope: Scope) -> Response | None:
         """The answer to a step of a login; a code that is refused counts as a wrong login."""

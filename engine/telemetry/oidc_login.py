@@ -25,6 +25,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from engine.errors import HardFailureError
 from engine.openid.errors import TokenRefusedError
 from engine.openid.provider import IdentityProvider, with_query
 from engine.openid.tokens import access_token, id_token
@@ -212,7 +213,10 @@ class OidcLogin:
         metadata = self._provider.metadata
         if query.get("iss", metadata.issuer if not metadata.names_issuer else "") != metadata.issuer:
             raise TokenRefusedError("the code is that of another issuer (iss)")
-        tokens = self._provider.exchange(query.get("code", ""), begun.verifier, self._url + CALLBACK)
+        try:
+            tokens = self._provider.exchange(query.get("code", ""), begun.verifier, self._url + CALLBACK)
+        except HardFailureError as error:
+            raise TokenRefusedError(f"there is no token for the code: {error}") from error
         token, access = tokens.get("id_token"), tokens.get("access_token")
         if not isinstance(token, str):
             raise TokenRefusedError("there is no ID token; is openid among http.oidc.scopes?")
