@@ -24,9 +24,11 @@ _ANSWER_SECONDS = 10.0
 
 @command("jms-bridge audit", "jms-bridge audit --user anna --action replay", "jms-bridge audit -n 1000 --json")
 def audit(
-    user: Annotated[str, typer.Option(metavar="TEXT", help="Part of the user's name.")] = "",
-    action: Annotated[str, typer.Option(metavar="ACTION", help="Action, such as pause or replay.")] = "",
-    target: Annotated[str, typer.Option(metavar="TEXT", help="Part of the target, such as source:orders.")] = "",
+    user: Annotated[str | None, typer.Option(metavar="TEXT", help="Part of the user's name.")] = None,
+    action: Annotated[str | None, typer.Option(metavar="ACTION", help="Action, such as pause or replay.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Part of the target, such as source:orders.")
+    ] = None,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of actions to show.")
     ] = 50,
@@ -41,7 +43,7 @@ def audit(
     from engine.looks.action import ActionQuestion
     from engine.looks.log import LookTopic, last_actions
 
-    question = ActionQuestion(user, action, target)
+    question = ActionQuestion(user or "", action or "", target or "")
     latest = last_actions(LookTopic.of_actions(load(config)), question, count, _ANSWER_SECONDS)
     if json_output:
         for each in latest:

@@ -98,9 +98,9 @@ class HttpLogin:
         self._logins = _logins(config)
         self._is_local = is_loopback(config.host)
         self._wrong = WrongLogins(clock)
-        self._proxy = ProxyLogin(config) if config.proxy.user_header else None
+        self._proxy = ProxyLogin(config) if config.proxy.trusted else None
         self._oidc = _oidc_login(config, page, clock)
-        self._is_open = not (self._logins or self._proxy or self._oidc)
+        self._is_open = not (self._logins or config.proxy.user_header or self._oidc)
         """True if nobody has to log in."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,34 +115,37 @@ class HttpLogin:
                 MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
-        found = await self._user(scope, Headers(scope=scope))
+        headers, peer = Headers(scope=scope), _host(scope)
+        if self._proxy:
+            scope = {**scope, "client": (self._proxy.client(headers, peer), 0)}
+        found = await self._user(scope, headers, peer)
         if isinstance(found, Response):
             await found(scope, receive, unsniffed)
         else:
             known = {LOGIN: found.name, ROLE: found.role, SESSION: found.session}
             await self._app({**scope, **known}, receive, unsniffed)
 
-    async def _user(self, scope: Scope, headers: Headers) -> LoginUser | Response:
-        """The user of a request, or the answer that refuses it."""
+    async def _user(self, scope: Scope, headers: Headers, peer: str) -> LoginUser | Response:
+        """The user of a request, or the answer that refuses it; `peer` is the address of the connection."""
         if scope["path"] in self._open or (self._oidc and scope["path"].startswith(_FILES)):
             return _EVERYBODY
         if self._is_open:
             is_stranger = self._is_local and not _is_here(headers.get("host", ""))
             return PlainTextResponse(_STRANGER, status_code=421) if is_stranger else _EVERYBODY
         try:
-            found = await self._known(scope, headers)
+            found = await self._known(scope, headers, peer)
         except UserRefusedError as error:
             _log.warning("request refused", reason=str(error), path=scope["path"])
             return self._forbidden(scope, headers, str(error))
         return found if isinstance(found, Response) else _refusal(scope, headers, found) or found
 
-    async def _known(self, scope: Scope, headers: Headers) -> LoginUser | Response:
+    async def _known(self, scope: Scope, headers: Headers, peer: str) -> LoginUser | Response:
         """The user whom a request shows in any way, or the answer to a wrong login or none.
 
         Raises:
             UserRefusedError: the user is known, and has no role.
         """
-        if self._proxy and (user := self._proxy.user(headers, _host(scope))):
+        if self._proxy and (user := self._proxy.user(headers, peer)):
             return user
         if self._oidc and (step := await self._login_step(self._oidc, scope)):
             return step
@@ -303,7 +306,7 @@ def _told(scope: Scope, headers: Headers, text: str) -> Response:
 
 
 def _host(scope: Scope) -> str:
-    """The address of the client's connection."""
+    """The address of a request's client."""
     return str(scope["client"][0]) if scope.get("client") else ""
 
 

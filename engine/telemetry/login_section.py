@@ -19,6 +19,7 @@ __all__ = ["OidcConfig", "ProxyConfig", "SessionConfig", "has_login", "http_oidc
 
 _ISSUER, _URL = "http.oidc.issuer", "http.url"
 _USER, _GROUPS, _TRUSTED = "http.proxy.header.user", "http.proxy.header.groups", "http.proxy.trusted"
+_ADDRESS = "http.proxy.header.address"
 _OF_ROLES = ("http.viewer.groups", "http.operator.groups")
 _LOGINS = ("http.token", "http.username", _ISSUER, _USER)
 
@@ -112,10 +113,18 @@ class ProxyConfig:
     groups_header: str | None = table.key(
         _GROUPS, HEADER, "Header with the groups of that user, separated by commas.", example="X-Forwarded-Groups"
     )
+    address_header: str | None = table.key(
+        _ADDRESS,
+        HEADER,
+        "Header with the address of the proxy's client, for audits and for the wait after wrong logins; of several "
+        "addresses, the last one. From other addresses than `http.proxy.trusted` it is ignored.",
+        default_note="the address of the proxy counts",
+        example="X-Forwarded-For",
+    )
     trusted: tuple[Network, ...] = table.key(
         _TRUSTED,
         NETWORKS,
-        "Addresses of the proxy. From all others, requests with these headers are refused.",
+        "Addresses of the proxy. From all others, requests with its header of the user or the groups are refused.",
         example="10.1.2.3, 10.1.0.0/16",
         made=lambda value, *_: value or (),
         value=(),
@@ -150,9 +159,11 @@ def http_oidc(settings: Settings) -> None:
 
 def http_proxy(settings: Settings) -> None:
     """Checks that the headers of a proxy count only from addresses that are named, and come with groups."""
-    for key, other in ((_USER, _TRUSTED), (_USER, _GROUPS), (_GROUPS, _USER), (_TRUSTED, _USER)):
+    for key, other in ((_USER, _TRUSTED), (_USER, _GROUPS), (_GROUPS, _USER), (_ADDRESS, _TRUSTED)):
         if settings.is_set(key) and not settings.is_set(other):
             settings.fault(key, "", f"'{key}' has no effect without {other}", f"set {other}")
+    if settings.is_set(_TRUSTED) and not (settings.is_set(_USER) or settings.is_set(_ADDRESS)):
+        settings.fault(_TRUSTED, "", "nothing is trusted to the proxy", f"set {_USER} or {_ADDRESS}")
     if settings.is_set(_USER) and settings.get(_USER) == settings.get(_GROUPS):
         settings.fault(_GROUPS, "", "the header of the user", "name another one")
 

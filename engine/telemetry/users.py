@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from engine.printable import listed
 from engine.telemetry.roles import UserRole
 from routes.errors import BridgeError
+from routes.keys.addresses import host_of
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -77,7 +79,7 @@ def user_of(name: str, groups: Collection[str], config: HttpConfig, session: str
 
 
 class ProxyLogin:
-    """Login by a proxy in front, which says in headers who has logged in there."""
+    """Headers of a proxy in front, which say who has logged in there, and from which address."""
 
     def __init__(self, config: HttpConfig) -> None:
         self._config = config
@@ -102,6 +104,17 @@ class ProxyLogin:
         user = headers.get(proxy.user_header or "", "").strip()
         groups = [group.strip() for group in headers.get(proxy.groups_header or "", "").split(",")]
         return user_of(user, list(filter(None, groups)), self._config) if user else None
+
+    def client(self, headers: Headers, address: str) -> str:
+        """Returns the address of the client: the last one that a trusted proxy names, else that of the connection."""
+        name = self._config.proxy.address_header
+        if name is None or name not in headers or not self._trusts(address):
+            return address
+        last = headers.getlist(name)[-1].rpartition(",")[2].strip()
+        for text in (last, host_of(last) or ""):
+            with suppress(ValueError):
+                return str(ip_address(text))
+        return address
 
     def _trusts(self, address: str) -> bool:
         try:

@@ -35,7 +35,11 @@ def told(request: Request) -> JSONResponse:
     return JSONResponse([request.scope[LOGIN], str(request.scope[ROLE]), bool(request.scope[SESSION])])
 
 
-APP = Starlette(routes=[Route("/{rest:path}", told, methods=["GET", "POST"])])
+def address(request: Request) -> JSONResponse:
+    return JSONResponse(request.client.host if request.client else "")
+
+
+APP = Starlette(routes=[Route("/address", address), Route("/{rest:path}", told, methods=["GET", "POST"])])
 
 
 class Clock:
@@ -410,7 +414,7 @@ def test_the_logins_of_the_file_work_beside_those_of_the_server(issuer: TokenIss
 
 
 def proxied(address: str = "10.1.2.3", **changed: Any) -> TestClient:
-    proxy = ProxyConfig("x-user", "x-groups", (ip_network("10.1.0.0/16"), ip_network("fd00::/8")))
+    proxy = ProxyConfig("x-user", "x-groups", "x-forwarded-for", (ip_network("10.1.0.0/16"), ip_network("fd00::/8")))
     config = HttpConfig(
         "127.0.0.1", 0, operator_groups=("ops",), viewer=ViewerConfig(groups=("staff",)), proxy=proxy, **changed
     )
@@ -451,3 +455,34 @@ def test_a_header_that_the_proxy_passed_on_beside_its_own_is_refused() -> None:
         headers = [("X-User", "olga"), ("X-Groups", "staff"), (name, "ops")]
         answer = proxied().get("/", headers=headers)
         assert (answer.status_code, "is there twice" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("peer", "shown", "found"),
+    [
+        ("10.1.2.3", ["198.51.100.7"], "198.51.100.7"),
+        ("10.1.2.3", ["192.0.2.1, 198.51.100.7"], "198.51.100.7"),
+        ("10.1.2.3", ["192.0.2.1", "198.51.100.7:4711"], "198.51.100.7"),
+        ("10.1.2.3", ["[2001:db8::1]:80"], "2001:db8::1"),
+        ("10.1.2.3", ["2001:db8::1"], "2001:db8::1"),
+        ("10.1.2.3", ["unknown"], "10.1.2.3"),
+        ("10.1.2.3", [""], "10.1.2.3"),
+        ("10.1.2.3", [], "10.1.2.3"),
+        ("10.2.0.1", ["198.51.100.7"], "10.2.0.1"),
+    ],
+)
+def test_a_trusted_proxy_names_the_address_of_its_client(peer: str, shown: list[str], found: str) -> None:
+    client = proxied(peer, token="t")
+    headers = [("Authorization", "Bearer t"), *(("X-Forwarded-For", text) for text in shown)]
+    assert client.get("/address", headers=headers).json() == found
+
+
+def test_clients_of_a_proxy_wait_for_their_own_wrong_logins() -> None:
+    client = proxied(token="t")
+
+    def code(host: str, token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": host}
+        return client.get("/", headers=headers).status_code
+
+    assert [code("198.51.100.7", "wrong") for _ in range(11)] == [401] * 10 + [429]
+    assert code("198.51.100.8", "t") == 200
