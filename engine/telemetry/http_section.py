@@ -150,8 +150,8 @@ class HttpConfig:
     looks_retention_ms: int = table.key(
         "http.looks-retention",
         RETENTION,
-        "Time for which the [audit of looks](security.md#audit-of-looks) keeps its entries. Counts when the bridge "
-        "creates the topic.",
+        "Time for which the audits of [looks](security.md#audit-of-looks) and [actions](security.md#audit-of-actions) "
+        "keep their entries. Counts when the bridge creates their topics.",
         default="90d",
         made=lambda seconds, *_: round(seconds * 1000),
     )
