@@ -328,7 +328,7 @@ def document(
 
 
 def _change(change: ChangeRequest) -> Schema:
-    given = (_PART, _BY) if change.of_part else ()
+    given = (_PART, _BY) if change.of_part else (_BY,)
     answer = _object(parts=_MANY) if change.of_part else _object(request=_WHOLE)
     operation = _operation(change.path, change.about, (_FROM_PROGRAM, *given), answer, "application/json")
     answers = operation["responses"]
