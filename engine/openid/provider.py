@@ -133,10 +133,14 @@ class _Remembered(Generic[_T]):
 
     def value(self) -> _T:
         """Returns the document; errors as the function that reads it."""
-        with self._lock:
-            if not self._known or self._clock() - self._renewed >= _FRESH_SECONDS:
+        is_old = self._clock() - self._renewed >= _FRESH_SECONDS
+        # With an old document nobody waits for the new one.
+        if is_old and self._lock.acquire(blocking=not self._known):
+            try:
                 self._renew()
-            return self._known[0]
+            finally:
+                self._lock.release()
+        return self._known[0]
 
     def newer(self) -> _T:
         """Returns the document, read again if the last request for it is long enough ago."""
