@@ -9,6 +9,8 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from engine.embedded import free_ports
+from engine.looks.action import merged
+from engine.page import actions
 from engine.page.render import login_note
 from engine.telemetry.http import HttpServer
 from engine.telemetry.http_section import HttpConfig, ViewerConfig
@@ -32,7 +34,7 @@ def control() -> Recorder:
 
 
 @pytest.fixture
-def url(issuer: TokenIssuer, control: Recorder, tmp_path: Path) -> Iterator[str]:
+def url(issuer: TokenIssuer, control: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a status page whose users log in at the issuer."""
     (port,) = free_ports(1)
     config = HttpConfig(
@@ -44,6 +46,7 @@ def url(issuer: TokenIssuer, control: Recorder, tmp_path: Path) -> Iterator[str]
         oidc=OidcConfig(issuer.url, CLIENT, SECRET),
     )
     page = Page(tmp_path, control=control)
+    monkeypatch.setattr(actions, "last_actions", lambda *_: merged(page.actions.actions))
     with HttpServer(config, page.served, login_page=login_note) as server:
         yield server.url
 
@@ -75,6 +78,9 @@ def test_a_user_logs_in_changes_something_and_logs_out(
     browser.wait(lambda: bool(control.asked))
     assert control.asked[0][:2] == ("pause", "route:orders")
     assert control.asked[0][2].startswith("olga (")
+    browser.open(f"{url}/actions")
+    assert "route:orders" in browser.text()
+    pictures(browser, "actions")
     # Neither a script of a page nor another address of the machine gets the secret of the session.
     assert browser.run("return document.cookie") == ""
     cookies = {each["name"]: each for each in browser.driver.get_cookies()}
