@@ -168,8 +168,10 @@ def _mark(look: Look, at: Position) -> _Mark:
     return look.user, look.host, look.way, look.masked, at
 
 
-def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
+def last_looks(topic: LookTopic, count: int, seconds: float, user: str = "") -> list[Look]:
     """Returns the newest entries, `count` at most, oldest first; none if the topic does not exist yet.
+
+    With a `user`, only those whose user name has this text, in any case.
 
     Raises:
         HardFailureError: Kafka does not let this user read the topic.
@@ -177,8 +179,13 @@ def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
     """
     if not exists(topic.access, topic.name, seconds):
         return []
+
+    def takes(located: LocatedRecord) -> bool:
+        look = Look.parse(located.record.value)
+        return look is not None and user.casefold() in look.user.casefold()
+
     with KafkaTopicReader(topic.access, topic.name, seconds) as reader:
-        found = (Look.parse(located.record.value) for located in reader.last(count))
+        found = (Look.parse(located.record.value) for located in reader.last(count, takes))
         return [look for look in found if look is not None]
 
 

@@ -119,7 +119,7 @@ def api(
             "Audit of looks at bodies, newest first",
             schema.LOOKS,
             _looks(view, threads),
-            (schema.COUNT_OF_LOOKS,),
+            schema.OF_LOOKS,
         ),
         _Endpoint(
             "/api/audit", "Audit of actions, newest first", schema.ACTIONS, _actions(view, threads), schema.OF_ACTIONS
@@ -385,7 +385,8 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
 def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
-        return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count)]})
+        user = request.query_params.get("user", "").strip()
+        return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count, user)]})
 
     return handle
 

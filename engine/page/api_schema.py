@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from engine.telemetry.control import ChangeRequest
 
 __all__ = [
+    "ACTIONS",
     "BROWSE",
-    "COUNT_OF_LOOKS",
     "FIND",
     "FIND_LINE",
     "LETTERS",
     "LOOKS",
     "MESSAGE",
+    "OF_ACTIONS",
     "OF_LETTERS",
+    "OF_LOOKS",
     "OF_STATE",
     "POSITION",
     "RECORDS",
@@ -250,14 +252,16 @@ BROWSE = (
     Parameter("before", "Place of a page of older records: `older` of the page before it"),
     Parameter("count", "Number of records, 50 if none is given", {"type": "integer", "minimum": 1, "maximum": 200}),
 )
-COUNT_OF_LOOKS = Parameter(
+_COUNT = Parameter(
     "count", "Number of entries, 200 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
 )
+_USER = Parameter("user", "Part of the user name")
+OF_LOOKS = (_USER, _COUNT)
 OF_ACTIONS = (
-    Parameter("user", "Part of the user name"),
+    _USER,
     Parameter("action", "Action, such as pause"),
     Parameter("target", "Part of the target"),
-    COUNT_OF_LOOKS,
+    _COUNT,
 )
 POSITION = Parameter(
     "position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", place="path", is_needed=True

@@ -133,8 +133,9 @@ class OidcLogin:
 
     def to_login(self, scope: Scope) -> Response:
         """Makes the answer that leads a browser from a page to the login, and back to the page afterwards."""
-        query = scope["query_string"].decode("latin-1")
-        to = f"{scope['path']}?{query}" if query else scope["path"]
+        # As the browser has written them, so that names keep their escapes.
+        path, query = (scope[name].decode("latin-1") for name in ("raw_path", "query_string"))
+        to = f"{path}?{query}" if query else path
         return RedirectResponse(f"{_LOGIN}?{urlencode({'to': _local(to)})}", _SEE_OTHER, _NO_CACHE)
 
     async def _begin(self, request: Request) -> Response:
@@ -262,10 +263,15 @@ class OidcLogin:
         try:
             return user_of(name, [each for each in listed if isinstance(each, str)], self._config)
         except UserRefusedError as error:
-            if groups is None:
+            if groups is not None:
+                raise
+            # So Entra ID marks groups that are too many for a token.
+            left_out = claims.get("_claim_names")
+            if isinstance(left_out, dict) and oidc.groups_claim in left_out:
+                msg = f"{error}: the server has left them out of the token, since they are too many"
+            else:
                 msg = f"{error}: the token has no claim '{oidc.groups_claim}' (http.oidc.groups.claim)"
-                raise UserRefusedError(msg) from error
-            raise
+            raise UserRefusedError(msg) from error
 
     def _away(self, error: BridgeError) -> Response:
         _log.warning("the server of the login cannot be used", reason=str(error))

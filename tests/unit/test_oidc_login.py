@@ -123,6 +123,13 @@ def test_a_browser_is_led_to_the_login_and_back_to_its_page(app: HttpLogin, issu
     assert client.get("/login?to=/find").headers["location"] == "/find"
 
 
+def test_escapes_in_the_address_of_a_page_are_kept(app: HttpLogin, issuer: TokenIssuer) -> None:
+    client = browser(app)
+    where = client.get("/messages/a%20b%2F%C3%A9?where=x%20%3D%20%27%C3%A9%27").headers["location"]
+    back = issuer.approve(client.get(where).headers["location"])
+    assert client.get(back).headers["location"] == "/messages/a%20b%2F%C3%A9?where=x%20%3D%20%27%C3%A9%27"
+
+
 def test_without_tls_on_loopback_cookies_are_of_the_port(issuer: TokenIssuer) -> None:
     url = "http://127.0.0.1:8480"
     client = TestClient(
@@ -177,6 +184,12 @@ def test_names_and_groups_are_in_the_claims_that_are_configured(issuer: TokenIss
         client = browser(HttpLogin(APP, configure(issuer, oidc=oidc), frozenset()))
         log_in(client, issuer)
         assert client.get("/").json() == [name, "operator", True]
+
+
+def test_groups_that_are_too_many_for_a_token_are_told(app: HttpLogin, issuer: TokenIssuer) -> None:
+    issuer.user = {"sub": "u-1", "_claim_names": {"groups": "src1"}}
+    answer = log_in(browser(app), issuer)
+    assert (answer.status_code, "left them out of the token, since they are too many" in answer.text) == (403, True)
 
 
 # Attacks on the login

@@ -34,7 +34,7 @@ PATHS = {
     "/api/topics/{topic}/records": "/api/topics/orders/records?count=2&where=JMSPriority+IS+NULL",
     "/api/messages/{position}": "/api/messages/orders:0:1",
     "/api/letters": "/api/letters?reason=key-not-found&page=1",
-    "/api/looks": "/api/looks?count=5",
+    "/api/looks": "/api/looks?count=5&user=ann",
     "/api/audit": "/api/audit?user=ann&count=5",
     "/api/topologies/{topology}/state": "/api/topologies/totals/state",
     "/api/topologies/{topology}/state/{node}": "/api/topologies/totals/state/sums?key=ann&window_from=0&limit=2",
