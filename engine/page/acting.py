@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from engine.page.view import View
 
-__all__ = ["ActionResult", "acting", "acting_on_bridge"]
+__all__ = ["REFUSED", "ActionResult", "acting", "acting_on_bridge"]
 
+REFUSED = "refused"
+"""Beginning of the result of an action that was refused, before the reason."""
 _MOST_TARGET = 4000
 _log = structlog.get_logger(__name__)
 
@@ -85,7 +87,7 @@ def _noted(view: View, request: Request, action: str, target: str, *, is_needed:
         yield done
         result = done
     except BridgeError as error:
-        result = ActionResult(f"refused: {error}")
+        result = ActionResult(f"{REFUSED}: {error}")
         raise
     finally:
         try:

@@ -393,9 +393,8 @@ def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Respon
 
 def _actions(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        query = request.query_params
-        count = asked.number("count", query.get("count", ""), 200, 1000)
-        return _answer({"actions": [each.members() for each in await newest_actions(view, threads, query, count)]})
+        count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
+        return _answer({"actions": [each.members() for each in await newest_actions(request, view, threads, count)]})
 
     return handle
 

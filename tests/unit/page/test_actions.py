@@ -19,7 +19,7 @@ from engine.telemetry.control import control
 from engine.telemetry.http import application
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_section import HttpConfig
-from tests.unit.page.bridge import LOGIN, VIEWER, Page
+from tests.unit.page.bridge import CONFIGURATION, LOGIN, VIEWER, Page
 from tests.unit.page.test_parts import SAME, Recorder
 
 ENTRIES = st.builds(
@@ -161,3 +161,18 @@ def test_actions_are_found_on_their_page_and_by_programs(page: Page, monkeypatch
         ("jms-bridge.journal.actions", ActionQuestion(target="orders"), 7),
     ]
     assert page.client.get("/api/audit?users=x", headers=VIEWER).status_code == 400
+
+
+def test_the_reason_of_a_refusal_is_hidden_from_masked_viewers(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [entry(result="refused: line 1: iban=DE1"), entry(id="2", result="done")]
+    monkeypatch.setattr(actions, "last_actions", lambda *_: given)
+    assert "iban=DE1" in page.client.get("/actions", headers=VIEWER).text
+    text = CONFIGURATION + "http.token=t0ken\nhttp.viewer.token=l00ker\nhttp.viewer.mask=iban\n"
+    masked = Page(tmp_path, text, login=True)
+    for path in ("/actions", "/api/audit"):
+        shown = masked.client.get(path, headers=VIEWER).text
+        assert "refused" in shown
+        assert "iban" not in shown
+    assert "iban=DE1" in masked.client.get("/actions", headers=LOGIN).text
