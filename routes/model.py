@@ -42,7 +42,7 @@ from routes.sections import (
     Unmatched,
 )
 from routes.systems import BrokerConfig, SinkConfig, SourceConfig
-from routes.targets import audit_topic, looks_topic, position_topic, quarantine_topic, set_aside_topic
+from routes.targets import actions_topic, audit_topic, looks_topic, position_topic, quarantine_topic, set_aside_topic
 
 if TYPE_CHECKING:
     from routes.body_steps import BodySteps
@@ -438,7 +438,8 @@ class Config:
     def own_topics(self) -> frozenset[str]:
         """The topics of the bridge itself: no source reads them, no header can choose one as a destination."""
         journal = self.journal.topic
-        own = (journal, self.journal.state_topic, looks_topic(journal), position_topic(journal))
+        audits = (looks_topic(journal), actions_topic(journal))
+        own = (journal, self.journal.state_topic, *audits, position_topic(journal))
         return frozenset((*own, *self.letter_topics, *(sink.topic for sink in self.sinks)))
 
     @property

@@ -24,6 +24,7 @@ __all__ = [
     "TOPIC",
     "Reference",
     "Template",
+    "actions_topic",
     "audit_topic",
     "looks_topic",
     "position_topic",
@@ -109,6 +110,11 @@ def looks_topic(journal: str) -> str:
 def position_topic(journal: str) -> str:
     """Returns the topic with the positions of the sources that read other Kafka clusters."""
     return f"{journal}.positions"
+
+
+def actions_topic(journal: str) -> str:
+    """Returns the topic beside a journal that says who changed what on the page and through the API."""
+    return f"{journal}.actions"
 
 
 def set_aside_topic(journal: str) -> str:

@@ -1,27 +1,38 @@
-"""An OpenID Connect server for the tests: discovery, keys, and tokens for a client with a secret (RFC 6749, 4.4)."""
+"""An OpenID Connect server for the tests: discovery, keys, tokens for a client with a secret (RFC 6749, 4.4), and
+logins of users by a code with PKCE (RFC 6749, 4.1; RFC 7636).
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import secrets
 import ssl
 import time
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CLIENT", "SECRET", "TokenIssuer"]
+__all__ = ["CLIENT", "SECRET", "USER", "TokenIssuer"]
 
 CLIENT = "bridge"
 SECRET = "oidc-secret"
+USER = {"sub": "u-1", "preferred_username": "olga", "groups": ["staff", "ops"]}
+_PAGE = """\
+<!doctype html><html lang="en"><head><title>Login server</title><link rel="icon" href="data:,"></head>
+<body><h1>Login server</h1><form method="post" action="/approve?{query}"><button id="in">Log in</button></form></body>
+</html>
+"""
 
 
 class TokenIssuer:
@@ -37,14 +48,23 @@ class TokenIssuer:
         """True while each request for a token, or for the token endpoint, is answered with 503."""
         self.given: list[str] = []
         """Scopes of the tokens that were given."""
-        self._key = generate_private_key(65537, 2048)
+        self.user: dict[str, Any] = dict(USER)
+        """Claims of the user who logs in next."""
+        self.claims: dict[str, Any] = {}
+        """Claims that the next tokens have in place of the right ones; None leaves one out."""
+        self.asked: list[str] = []
+        """Paths of all requests."""
+        self._codes: dict[str, dict[str, str]] = {}
+        """Parameters of the login, by codes that are not used yet."""
+        self._key_id = 1
+        self._key = _first_key()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         if certificate and key:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate, key)
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"http{'s' * (certificate is not None)}://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever, name="issuer", daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.05,), name="issuer", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,22 +78,58 @@ class TokenIssuer:
     def keys(self) -> dict[str, Any]:
         """The keys by which tokens are checked (RFC 7517)."""
         numbers = self._key.public_key().public_numbers()
-        key = {"kty": "RSA", "kid": "1", "use": "sig", "alg": "RS256", "n": _number(numbers.n), "e": _number(numbers.e)}
+        key = {
+            "kty": "RSA",
+            "kid": str(self._key_id),
+            "use": "sig",
+            "alg": "RS256",
+            "n": _number(numbers.n),
+            "e": _number(numbers.e),
+        }
         return {"keys": [key]}
 
-    def _token(self, scope: str) -> str:
+    def rotate(self) -> None:
+        """Takes a new key in place of the one before."""
+        self._key_id += 1
+        self._key = generate_private_key(65537, 2048)
+
+    def token(self, **claims: Any) -> str:
+        """A signed token that holds now, with some claims; None leaves one out."""
         now = time.time() + self.skew_seconds
-        claims: dict[str, str | int] = {"iss": self.url, "sub": CLIENT, "aud": "kafka", "scope": scope}
-        claims |= {"iat": int(now), "exp": int(now + self.seconds)}
-        parts = [_text(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "1", "typ": "JWT"}, claims)]
+        times = {"iss": self.url, "iat": int(now), "exp": int(now + self.seconds)}
+        told = {name: value for name, value in {**times, **claims, **self.claims}.items() if value is not None}
+        header = {"alg": "RS256", "kid": str(self._key_id), "typ": "JWT"}
+        parts = [_text(json.dumps(part).encode()) for part in (header, told)]
         return ".".join((*parts, _text(self._key.sign(".".join(parts).encode(), PKCS1v15(), SHA256()))))
+
+    def approve(self, url: str) -> str:
+        """The address to which a browser is sent back, once the user has logged in at an authorization URL."""
+        asked = dict(parse_qsl(urlsplit(url).query))
+        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        code = secrets.token_urlsafe(16)
+        self._codes[code] = asked
+        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state'], 'iss': self.url})}"
+
+    def _redeem(self, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+        """The tokens for a code, once, for whoever began the login."""
+        begun = self._codes.pop(form.get("code", [""])[0], {})
+        verifier = form.get("code_verifier", [""])[0]
+        challenge = _text(hashlib.sha256(verifier.encode()).digest())
+        if not begun or challenge != begun["code_challenge"] or form["redirect_uri"] != [begun["redirect_uri"]]:
+            return 400, {"error": "invalid_grant"}
+        access = secrets.token_urlsafe(16)
+        half = _text(hashlib.sha256(access.encode()).digest()[:16])
+        token = self.token(**self.user, aud=CLIENT, azp=CLIENT, nonce=begun["nonce"], at_hash=half)
+        return 200, {"access_token": access, "token_type": "Bearer", "id_token": token}
 
     def answer(self, path: str, login: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer to a request."""
         if path == "/.well-known/openid-configuration" and self.is_away:
             return 503, {}
         if path == "/.well-known/openid-configuration":
-            return 200, {"issuer": self.url, "token_endpoint": f"{self.url}/token", "jwks_uri": f"{self.url}/keys"}
+            names = {"token": "token_endpoint", "keys": "jwks_uri", "authorize": "authorization_endpoint"}
+            ends = {name: f"{self.url}/{end}" for end, name in (names | {"logout": "end_session_endpoint"}).items()}
+            return 200, {"issuer": self.url, "authorization_response_iss_parameter_supported": True, **ends}
         if path == "/keys":
             return 200, self.keys
         if path != "/token":
@@ -82,9 +138,12 @@ class TokenIssuer:
             return 503, {"error": "temporarily_unavailable"}
         if login != f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}":
             return 401, {"error": "invalid_client", "error_description": "wrong id or secret"}
+        if form.get("grant_type") == ["authorization_code"]:
+            return self._redeem(form)
         scope = form.get("scope", ["profile"])[0]
         self.given.append(scope)
-        return 200, {"access_token": self._token(scope), "token_type": "Bearer", "expires_in": int(self.seconds)}
+        token = self.token(sub=CLIENT, aud="kafka", scope=scope)
+        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self.seconds)}
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         issuer = self
@@ -93,13 +152,30 @@ class TokenIssuer:
             def do_GET(self) -> None:
                 size = int(self.headers.get("Content-Length") or 0)
                 form = parse_qs(self.rfile.read(size).decode())
-                status, answer = issuer.answer(self.path, self.headers.get("Authorization", ""), form)
-                body = json.dumps(answer).encode()
+                path, _, query = self.path.partition("?")
+                issuer.asked.append(path)
+                if path == "/authorize":
+                    return self._send(200, "text/html", _PAGE.format(query=query.replace("&", "&amp;")))
+                if path == "/approve":
+                    return self._redirect(issuer.approve(self.path))
+                if path == "/logout":
+                    return self._redirect(dict(parse_qsl(query))["post_logout_redirect_uri"])
+                status, answer = issuer.answer(path, self.headers.get("Authorization", ""), form)
+                return self._send(status, "application/json", json.dumps(answer))
+
+            def _send(self, status: int, kind: str, text: str) -> None:
+                body = text.encode()
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def _redirect(self, url: str) -> None:
+                self.send_response(302)
+                self.send_header("Location", url)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
             do_POST = do_GET  # noqa: N815 - http.server's name
 
@@ -107,6 +183,12 @@ class TokenIssuer:
                 """Keeps requests out of the output of the tests."""
 
         return Handler
+
+
+@cache
+def _first_key() -> RSAPrivateKey:
+    """A key of all servers of the process, since each takes a while to make."""
+    return generate_private_key(65537, 2048)
 
 
 def _text(data: bytes) -> str:

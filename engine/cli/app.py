@@ -53,6 +53,7 @@ _COMMANDS = {
     "looks": "looks.looks",
     "backup": "backup.backup",
     "restore": "backup.restore",
+    "audit": "audit.audit",
     "schema": "schema.app",
     "config": "config.config",
     "topology": "topology.app",

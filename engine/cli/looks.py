@@ -22,8 +22,9 @@ __all__ = ["looks"]
 _ANSWER_SECONDS = 10.0
 
 
-@command("jms-bridge looks", "jms-bridge looks -n 1000 --json")
+@command("jms-bridge looks", "jms-bridge looks --user anna", "jms-bridge looks -n 1000 --json")
 def looks(
+    user: Annotated[str | None, typer.Option(metavar="TEXT", help="Part of the user's name.")] = None,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of entries to show.")
     ] = 50,
@@ -33,7 +34,7 @@ def looks(
     """Show who looked at the bodies of which messages, on the status page or through its API, the newest last."""
     from engine.looks.log import LookTopic, last_looks
 
-    latest = last_looks(LookTopic.of(load(config)), count, _ANSWER_SECONDS)
+    latest = last_looks(LookTopic.of(load(config)), count, _ANSWER_SECONDS, user or "")
     if json_output:
         for each in latest:
             typer.echo(json_text(each.members()))

@@ -123,8 +123,7 @@ def restart(
     disk need `jms-bridge reload`.
     """
     settings = load(config, logs=False)
-    path = f"/api/restart?{urlencode({'part': part})}"
-    parts = _ordered(settings.bridge_id, settings.section(HttpConfig), path).get("parts", [])
+    parts = _ordered(settings.bridge_id, settings.section(HttpConfig), "/api/restart", part).get("parts", [])
     typer.echo(json_text({"parts": parts}) if json_output else printable(f"restarting: {', '.join(parts)}"))
 
 
@@ -165,12 +164,9 @@ def resume(
 
 def _change(change: str, part: str, config: Path, timeout: float, json_output: bool) -> None:
     """Asks for a pause or its end, and waits until the parts are paused or ready; BridgeError if that takes longer."""
-    from engine.dead_letters.audit import Actor
-
     settings = load(config, logs=False)
-    http, actor = settings.section(HttpConfig), Actor.here()
-    query = urlencode({"part": part, "by": f"{actor.user}@{actor.host}"})
-    parts = _ordered(settings.bridge_id, http, f"/api/{change}?{query}").get("parts", [])
+    http = settings.section(HttpConfig)
+    parts = _ordered(settings.bridge_id, http, f"/api/{change}", part).get("parts", [])
     state = "paused" if change == "pause" else "ready"
     if late := _waited_for(http, parts, state, timeout):
         msg = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not {state} yet: see `jms-bridge status`"
@@ -196,14 +192,15 @@ def _waited_for(http: HttpConfig, parts: Sequence[str], state: str, seconds: flo
         time.sleep(_POLL_SECONDS)
 
 
-def _ordered(bridge_id: str, http: HttpConfig, path: str) -> dict[str, Any]:
-    """Sends a request to the bridge; returns its answer.
+def _ordered(bridge_id: str, http: HttpConfig, path: str, part: str | None = None) -> dict[str, Any]:
+    """Sends a request to the bridge, about a part or the whole, in the name of this user; returns its answer.
 
     Raises:
         UsageError: the bridge refuses the request, or it is of a version without such requests.
         HardFailureError: the bridge does not take the login of the configuration, or another bridge answers.
         UnreachableError: no bridge answers.
     """
+    from engine.dead_letters.audit import Actor
     from engine.telemetry.client import base_url, find, order
 
     where = base_url(http)
@@ -212,7 +209,9 @@ def _ordered(bridge_id: str, http: HttpConfig, path: str) -> dict[str, Any]:
     if bridge is not None and bridge != bridge_id:
         msg = f"bridge '{bridge}' answers at {where}, not '{bridge_id}': correct http.address or bridge.id"
         raise HardFailureError(msg)
-    status, answer = order(http, path, _ASK_SECONDS)
+    actor = Actor.here()
+    query = urlencode(({"part": part} if part else {}) | {"by": f"{actor.user}@{actor.host}"})
+    status, answer = order(http, f"{path}?{query}", _ASK_SECONDS)
     if status == _ACCEPTED:
         return answer
     if status in (_UNAUTHORISED, _TOO_MANY):

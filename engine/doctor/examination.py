@@ -20,6 +20,7 @@ from engine.doctor.folders import (
     check_secrets,
     folders_of,
 )
+from engine.doctor.identity import IDENTITY_REMEDY, check_identity
 from engine.doctor.kafka import REMEDY, check_kafka
 from engine.doctor.machine import check_clock, check_disks, check_embedded_ports, check_limits
 from engine.doctor.registry import REGISTRY_REMEDY, check_registry
@@ -28,6 +29,7 @@ from engine.doctor.versions import check_jars, check_java, check_nats_server, ch
 from engine.errors import UnreachableError
 from engine.jars import jars
 from engine.kafka.clients import KafkaClients
+from engine.openid.client import OpenIdClient
 from engine.schemas.section import SchemaConfig
 from engine.spark.section import SparkConfig
 from engine.spark.settings import is_cluster
@@ -157,6 +159,8 @@ def _brokers(config: Config, seconds: float, *, running: bool) -> Sequence[Check
     if config.section(SchemaConfig).urls:
         look = partial(check_registry, config.section(SchemaConfig), seconds)
         brokers.append(Check("schema registry", look, REGISTRY_REMEDY, UnreachableError))
+    if client := OpenIdClient.of(config.section(HttpConfig).oidc):
+        brokers.append(Check("login", partial(check_identity, client), IDENTITY_REMEDY))
     master = config.section(SparkConfig).get("spark.master")
     if master is not None and is_cluster(master):
         brokers.append(Check("spark master", partial(check_spark, config, master, seconds / 2)))

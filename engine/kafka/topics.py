@@ -25,7 +25,15 @@ from engine.kafka.cluster import (
     refused,
 )
 from engine.kafka.journal import FRAMING_BYTES
-from routes.targets import KAFKAS_OWN, TOPIC, audit_topic, looks_topic, position_topic, quarantine_topic
+from routes.targets import (
+    KAFKAS_OWN,
+    TOPIC,
+    actions_topic,
+    audit_topic,
+    looks_topic,
+    position_topic,
+    quarantine_topic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from routes.model import Config, JournalConfig, Route, SourceConfig, Target
 
 __all__ = [
+    "ACTIONS",
+    "LOOKS",
     "BridgeTopics",
     "Survey",
     "audit_problems",
@@ -55,8 +65,8 @@ _STATE_USERS = "journal.state-topic"
 """User of the state topic, for the text of errors: the key that names it."""
 _AUDIT_USERS = "the audit of dead letters"
 """User of the audit topic of the dead letters, for the text of errors."""
-_LOOKS_USERS = "the audit of looks"
-"""User of the topic of looks, for the text of errors."""
+LOOKS, ACTIONS = "the audit of looks", "the audit of actions"
+"""Users of the topics of the status page's audits, for the text of errors."""
 _POSITION_USERS = "the sources of other clusters"
 """Users of the topic of positions, for the text of errors."""
 _POSITION_PARTITIONS = 16
@@ -356,11 +366,14 @@ def ensure_audit_topic(
 
 
 def ensure_looks_topic(
-    clients: KafkaClients, topic: str, replication: int, retention_ms: int, timeout_seconds: float = 30.0
+    clients: KafkaClients, topic: str, replication: int, retention_ms: int, timeout_seconds: float, user: str
 ) -> None:
-    """Creates the topic of the audit of looks if it is missing. As `ensure_audit_topic`; -1 keeps entries for ever."""
+    """Creates the topic of the audit of looks or of actions, `user`, if it is missing.
+
+    As `ensure_audit_topic`; -1 keeps entries for ever.
+    """
     new = _new_looks_topic(topic, replication, retention_ms)
-    Cluster(clients, timeout_seconds).ensure([new], {new.topic: _LOOKS_USERS})
+    Cluster(clients, timeout_seconds).ensure([new], {new.topic: user})
 
 
 def ensure_sink_positions(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> None:
@@ -371,7 +384,7 @@ def ensure_sink_positions(clients: KafkaClients, topic: str, timeout_seconds: fl
 def audit_problems(
     cluster: Cluster, journal: JournalConfig, dead_letters: str, looks_retention_ms: int
 ) -> list[Problem]:
-    """Problems for which the audit of dead letters, or that of looks, could not be written; creates no topic.
+    """Problems for which an audit, of dead letters, looks or actions, could not be written; creates no topic.
 
     Args:
         cluster: the Kafka with the topics.
@@ -384,9 +397,10 @@ def audit_problems(
     """
     letters = _new_audit_topic(dead_letters, journal.replication)
     looks = _new_looks_topic(looks_topic(journal.topic), journal.replication, looks_retention_ms)
-    users = {letters.topic: _AUDIT_USERS, looks.topic: _LOOKS_USERS}
+    actions = _new_looks_topic(actions_topic(journal.topic), journal.replication, looks_retention_ms)
+    users = {letters.topic: _AUDIT_USERS, looks.topic: LOOKS, actions.topic: ACTIONS}
     described = cluster.describe(users)
-    missing = [new for new in (letters, looks) if is_missing(described[new.topic])]
+    missing = [new for new in (letters, looks, actions) if is_missing(described[new.topic])]
     refusals = cluster.refusals(missing, users)
     there = described.keys() - {new.topic for new in missing}
     return refusals + [

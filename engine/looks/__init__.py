@@ -1,1 +1,1 @@
-"""The audit of looks: who looked at the bodies of which messages, on the status page or through its API, and when."""
+"""The audits of the status page and its API: which users changed something, and which looked at bodies, and when."""

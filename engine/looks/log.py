@@ -1,7 +1,8 @@
-"""The topic of the audit of looks: entries are written before a body is shown, and read again, the newest last.
+"""The topics of the audits of looks and of actions: entries are written first, and read again, the newest last.
 
-The topic is beside the journal, has one partition, and keeps its entries for `http.looks-retention`. It is another one
-than the audit of dead letters: that keeps the last entry of each position for ever, and is read as a whole.
+A body is shown, and a message changed, once its entry is there. Each topic is beside the journal, has one partition,
+and keeps its entries for `http.looks-retention`. They are others than the audit of dead letters: that keeps the last
+entry of each position for ever, and is read as a whole.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.clients import KafkaClients
 from engine.kafka.errors import PASSING, refusal, unavailable
 from engine.kafka.reader import KafkaTopicReader
-from engine.kafka.topics import ensure_looks_topic, exists
+from engine.kafka.topics import ACTIONS, LOOKS, ensure_looks_topic, exists
 from engine.kafka.types import KafkaException
+from engine.looks.action import AuditedAction, merged
 from engine.looks.look import Look
 from engine.telemetry.http_section import HttpConfig
-from routes.targets import looks_topic
+from routes.targets import actions_topic, looks_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.kafka.reader import Position
+    from engine.kafka.reader import LocatedRecord, Position
     from engine.kafka.types import KafkaError, KafkaMessage, Producer
+    from engine.looks.action import ActionQuestion
     from routes.errors import BridgeError
     from routes.model import Config
 
-__all__ = ["LookLog", "LookTopic", "last_looks"]
+__all__ = ["LookLog", "LookTopic", "last_actions", "last_looks"]
 
 _SECONDS = 2.0
 """Time within which Kafka has to take an entry: less than a page may take."""
@@ -41,7 +44,7 @@ _Mark = tuple[str, str, str, bool, "Position"]
 
 @dataclass(frozen=True, slots=True)
 class LookTopic:
-    """The topic of the audit of looks of one bridge."""
+    """The topic of an audit of one bridge: that of looks, or that of actions."""
 
     kafka: KafkaClients
     name: str
@@ -49,17 +52,24 @@ class LookTopic:
     """Replication at creation; -1: the cluster's default."""
     retention_ms: int
     """Retention at creation, in milliseconds; -1: for ever."""
+    what: str = LOOKS
+    """Name of the audit, for the text of errors."""
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """Takes the parts of a configuration."""
+        """Takes the parts of a configuration, for the audit of looks."""
         journal = config.journal
         retention_ms = config.section(HttpConfig).looks_retention_ms
         return cls(KafkaClients(config.kafka_access), looks_topic(journal.topic), journal.replication, retention_ms)
 
+    @classmethod
+    def of_actions(cls, config: Config) -> Self:
+        """Takes the parts of a configuration, for the audit of actions."""
+        return replace(cls.of(config), name=actions_topic(config.journal.topic), what=ACTIONS)
+
 
 class LookLog:
-    """Writer of the audit, which connects when the first entry is written. Safe from any thread."""
+    """Writer of an audit, which connects when the first entry is written. Safe from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` returns monotonic seconds."""
@@ -87,6 +97,10 @@ class LookLog:
         if once_seconds:
             self._remember(look)
 
+    def note(self, topic: LookTopic, entry: AuditedAction) -> None:
+        """Writes an entry of the audit of actions; as `write`."""
+        self._write(topic, entry)
+
     def _not_seen(self, look: Look, seconds: float) -> Iterator[Position]:
         now = self._clock()
         with self._lock:
@@ -105,7 +119,7 @@ class LookLog:
             while len(self._seen) > _MOST_SEEN:
                 del self._seen[next(iter(self._seen))]
 
-    def _write(self, topic: LookTopic, look: Look) -> None:
+    def _write(self, topic: LookTopic, entry: Look | AuditedAction) -> None:
         outcome: list[KafkaError | None] = []
 
         def told(error: KafkaError | None, _: KafkaMessage) -> None:
@@ -113,7 +127,7 @@ class LookLog:
 
         try:
             connected = self._connected(topic)
-            connected.produce(topic.name, value=look.to_json(), on_delivery=told)
+            connected.produce(topic.name, value=entry.to_json(), on_delivery=told)
             connected.flush(_SECONDS)
             failure = outcome[0] if outcome else None
         except BufferError:
@@ -131,7 +145,7 @@ class LookLog:
     def _connected(self, topic: LookTopic) -> Producer:
         with self._lock:
             if self._producer is None or topic != self._topic:
-                ensure_looks_topic(topic.kafka, topic.name, topic.replication, topic.retention_ms, _SECONDS)
+                ensure_looks_topic(topic.kafka, topic.name, topic.replication, topic.retention_ms, _SECONDS, topic.what)
                 self._producer = topic.kafka.producer(_SETTINGS)
                 self._topic = topic
             return self._producer
@@ -139,7 +153,7 @@ class LookLog:
 
 def _error(topic: LookTopic, failure: KafkaError | None) -> BridgeError:
     """The error of an entry that Kafka has not taken, with its reason if Kafka gave one."""
-    servers, what = topic.kafka.servers, f"the audit of looks in topic '{topic.name}'"
+    servers, what = topic.kafka.servers, f"{topic.what} in topic '{topic.name}'"
     if failure is None or failure.code() in PASSING:
         why = failure.str() if failure else f"no answer within {_SECONDS:g} s"
         return UnreachableError(f"{what} cannot be written: {unavailable(servers, why)}")
@@ -151,8 +165,10 @@ def _mark(look: Look, at: Position) -> _Mark:
     return look.user, look.host, look.way, look.masked, at
 
 
-def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
+def last_looks(topic: LookTopic, count: int, seconds: float, user: str = "") -> list[Look]:
     """Returns the newest entries, `count` at most, oldest first; none if the topic does not exist yet.
+
+    With a `user`, only those whose user name has this text, in any case.
 
     Raises:
         HardFailureError: Kafka does not let this user read the topic.
@@ -160,6 +176,26 @@ def last_looks(topic: LookTopic, count: int, seconds: float) -> list[Look]:
     """
     if not exists(topic.kafka, topic.name, seconds):
         return []
+
+    def takes(located: LocatedRecord) -> bool:
+        look = Look.parse(located.record.value)
+        return look is not None and user.casefold() in look.user.casefold()
+
     with KafkaTopicReader(topic.kafka, topic.name, seconds) as reader:
-        found = (Look.parse(located.record.value) for located in reader.last(count))
+        found = (Look.parse(located.record.value) for located in reader.last(count, takes))
         return [look for look in found if look is not None]
+
+
+def last_actions(topic: LookTopic, question: ActionQuestion, count: int, seconds: float) -> list[AuditedAction]:
+    """Returns the newest actions that are asked for, `count` at most, oldest first; raises as `last_looks`."""
+    if not exists(topic.kafka, topic.name, seconds):
+        return []
+
+    def takes(located: LocatedRecord) -> bool:
+        entry = AuditedAction.parse(located.record.value)
+        return entry is not None and question.takes(entry)
+
+    with KafkaTopicReader(topic.kafka, topic.name, seconds) as reader:
+        # Each action has two entries.
+        found = (AuditedAction.parse(located.record.value) for located in reader.last(2 * count, takes))
+        return merged(entry for entry in found if entry is not None)[-count:]

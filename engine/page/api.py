@@ -20,6 +20,7 @@ from engine.kafka.reader import Position
 from engine.looks.look import LookWay
 from engine.page import api_schema as schema
 from engine.page import asked, forms
+from engine.page.actions import newest_actions
 from engine.page.finding import question_of
 from engine.page.letters import LettersAsked, look
 from engine.page.looks import newest_looks
@@ -119,7 +120,10 @@ def api(
             "Audit of looks at bodies, newest first",
             schema.LOOKS,
             _looks(view, threads),
-            (schema.COUNT_OF_LOOKS,),
+            schema.OF_LOOKS,
+        ),
+        _Endpoint(
+            "/api/audit", "Audit of actions, newest first", schema.ACTIONS, _actions(view, threads), schema.OF_ACTIONS
         ),
         _Endpoint(
             "/api/topologies/{topology}/state",
@@ -382,7 +386,16 @@ def _letters(view: View, threads: Threads) -> Callable[[Request], Awaitable[Resp
 def _looks(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
-        return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count)]})
+        user = request.query_params.get("user", "").strip()
+        return _answer({"looks": [look.members() for look in await newest_looks(view, threads, count, user)]})
+
+    return handle
+
+
+def _actions(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        count = asked.number("count", request.query_params.get("count", ""), 200, 1000)
+        return _answer({"actions": [each.members() for each in await newest_actions(request, view, threads, count)]})
 
     return handle
 

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from engine.telemetry.control import ChangeRequest
 
 __all__ = [
+    "ACTIONS",
     "BROWSE",
-    "COUNT_OF_LOOKS",
     "FIND",
     "FIND_LINE",
     "LETTERS",
     "LOOKS",
     "MESSAGE",
+    "OF_ACTIONS",
     "OF_LETTERS",
+    "OF_LOOKS",
     "OF_STATE",
     "POSITION",
     "RECORDS",
@@ -193,6 +195,20 @@ LOOKS = _object(
         | {"description": "`state` has the topology and the node, with a slash between them, for a look at its rows"}
     )
 )
+ACTIONS = _object(
+    actions=_list(
+        _object(
+            id=_TEXT,
+            time=_TEXT,
+            user={**_TEXT, "description": "empty if no login is needed"},
+            role=_TEXT,
+            host=_TEXT,
+            action=_TEXT,
+            target={**_TEXT, "description": "part, route, positions or destination; empty for the bridge"},
+            result={**_TEXT, "description": "empty if it is not known"},
+        )
+    )
+)
 STATE_NODES = _object(topology=_TEXT, nodes=_list(_object(node=_TEXT, operator=_TEXT)))
 STATE_ROWS = _object(
     topology=_TEXT,
@@ -236,8 +252,16 @@ BROWSE = (
     Parameter("before", "Place of a page of older records: `older` of the page before it"),
     Parameter("count", "Number of records, 50 if none is given", {"type": "integer", "minimum": 1, "maximum": 200}),
 )
-COUNT_OF_LOOKS = Parameter(
+_COUNT = Parameter(
     "count", "Number of entries, 200 if none is given", {"type": "integer", "minimum": 1, "maximum": 1000}
+)
+_USER = Parameter("user", "Part of the user name")
+OF_LOOKS = (_USER, _COUNT)
+OF_ACTIONS = (
+    _USER,
+    Parameter("action", "Action, such as pause"),
+    Parameter("target", "Part of the target"),
+    _COUNT,
 )
 POSITION = Parameter(
     "position", "TOPIC:PARTITION:OFFSET, or PARTITION:OFFSET in the journal", place="path", is_needed=True
@@ -308,7 +332,7 @@ def document(
 
 
 def _change(change: ChangeRequest) -> Schema:
-    given = (_PART, _BY) if change.of_part else ()
+    given = (_PART, _BY) if change.of_part else (_BY,)
     answer = _object(parts=_MANY) if change.of_part else _object(request=_WHOLE)
     operation = _operation(change.path, change.about, (_FROM_PROGRAM, *given), answer, "application/json")
     answers = operation["responses"]

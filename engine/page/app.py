@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from engine.dead_letters.bulk import BulkRun
+from engine.page.actions import actions_page
 from engine.page.api import api
 from engine.page.bulk import bulk_page
 from engine.page.charts import charts
@@ -70,6 +71,7 @@ def pages(view: View) -> Sequence[BaseRoute]:
         "/dead-letters/all": bulk_page(view, bulk),
         "/dead-letters/audit": audit(view, threads),
         "/looks": looks_page(view, threads),
+        "/actions": actions_page(view, threads),
         "/messages": messages(view, threads),
         "/messages/{topic}": records(view, threads),
         "/messages/{topic}/{partition}/{offset}": message(view, threads),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from engine.dead_letters.bulk import BulkAction, BulkTask
@@ -15,6 +16,7 @@ from engine.dead_letters.replay import Options, ReplayOutcome
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
 from engine.page import forms
+from engine.page.acting import acting
 from engine.page.asked import status_of
 from engine.page.letters import LettersAsked
 from engine.page.render import HEADERS, rendered
@@ -49,7 +51,7 @@ def bulk_page(view: View, bulk: BulkRun) -> Callable[[Request], Awaitable[Respon
             try:
                 form = await forms.read(request)
                 forms.check(form, view.seal, request)
-                _change(form, view, bulk, request)
+                await run_in_threadpool(_change, form, view, bulk, request)
                 return RedirectResponse(_PATH, _SEE_OTHER, HEADERS)
             except BridgeError as error:
                 fault, status = str(error), status_of(error)
@@ -62,9 +64,15 @@ def _change(form: Form, view: View, bulk: BulkRun, request: Request) -> None:
     """Does what a form asks for; UsageError if that is nothing known, or another run is at work."""
     action = form.text("action")
     if action == "confirm":
-        bulk.settle(form.text("token"))
+        report = bulk.report
+        what, words = (report.task.action, report.task.words) if report else ("settle", ())
+        target = ", ".join(f"{name}: {value}" for name, value in words) or "all open dead letters"
+        with acting(view, request, f"{what} all", target) as result:
+            bulk.settle(form.text("token"))
+            result.text = "begun"
     elif action == "cancel":
-        bulk.cancel()
+        with acting(view, request, "cancel", "settling of dead letters"):
+            bulk.cancel()
     elif action in BulkAction.__members__.values():
         asked = LettersAsked.of({name: values[0] for name, values in form.fields.items()})
         store = DeadLetterStore.of(view.config())

@@ -22,6 +22,7 @@ from engine.kafka.reader import KafkaTopicReader, Position
 from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
+from engine.page.acting import acting
 from engine.page.asked import status_of
 from engine.page.body_text import body_text, text_body
 from engine.page.letters import letter_position
@@ -96,8 +97,14 @@ def correct(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], 
                     sight.only(LookWay.FORM, letter.located)
                 if form.text("edit"):
                     return _shown(letter, store, form)
+                change = partial(_corrected, letter, store, form, quarantine, partial(forms.actor, request))
                 try:
-                    return _corrected(letter, store, form, quarantine, partial(forms.actor, request))
+                    if not is_confirmed:
+                        return change()
+                    with acting(view, request, "correct and replay", str(position)) as result:
+                        done = change()
+                        result.text = str(done["outcome"].outcome)
+                    return done
                 except UsageError as error:
                     return {**_shown(letter, store, form), "fault": str(error)}
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from engine.dead_letters.audit import Actor
 from engine.errors import UsageError
-from engine.telemetry.http_login import LOGIN
+from engine.telemetry.http_login import LOGIN, SESSION
 from routes.keys.addresses import host_of
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ def _parsed(body: bytes) -> Form:
 
 
 def signature(seal: bytes, request: Request) -> str:
-    """The signature that a form for this request's login has to carry."""
-    return hmac.digest(seal, str(request.scope.get(LOGIN, "")).encode(), "sha256").hex()
+    """The signature that a form for this request's login and session has to carry."""
+    whose = "\n".join(str(request.scope.get(name, "")) for name in (LOGIN, SESSION))
+    return hmac.digest(seal, whose.encode(), "sha256").hex()
 
 
 def check(form: Form, seal: bytes, request: Request) -> None:

@@ -7,6 +7,7 @@ confirmed, the result.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -25,6 +26,7 @@ from engine.kafka.topics import exists, identity
 from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
+from engine.page.acting import acting
 from engine.page.asked import moment, predicate, status_of
 from engine.page.messages import journal_of
 from engine.page.render import rendered
@@ -327,9 +329,19 @@ def settle(view: View, threads: Threads, bulk: BulkRun) -> Callable[[Request], A
             actor = forms.actor(request, choice.action + (" from quarantine" if choice.quarantine else ""))
             if confirmed:
                 bulk.check_free()
+
+            def work(choice: _Choice = choice) -> list[Replayed]:
+                if not confirmed:
+                    return choice.settle(store, actor, dry_run=True)
+                with acting(view, request, choice.action, ", ".join(map(str, choice.positions))) as result:
+                    done = choice.settle(store, actor, dry_run=False)
+                    counts = Counter(str(each.outcome) for each in done)
+                    result.text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+                return done
+
             outcomes = await threads.ask(
                 store.kafka.servers,
-                lambda: choice.settle(store, actor, dry_run=not confirmed),
+                work,
                 _DO_SECONDS if confirmed else _ASK_SECONDS,
             )
             content |= {"outcomes": outcomes, "open": sum(each.outcome in _WOULD for each in outcomes)}

@@ -25,10 +25,10 @@ _LINES = 200
 _ANSWER_SECONDS = 2.0
 
 
-async def newest_looks(view: View, threads: Threads, count: int = _LINES) -> list[Look]:
-    """Returns the newest entries, newest first; raises as `last_looks`."""
+async def newest_looks(view: View, threads: Threads, count: int = _LINES, user: str = "") -> list[Look]:
+    """Returns the newest entries, newest first, of a `user` or of all; raises as `last_looks`."""
     topic = LookTopic.of(view.config())
-    found = await threads.ask(topic.kafka.servers, lambda: last_looks(topic, count, _ANSWER_SECONDS))
+    found = await threads.ask(topic.kafka.servers, lambda: last_looks(topic, count, _ANSWER_SECONDS, user))
     return found[::-1]
 
 

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse
 
 from engine.errors import UsageError
 from engine.page import forms
+from engine.page.acting import acting_on_bridge
 from engine.page.picture import anchor
 from engine.page.render import HEADERS, rendered
 from routes.errors import BridgeError
@@ -39,7 +40,12 @@ def change_part(view: View) -> Callable[[Request], Awaitable[Response]]:
                 raise UsageError(msg)
             change = view.control.pause if action == "pause" else view.control.resume
             actor = forms.actor(request, action)
-            await run_in_threadpool(change, part, f"{actor.user} ({actor.host})")
+
+            def changed() -> None:
+                with acting_on_bridge(view, request, action, part):
+                    change(part, f"{actor.user} ({actor.host})")
+
+            await run_in_threadpool(changed)
         except forms.ForeignRequestError as error:
             return await rendered(request, view, "part.html", status=403, fault=str(error))
         except BridgeError as error:

@@ -23,7 +23,7 @@ from engine.page.forms import signature
 from engine.page.view import Tone
 from engine.printable import printable
 from engine.telemetry import amounts
-from engine.telemetry.http_login import LOGIN
+from engine.telemetry.http_login import LOGIN, SESSION
 from engine.telemetry.roles import UserRole, role_of
 from engine.times import iso
 from engine.topologies.section import TopologiesConfig
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from engine.page.sight import SeenRecord
     from engine.page.view import View
+    from engine.telemetry.users import LoginNote
 
-__all__ = ["HEADERS", "REFRESH_SECONDS", "VERSION", "as_text", "record_row", "render", "rendered"]
+__all__ = ["HEADERS", "REFRESH_SECONDS", "VERSION", "as_text", "login_note", "record_row", "render", "rendered"]
 
 REFRESH_SECONDS = 5
 """Seconds between two updates of a live page."""
@@ -61,6 +62,7 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
         "topologies_link": (("/topologies", "Topologies"),) if view.config().section(TopologiesConfig) else (),
         "path": request.url.path,
         "login": request.scope.get(LOGIN, ""),
+        "has_session": bool(request.scope.get(SESSION)),
         "role": str(role_of(request)),
         "operates": role_of(request) >= UserRole.OPERATOR,
         "seal": signature(view.seal, request),
@@ -70,6 +72,12 @@ def render(request: Request, view: View, template: str, *, status: int = 200, **
         "standby": view.standing.why_not if view.standing and not view.standing.leads else "",
     }
     return HTMLResponse(page.render({**shared, **values}), status, HEADERS)
+
+
+def login_note(note: LoginNote) -> HTMLResponse:
+    """Renders a page for somebody who is not logged in, which says nothing of the bridge."""
+    headers = HEADERS | ({"Refresh": f"1; url={note.link}"} if note.follows else {})
+    return HTMLResponse(_templates.get_template("login.html").render(note=note), note.status, headers)
 
 
 async def rendered(request: Request, view: View, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

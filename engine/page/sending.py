@@ -20,6 +20,7 @@ from engine.kafka.reader import Position
 from engine.looks.look import LookWay
 from engine.message import Message
 from engine.page import forms
+from engine.page.acting import acting
 from engine.page.asked import status_of
 from engine.page.body_text import body_text
 from engine.page.forms import Form
@@ -71,9 +72,7 @@ def send(view: View, threads: Threads) -> Callable[[Request], Awaitable[Response
                 forms.check(form, view.seal, request)
                 if form.text("confirmed") == "yes":
                     try:
-                        position = await threads.run(
-                            lambda: _sent(form, config, sender, request), _SECONDS, _BUSY, _LATE
-                        )
+                        position = await threads.run(lambda: _sent(form, view, sender, request), _SECONDS, _BUSY, _LATE)
                         return RedirectResponse(f"/send?sent={position}", _SEE_OTHER, HEADERS)
                     except UnreachableError as error:
                         # The same button is shown again, with its token.
@@ -114,15 +113,17 @@ def _record(form: Form, tracing: TracingConfig, message_id: str) -> Record:
     return replace(record, key=key.encode("utf-8", "replace")) if key else record
 
 
-def _sent(form: Form, config: Config, sender: JournalSender, request: Request) -> Position:
+def _sent(form: Form, view: View, sender: JournalSender, request: Request) -> Position:
     """Sends the message of a form, and returns its position; raises what `JournalSender.send` does."""
     token = form.text("token")
     if not token:
         msg = "this form lacks its token: open the page and try again"
         raise UsageError(msg)
-    actor = forms.actor(request, "send")
+    actor, config = forms.actor(request, "send"), view.config()
     record = _record(form, config.section(TracingConfig), token)
-    position = sender.send(DeadLetterStore.of(config), record, actor, token)
+    with acting(view, request, "send", form.text("address")) as result:
+        position = sender.send(DeadLetterStore.of(config), record, actor, token)
+        result.text = str(position)
     _log.info("message sent from the status page", by=actor.user, host=actor.host, position=str(position))
     return position
 

@@ -235,6 +235,8 @@ class View:
     """Takes requests to pause and resume parts; None if there is nobody to take them."""
     looks: LookLog = field(default_factory=LookLog, repr=False)
     """Writer of the audit of looks."""
+    actions: LookLog = field(default_factory=LookLog, repr=False)
+    """Writer of the audit of actions."""
     seal: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Key with which forms are signed, see `engine.page.forms`."""
 

@@ -224,7 +224,9 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         from engine.doctor.folders import folders_of
         from engine.doctor.machine import free_bytes
         from engine.find.filter_upkeep import FilterUpkeep
+        from engine.page.acting import acting_on_bridge
         from engine.page.app import pages
+        from engine.page.render import login_note
         from engine.page.view import Samples, View
         from engine.supervision.election import Election
         from engine.supervision.progress import LoggedProgress, Progress
@@ -264,11 +266,15 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
             partial(_ask, group),
             reload,
         )
-        routes = [*pages(view), *control(reload), earlier_reading(lambda: samples.traffic.before)]
+        routes = [
+            *pages(view),
+            *control(reload, partial(acting_on_bridge, view)),
+            earlier_reading(lambda: samples.traffic.before),
+        ]
         served = application(board, registry, election, census, lambda: reload.state, routes, peers)
         # While this bridge stands by, another one may serve its figures at the same address.
         patient = election is not None and not config.embedded_kafka
-        server = stack.enter_context(HttpServer(http, served, patient=patient))
+        server = stack.enter_context(HttpServer(http, served, patient=patient, login_page=login_note))
         if figures := metrics_only(http):
             served = application(board, registry, election, census, lambda: reload.state)
             stack.enter_context(HttpServer(figures, served, patient=patient, setting="http.metrics-address"))

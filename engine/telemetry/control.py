@@ -7,6 +7,8 @@ reader's browser without the consent of this server (CORS, Fetch standard).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,12 +19,24 @@ from engine.telemetry.http_login import LOGIN
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-__all__ = ["CHANGES", "HEADER", "PAUSE", "RELOAD", "RESTART", "RESUME", "ChangeRequest", "Controlled", "control"]
+__all__ = [
+    "CHANGES",
+    "HEADER",
+    "PAUSE",
+    "RELOAD",
+    "RESTART",
+    "RESUME",
+    "Acting",
+    "ChangeRequest",
+    "Controlled",
+    "control",
+    "user_of_request",
+]
 
 HEADER = "X-Jms-Bridge"
 """Header that each of the requests needs, with any value."""
@@ -72,18 +86,27 @@ class Controlled(Protocol):
         """Asks for a paused part to be started again; otherwise as `pause`."""
 
 
-def control(bridge: Controlled) -> Sequence[BaseRoute]:
-    """The routes of the requests, which `engine.telemetry.http` serves beside its own."""
+Acting = Callable[["Request", str, str], AbstractContextManager[object]]
+"""Notes that the user of a request does something to a part; the action is done within its `with`."""
+
+
+def control(bridge: Controlled, acting: Acting = lambda *_: nullcontext()) -> Sequence[BaseRoute]:
+    """The routes of the requests, which `engine.telemetry.http` serves beside its own; `acting` notes each."""
 
     def reload(request: Request) -> Response:
-        return _foreign(request) or JSONResponse({"request": bridge.request()}, status_code=_ACCEPTED)
+        if refusal := _foreign(request):
+            return refusal
+        with acting(request, "reload", ""):
+            return JSONResponse({"request": bridge.request()}, status_code=_ACCEPTED)
 
     def of_part(what: ChangeRequest, change: Callable[[str, str], list[str]]) -> Route:
         def changed(request: Request) -> Response:
             if refusal := _foreign(request):
                 return refusal
+            part = request.query_params.get("part", "")
             try:
-                parts = change(request.query_params.get("part", ""), _user(request))
+                with acting(request, what.path.rpartition("/")[2], part):
+                    parts = change(part, user_of_request(request))
             except BridgeError as error:
                 return JSONResponse({"error": str(error)}, status_code=_REFUSED)
             return JSONResponse({"parts": parts}, status_code=_ACCEPTED)
@@ -98,8 +121,8 @@ def control(bridge: Controlled) -> Sequence[BaseRoute]:
     ]
 
 
-def _user(request: Request) -> str:
-    """The login of a request, and the user that its client names by the parameter `by`."""
+def user_of_request(request: Request) -> str:
+    """Returns the login of a request, and the user that its client names by the parameter `by`."""
     login, client = str(request.scope.get(LOGIN, "")), request.query_params.get("by", "")
     return f"{login} ({client})" if login and client else login or client
 

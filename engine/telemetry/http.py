@@ -46,6 +46,7 @@ from engine.telemetry.client import find
 from engine.telemetry.http_login import HttpLogin
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.report import EARLIER
+from engine.telemetry.users import plain_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from engine.telemetry.peers import Peers
     from engine.telemetry.report import MetricSample
     from engine.telemetry.status import DeadLetterCounts, StatusBoard
+    from engine.telemetry.users import LoginPage
 
 __all__ = ["HttpServer", "Standing", "application", "earlier_reading", "metrics_only"]
 
@@ -163,12 +165,19 @@ class HttpServer:
     """HTTP server in a thread of its own: `with HttpServer(…) as server:`."""
 
     def __init__(
-        self, config: HttpConfig, app: Starlette, *, patient: bool = False, setting: str = "http.address"
+        self,
+        config: HttpConfig,
+        app: Starlette,
+        *,
+        patient: bool = False,
+        setting: str = "http.address",
+        login_page: LoginPage = plain_note,
     ) -> None:
         """Binds the address at once.
 
         A `patient` server waits instead while the address belongs to another bridge that takes part in an election.
-        `setting` is the configuration key of the address, for error messages.
+        `setting` is the configuration key of the address, for error messages. `login_page` makes the answers for users
+        who are not logged in.
 
         Raises:
             SetupError: the address cannot be bound, or a TLS file is invalid.
@@ -181,7 +190,7 @@ class HttpServer:
         self._socket = None if patient and _is_of_a_rival(config) else _listen(config, setting)
         # The supervisor handles signals; uvicorn gets no log, because the bridge logs what matters itself.
         settings = uvicorn.Config(
-            HttpLogin(app, config, frozenset((_HEALTH,))),
+            HttpLogin(app, config, frozenset((_HEALTH,)), login_page),
             http="h11",
             h11_max_incomplete_event_size=_MOST_HEAD_BYTES - _SLICE_BYTES,
             # Otherwise any user of this machine could claim any client address.

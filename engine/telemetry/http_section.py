@@ -6,9 +6,19 @@ from dataclasses import KW_ONLY, MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.telemetry.login_section import (
+    OidcConfig,
+    ProxyConfig,
+    SessionConfig,
+    has_login,
+    http_oidc,
+    http_proxy,
+    http_users,
+)
 from routes.keys import table
 from routes.keys.addresses import HOST_PORT, PEERS, is_loopback
 from routes.keys.language import MASKED
+from routes.keys.logins import NAMES, PUBLIC_URL
 from routes.keys.values import FLAG, PATH, RETENTION, TEXT, TOKEN
 from routes.section_registry import Section
 
@@ -27,7 +37,8 @@ _WORDS = {"token": "token", "username": "user name"}
 _DESTINATION = "JMSDestination"
 _CLOSED = "or http.insecure=true where the network is closed to others"
 _LOGIN = (
-    "set http.token, or http.username and http.password; for probes and Prometheus alone there is http.metrics-address"
+    "set http.token, http.oidc.issuer, or http.username and http.password; for probes and Prometheus alone there is "
+    "http.metrics-address"
 )
 
 
@@ -44,6 +55,14 @@ class ViewerConfig:
     username: str | None = table.key("http.viewer.username", TEXT, "User name of a viewer.", example="support")
     password: str | None = table.key(
         "http.viewer.password", TEXT, "Password of the viewer.", example="${env:VIEWER_PASSWORD}"
+    )
+    groups: tuple[str, ...] = table.key(
+        "http.viewer.groups",
+        NAMES,
+        "Groups whose users are viewers, if an OpenID Connect server or a proxy logs them in.",
+        example="support, auditors",
+        made=lambda value, *_: value or (),
+        value=(),
     )
     masked: tuple[str | ValuePath, ...] = table.key(
         "http.viewer.mask",
@@ -108,12 +127,31 @@ class HttpConfig:
         example="prometheus",
     )
     password: str | None = table.key("http.password", TEXT, "Password of the login.", example="${env:METRICS_PASSWORD}")
+    operator_groups: tuple[str, ...] = table.key(
+        "http.operator.groups",
+        NAMES,
+        "Groups whose users are operators, likewise.",
+        example="bridge-operators",
+        made=lambda value, *_: value or (),
+        value=(),
+    )
     viewer: ViewerConfig = table.part(ViewerConfig, ViewerConfig())
+    public_url: str | None = table.key(
+        "http.url",
+        PUBLIC_URL,
+        "Address of the pages as browsers know it, such as that of a proxy. Required by `http.oidc.issuer`, whose "
+        "server sends browsers back to `/login/callback` there.",
+        example="https://bridge.example.com",
+    )
+    """Scheme, host and port, without a slash at the end; None: it is not known."""
+    oidc: OidcConfig = table.part(OidcConfig, OidcConfig())
+    session: SessionConfig = table.part(SessionConfig, SessionConfig())
+    proxy: ProxyConfig = table.part(ProxyConfig, ProxyConfig())
     looks_retention_ms: int = table.key(
         "http.looks-retention",
         RETENTION,
-        "Time for which the [audit of looks](security.md#audit-of-looks) keeps its entries. Takes effect when the "
-        "bridge creates the topic.",
+        "Time for which the audits of [looks](security.md#audit-of-looks) and [actions](security.md#audit-of-actions) "
+        "keep their entries. Takes effect when the bridge creates their topics.",
         default="90d",
         made=lambda seconds, *_: round(seconds * 1000),
     )
@@ -137,6 +175,11 @@ class HttpConfig:
     )
 
 
+def _has_own_login(settings: Settings) -> bool:
+    """True if the file has the login of an operator, with which commands and peers ask as well."""
+    return settings.is_set("http.token") or settings.is_set("http.username")
+
+
 def http_login(settings: Settings) -> None:
     """Checks that user names and passwords are set together, and that no name has a colon.
 
@@ -155,15 +198,16 @@ def http_login(settings: Settings) -> None:
 def http_viewer(settings: Settings) -> None:
     """Checks that a viewer's login is not the operator's, that there is one of each, and that masks have a viewer."""
     logins = [key for key in ("token", "username") if settings.is_set(_VIEWER + key)]
-    if logins and not (settings.is_set("http.token") or settings.is_set("http.username")):
+    if logins and not (_has_own_login(settings) or settings.is_set("http.operator.groups")):
         message = "a viewer's login, and none of an operator, who alone may change something"
         settings.fault(_VIEWER + logins[0], "", message, "set http.token, or http.username and http.password")
     for key in logins:
         if settings.is_set(f"http.{key}") and settings.get(_VIEWER + key) == settings.get(f"http.{key}"):
             settings.fault(_VIEWER + key, "", f"the {_WORDS[key]} of the operator", "choose another")
     mask = f"{_VIEWER}mask"
-    if settings.is_set(mask) and not logins:
-        message, hint = "nobody is a viewer", "set http.viewer.token, or http.viewer.username and http.viewer.password"
+    if settings.is_set(mask) and not logins and not settings.is_set(f"{_VIEWER}groups"):
+        hint = "set http.viewer.token, http.viewer.groups, or http.viewer.username and http.viewer.password"
+        message = "nobody is a viewer"
         settings.fault(mask, "", message, hint)
     if _DESTINATION in (settings.get(mask) or ()):
         message = f"'{_DESTINATION}' is in metrics and in names of topics, so it cannot be hidden"
@@ -189,7 +233,7 @@ def http_reach(settings: Settings) -> None:
     address, metrics = settings.get("http.address"), settings.get("http.metrics-address")
     is_closed = settings.get("http.insecure")
     if address is not None and not is_loopback(address[0]):
-        if not (settings.is_set("http.token") or settings.is_set("http.username")):
+        if not has_login(settings):
             message = "other machines can reach this address, and nobody has to log in"
             settings.fault("http.address", "", message, _LOGIN)
         if not settings.is_set("http.tls.certificate") and not is_closed:
@@ -208,9 +252,8 @@ def http_peers(settings: Settings) -> None:
     if peers and all(peer == settings.get("http.address") for peer in peers):
         message = f"'{peers[0]}' is the address of this bridge itself"
         settings.fault("http.peers", "", message, "name the other hosts, or remove the key")
-    has_login = settings.is_set("http.token") or settings.is_set("http.username")
     is_private = settings.is_set("http.tls.certificate") or settings.get("http.insecure")
-    if has_login and not is_private and not all(is_loopback(peer.host) for peer in peers):
+    if _has_own_login(settings) and not is_private and not all(is_loopback(peer.host) for peer in peers):
         message = "other machines are sent the login, and there is no TLS"
         settings.fault("http.peers", "", message, f"set http.tls.certificate and http.tls.key; {_CLOSED}")
 
@@ -221,6 +264,6 @@ SECTION = Section(
     "bridge is alive, whether it leads and how many dead letters are open; with a login configured all other pages ask "
     "for it.",
     settings=HttpConfig,
-    checks=(http_login, http_viewer, http_tls, http_reach, http_peers),
+    checks=(http_login, http_viewer, http_oidc, http_proxy, http_users, http_tls, http_reach, http_peers),
     listens=("http.address", "http.metrics-address"),
 )

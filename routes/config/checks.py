@@ -23,6 +23,7 @@ from routes.predicate.nodes import Literal
 from routes.section_registry import registered_sections
 from routes.systems import all_systems
 from routes.targets import (
+    actions_topic,
     audit_topic,
     looks_topic,
     position_topic,
@@ -190,10 +191,11 @@ def separate_topics(settings: Settings) -> None:
     journal, dead_letters = settings.get("journal.topic"), settings.get("routing.dead-letter-topic")
     if dead_letters is None and journal is not None:
         dead_letters = set_aside_topic(journal)
-    taken = {}
+    taken: dict[str, str] = {}
     if journal is not None:
         positions = {position_topic(journal): "the topic of positions in other clusters"}
-        taken = {journal: "the journal", looks_topic(journal): "the audit of looks", **positions}
+        audits = {looks_topic(journal): "the audit of looks", actions_topic(journal): "the audit of actions"}
+        taken = {journal: "the journal", **audits, **positions}
     if dead_letters in taken:
         message = f"'{dead_letters}' is {taken[dead_letters]}"
         settings.fault("routing.dead-letter-topic", "", message, "name another topic")

@@ -144,6 +144,7 @@ ABOVE = {
         "engine.cli",
         "engine.supervision",
     ),
+    "engine.openid": ("engine.doctor", "engine.kafka", "engine.page", "engine.telemetry", "engine.supervision"),
     "engine.embedded": (
         "engine.delivery",
         "engine.spark",
@@ -218,6 +219,7 @@ LIBRARIES = {
     "javaproperties": ("routes.config",),
     "yaml": ("engine.route_tests",),
     "jinja2": ("engine.page.render",),
+    "joserfc": ("engine.openid",),
     "starlette": ("engine.page", "engine.telemetry"),
     "uvicorn": ("engine.telemetry",),
     "opentelemetry": ("engine.telemetry.otlp",),

@@ -39,6 +39,7 @@ PAGES = (
         "/messages",
         "/find",
         "/looks",
+        "/actions",
         "/dead-letters",
         "/dead-letters/audit",
     ),

@@ -31,6 +31,7 @@ PATHS = (
     "/ready",
     "/metrics",
     "/nothing",
+    "/login",
 )
 MARK = "Zq9mark"
 """In every secret; nowhere else in the world."""
@@ -54,6 +55,11 @@ http.address=127.0.0.1:{http}
 http.token=${{file:http.token}}
 http.username=me
 http.password={mark}-http
+http.url=http://127.0.0.1:{http}
+http.oidc.issuer=http://127.0.0.1:{gone}
+http.oidc.client.id=bridge
+http.oidc.client.secret={mark}-oidc
+http.operator.groups=ops
 schema.registry.url=http://127.0.0.1:{gone}
 schema.registry.username=me
 schema.registry.password={mark}-registry

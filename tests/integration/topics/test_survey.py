@@ -13,7 +13,7 @@ from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.kafka.topics import BridgeTopics, audit_problems
 from routes.config import loads
-from routes.targets import audit_topic, looks_topic
+from routes.targets import actions_topic, audit_topic, looks_topic
 
 if TYPE_CHECKING:
     from engine.embedded import EmbeddedKafka
@@ -84,10 +84,10 @@ def test_an_audit_that_cannot_be_written_is_a_warning_with_what_to_grant(secured
     cluster = Cluster(KafkaClients(config.kafka_access), 30)
     problems = audit_problems(cluster, config.journal, config.letter_topic, -1)
 
-    (found,) = audit_findings(problems)
-    assert found.state is Severity.WARNING
-    assert looks_topic(journal) in found.found
-    assert found.remedy == "create it, and grant WRITE on it to the bridge's principal"
+    for found, topic in zip(audit_findings(problems), (looks_topic(journal), actions_topic(journal)), strict=True):
+        assert found.state is Severity.WARNING
+        assert topic in found.found
+        assert found.remedy == "create it, and grant WRITE on it to the bridge's principal"
 
 
 def test_a_login_that_kafka_refuses_is_one_finding(secured_kafka: SecuredKafka) -> None:

@@ -42,6 +42,7 @@ def test_a_configuration_names_the_topics_beside_its_dead_letters() -> None:
         "jms-bridge.journal.state",
         "jms-bridge.journal.looks",
         "jms-bridge.journal.positions",
+        "jms-bridge.journal.actions",
         "d",
         "d.replayed",
         "d.quarantine",

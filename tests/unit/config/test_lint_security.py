@@ -124,6 +124,76 @@ def test_a_viewer_has_a_login_of_his_own_and_masks_have_a_viewer(lines: tuple[st
     assert not any("look" in fault or "l00ker" in fault for fault in found)
 
 
+OIDC = (
+    "http.oidc.issuer=https://login.example/realms/staff",
+    "http.oidc.client.id=bridge",
+    "http.url=https://bridge.example",
+    "http.operator.groups=ops",
+)
+PROXY = (
+    "http.proxy.header.user=X-Forwarded-User",
+    "http.proxy.header.groups=X-Forwarded-Groups",
+    "http.proxy.trusted=10.1.2.3, fd00:1::/64",
+    "http.viewer.groups=staff, /it/support",
+)
+
+
+def with_line(lines: tuple[str, ...], line: str) -> tuple[str, ...]:
+    """The lines, one of them replaced by another of its key, or else with that one behind them."""
+    key = line.partition("=")[0] + "="
+    kept = tuple(line if each.startswith(key) else each for each in lines)
+    return kept if line in kept else (*kept, line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (OIDC, []),
+        (PROXY, []),
+        ((*OIDC, *PROXY), []),
+        ((*OIDC, "http.viewer.groups=staff", "http.viewer.mask=iban"), []),
+        ((*OIDC, "http.viewer.token=l00ker"), []),
+        (with_line(OIDC, "http.oidc.issuer=http://127.0.0.1:8080/realms/staff"), []),
+        (with_line(OIDC, "http.oidc.issuer=http://login.example"), ["'http://login.example' is not https"]),
+        (with_line(OIDC, "http.oidc.issuer=https://login.example/?a=b"), ["is not the URL of an issuer"]),
+        (with_line(OIDC, "http.oidc.issuer=https://u:geheim@login.example"), ["a URL holds no user name"]),
+        (with_line(OIDC, "http.oidc.issuer=ldap://login.example"), ["is not https://host"]),
+        (with_line(OIDC, "http.url=https://bridge.example/page"), ["more than a scheme, a host and a port"]),
+        (with_line(OIDC, "http.url=http://bridge.example"), ["others on the network can read the session"]),
+        ((*with_line(OIDC, "http.url=http://bridge.example"), "http.insecure=true"), []),
+        (with_line(OIDC, "http.url=http://127.0.0.1:8480/"), []),
+        (OIDC[:1] + OIDC[2:], ["a login without a client id"]),
+        (OIDC[:2] + OIDC[3:], ["a login without the address that browsers know"]),
+        (OIDC[:3], ["nobody may log in: no group has a role"]),
+        (OIDC[1:3], ["a client without a server"]),
+        (OIDC[3:], ["nobody has groups"]),
+        ((*OIDC, "http.oidc.scopes=profile"), ["without the scope openid has no ID token"]),
+        ((*OIDC, "http.oidc.ca=none.pem"), ["there is no file 'none.pem'"]),
+        ((*OIDC, "http.viewer.groups=a,,b"), ["a name is missing between commas"]),
+        ((*OIDC, "http.viewer.groups=a, a"), ["'a' is listed twice"]),
+        (PROXY[1:], ["without http.proxy.header.user", "nothing is trusted", "nobody has groups"]),
+        (("http.proxy.header.address=X-Real-IP", PROXY[2], "http.token=t0ken"), []),
+        (("http.proxy.header.address=X-Real-IP",), ["has no effect without http.proxy.trusted"]),
+        (PROXY[:1] + PROXY[2:], ["has no effect without http.proxy.header.groups"]),
+        (PROXY[:2] + PROXY[3:], ["has no effect without http.proxy.trusted"]),
+        (PROXY[:3], ["nobody may log in: no group has a role"]),
+        (with_line(PROXY, "http.proxy.trusted=0.0.0.0/0"), ["'0.0.0.0/0' has every address"]),
+        (with_line(PROXY, "http.proxy.trusted=proxy.example"), ["is not an address or a network"]),
+        (with_line(PROXY, "http.proxy.trusted=10.1.2.3/16"), ["is not an address or a network"]),
+        (with_line(PROXY, "http.proxy.header.user=X_User"), ["is not the name of an HTTP header"]),
+        (with_line(PROXY, "http.proxy.header.groups=x-forwarded-user"), ["the header of the user"]),
+    ],
+)
+def test_users_of_others_need_groups_and_what_they_log_in_by_is_whole(lines: tuple[str, ...], says: list[str]) -> None:
+    found = faults(*lines)
+    assert len(found) == len(says), found
+    assert all(text in fault for text, fault in zip(says, found, strict=True)), found
+    assert not any("geheim" in fault for fault in found)
+    # Other machines may reach pages that want such a login.
+    if not says and lines[0] in (OIDC[0], PROXY[0]):
+        assert faults(*with_line(lines, "http.insecure=true"), "http.address=0.0.0.0:8480") == []
+
+
 def test_the_audit_of_looks_has_a_topic_of_its_own() -> None:
     for line in ("routing.dead-letter-topic", "journal.state-topic", "routes.r.out.topic", "sink.n.topic"):
         sink = ("sink.n.type=nats", "sink.n.url=nats://127.0.0.1:1") if "sink" in line else ()

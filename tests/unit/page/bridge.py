@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
+from engine.looks.action import AuditedAction
 from engine.looks.log import LookLog
 from engine.page.app import pages
 from engine.page.view import INTERVAL_SECONDS, Samples, View
@@ -62,17 +63,21 @@ _PARTS = ("router", "source:jms", "sink:nats")
 
 
 class NotedLooks(LookLog):
-    """Audit of looks in memory."""
+    """Audit of looks or actions in memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self.looks: list[Look] = []
+        self.actions: list[AuditedAction] = []
         self.error: BridgeError | None = None
 
-    def _write(self, topic: LookTopic, look: Look) -> None:
+    def _write(self, topic: LookTopic, entry: Look | AuditedAction) -> None:
         if self.error:
             raise self.error
-        self.looks.append(look)
+        if isinstance(entry, AuditedAction):
+            self.actions.append(entry)
+        else:
+            self.looks.append(entry)
 
 
 class Page:
@@ -114,7 +119,7 @@ class Page:
             self.questions.append((topology, question))
             return self.answer
 
-        self.looks = NotedLooks()
+        self.looks, self.actions = NotedLooks(), NotedLooks()
         self.view = view = View(
             self.board,
             self.samples,
@@ -128,6 +133,7 @@ class Page:
             ask=ask,
             control=control,
             looks=self.looks,
+            actions=self.actions,
         )
         viewer = ViewerConfig(username="eve", password="look")
         access = HttpConfig("127.0.0.1", 0)

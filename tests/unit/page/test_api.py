@@ -16,8 +16,9 @@ from engine.find.question import TopicKind
 from engine.find.search import FindProgress, FoundRecord
 from engine.find.timeline import TimelineEvent
 from engine.kafka.reader import Position
+from engine.looks.action import AuditedAction
 from engine.looks.look import Look, LookWay
-from engine.page import letters, looks, searches
+from engine.page import actions, letters, looks, searches
 from engine.telemetry.control import CHANGES
 from engine.telemetry.metrics import JOURNALED, ROUTED
 from engine.telemetry.status import DeadLetterCounts
@@ -33,7 +34,8 @@ PATHS = {
     "/api/topics/{topic}/records": "/api/topics/orders/records?count=2&where=JMSPriority+IS+NULL",
     "/api/messages/{position}": "/api/messages/orders:0:1",
     "/api/letters": "/api/letters?reason=key-not-found&page=1",
-    "/api/looks": "/api/looks?count=5",
+    "/api/looks": "/api/looks?count=5&user=ann",
+    "/api/audit": "/api/audit?user=ann&count=5",
     "/api/topologies/{topology}/state": "/api/topologies/totals/state",
     "/api/topologies/{topology}/state/{node}": "/api/topologies/totals/state/sums?key=ann&window_from=0&limit=2",
 }
@@ -59,6 +61,8 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
     monkeypatch.setattr(searches, "find", lambda *_: iter(found))
     look = Look("2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", LookWay.API, False, (Position("orders", 0, 1),))
     monkeypatch.setattr(looks, "last_looks", lambda *_: [look])
+    done = AuditedAction("1", "2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", "pause", "router", "done")
+    monkeypatch.setattr(actions, "last_actions", lambda *_: [done])
     return kafka
 
 
