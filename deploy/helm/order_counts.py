@@ -1,6 +1,6 @@
-"""Number of large orders of each key, minute by minute: an example for the manifests beside it.
+"""Number of large orders of each key, minute by minute: an example for the chart beside it.
 
-Reads `orders.large`, to which a route of the manifests' properties file publishes, and writes `orders.large.counts`.
+Reads `orders.large`, to which a route of `orders.properties` publishes, and writes `orders.large.counts`.
 Both topics have to exist.
 """
 
