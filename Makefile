@@ -93,4 +93,4 @@ jars-lock: ## write the checksums and licences of the jars that pom.xml asks for
 	$(PY) -m tools.lock
 
 clean: ## remove what set-up and tests made; var/, with messages and logs, stays
-	rm -rf .venv .jars .jars.* .nats .*_cache .hypothesis build jvm/*/target spark-warehouse
+	rm -rf .venv .jars .jars.* .nats .helm .*_cache .hypothesis build jvm/*/target spark-warehouse

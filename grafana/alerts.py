@@ -32,7 +32,7 @@ class Alert:
     lasts: str
     """Time for which the condition must hold, as Prometheus writes durations."""
     severity: str
-    """`critical`: messages do not flow or are lost; `warning`: an operator has to act before they do."""
+    """`critical`: messages do not flow or are lost; `warning`: an operator has to act before; `none`: no news."""
     summary: str
     """Summary in one line, with `{{ $labels.… }}` and `{{ $value }}`."""
 
@@ -49,6 +49,15 @@ ALERTS: tuple[Alert, ...] = (
         "1m",
         "critical",
         "The bridge at {{ $labels.instance }} gives no figures: it is down, or cannot be reached.",
+    ),
+    Alert(
+        "JmsBridgeAbsent",
+        # Of a target that is removed, Prometheus has no `up` at all.
+        f'absent(up{{job="jms-bridge"}}) or group by ({_ONE_BRIDGE}) (last_over_time(up{{job="jms-bridge"}}[1h])) '
+        f'unless group by ({_ONE_BRIDGE}) (up{{job="jms-bridge"}})',
+        "5m",
+        "critical",
+        "Prometheus does not find the bridge{{ with $labels.bridge }} {{ . }}{{ end }}: all its targets are gone.",
     ),
     Alert(
         "JmsBridgeWithoutLeader",
@@ -261,6 +270,13 @@ ALERTS: tuple[Alert, ...] = (
         "0m",
         "warning",
         "{{ $value | humanize }} requests through sink {{ $labels.sink }} had no reply within ten minutes.",
+    ),
+    Alert(
+        "JmsBridgeWatchdog",
+        "vector(1)",
+        "0m",
+        "none",
+        "Fires always: where this alert ends, Prometheus or Alertmanager is down.",
     ),
 )
 """By importance."""

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
 from engine.errors import SetupError
 from tests.waiting import until
-from tools.setup import NATS_MISSING
+from tools.setup import NATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -156,7 +156,7 @@ def nats_server() -> Path:
     try:
         return find_nats_server()
     except SetupError as error:
-        pytest.skip(NATS_MISSING.read_text() if NATS_MISSING.exists() else str(error))
+        pytest.skip(NATS.missing.read_text() if NATS.missing.exists() else str(error))
 
 
 @pytest.fixture(scope="session")

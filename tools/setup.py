@@ -2,7 +2,7 @@
 
 `python -m tools.setup` for running, with `--dev` for the tests as well, with `--nats` only for a NATS server. Each part
 is redone only when what pins it has changed. Needs nothing installed beside Python, Java and Maven, and Go for the NATS
-server; `make` calls it. For running, `tools.run` has the class data of the JVMs made after the first run.
+server and Helm; `make` calls it. For running, `tools.run` has the class data of the JVMs made after the first run.
 """
 
 from __future__ import annotations
@@ -21,31 +21,40 @@ from typing import TYPE_CHECKING
 from engine.file_lock import try_lock
 from engine.private import make_folder
 from tools import machine
+from tools.go_program import GoProgram
 from tools.lock import LOCK, differences
-from tools.readers import go_cause, go_reader, last_line, maven_cause, maven_reader, pip_cause, pip_reader
+from tools.readers import last_line, maven_cause, maven_reader, pip_cause, pip_reader
 from tools.step import Step, StepError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "NATS_MISSING",
+    "HELM",
+    "NATS",
     "class_data_are_current",
     "jars_fingerprint",
     "main",
     "make_log_folder",
-    "nats_fingerprint",
     "python_fingerprint",
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
-NATS = ROOT / ".nats"
-NATS_MISSING = NATS / "missing"
-"""File with the reason why there is no NATS server, for tests."""
 CLASS_DATA = JARS / "class-data"
 LOG = ROOT / "var" / "setup.log"
+NATS = GoProgram(
+    "nats-server",
+    "NATS server",
+    "github.com/nats-io/nats-server/v2",
+    ROOT / "tools" / "nats",
+    ROOT / ".nats",
+    LOG,
+    remedy="apt-get install nats-server",
+)
+HELM = GoProgram("helm", "Helm", "helm.sh/helm/v3/cmd/helm", ROOT / "tools" / "helm", ROOT / ".helm", LOG)
+"""Helm, which the tests of the chart in `deploy/helm` ask."""
 _FRESH_JARS = JARS.with_name(".jars.new")
 _SPARK_MODULE = "jvm/spark"
 """Module that is compiled against the jars inside the installed pyspark package."""
@@ -54,16 +63,11 @@ DEBIAN_PACKAGES = {
     "openssl": "openssl",
     "prometheus": "prometheus",
     "promtool": "prometheus",
+    "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "chromedriver": "chromium-driver",
 }
 """Programs that some tests run, and the Debian package each is in."""
-
-SYSTEM_PROGRAMS = "/usr/sbin"
-"""Folder of Debian's servers, which only root has in PATH."""
-
-_NATS_PROGRAM = "nats-server"
-_NATS_PACKAGE = "github.com/nats-io/nats-server/v2"
 
 LOCKED = "JMS_BRIDGE_NEW_JARS"
 """Environment variable with which jars are taken that are not in the lock, for `make jars-lock`."""
@@ -84,7 +88,10 @@ def main() -> int:
         if wanted.class_data:
             _try_class_data()
             return 0
-        return _set_up_nats() if wanted.nats else _set_up(dev=wanted.dev)
+        if wanted.nats:
+            NATS.set_up()
+            return 0
+        return _set_up(dev=wanted.dev)
     except StepError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return _EXIT_SETUP
@@ -115,11 +122,6 @@ def class_data_are_current() -> bool:
     return _read(CLASS_DATA / ".ready") == _class_data_fingerprint()
 
 
-def nats_fingerprint() -> str:
-    """Changes with the pinned version, its own dependencies and their hashes."""
-    return _fingerprint([ROOT / "tools" / "nats" / name for name in ("go.mod", "go.sum")], "")
-
-
 def _set_up(*, dev: bool) -> int:
     python_stamp = VENV / (".ready-dev" if dev else ".ready")
     python_print, jars_print = python_fingerprint(dev=dev), jars_fingerprint()
@@ -147,7 +149,8 @@ def _set_up(*, dev: bool) -> int:
     if dev:
         _try_class_data()
         _install_debian_packages()
-        _try_nats()
+        NATS.try_set_up()
+        HELM.try_set_up()
         _try_witness()
     return 0
 
@@ -278,58 +281,6 @@ def _try_witness() -> None:
         stamp.write_text(wanted)
     except StepError as error:
         print(f"some tests will be skipped: no Qpid Proton: {error}", file=sys.stderr)
-
-
-def _set_up_nats() -> int:
-    """Sets up a NATS server on request; a server of the system is used, with a note."""
-    try:
-        _build_nats()
-    except StepError as error:
-        found = _existing_nats()
-        if found is None:
-            raise StepError(_no_nats(error)) from error
-        print(f"{found} will be used: {error}", file=sys.stderr)
-    return 0
-
-
-def _try_nats() -> None:
-    """Builds a NATS server for the tests, or uses one of the system; without any, they are skipped with the reason."""
-    try:
-        _build_nats()
-    except StepError as error:
-        if _existing_nats() is None:
-            NATS.mkdir(exist_ok=True)
-            NATS_MISSING.write_text(_no_nats(error))
-            print(f"some tests will be skipped: {_no_nats(error)}", file=sys.stderr)
-
-
-def _no_nats(error: StepError) -> str:
-    return f"no {_NATS_PROGRAM}: {error}; or apt-get install {_NATS_PROGRAM}"
-
-
-def _existing_nats() -> Path | None:
-    """NATS server built earlier, even with older pins, or one of the system, as `engine.embedded.nats` looks for it."""
-    if (NATS / _NATS_PROGRAM).exists():
-        return NATS / _NATS_PROGRAM
-    found = shutil.which(_NATS_PROGRAM) or shutil.which(_NATS_PROGRAM, path=SYSTEM_PROGRAMS)
-    return Path(found) if found else None
-
-
-def _build_nats() -> None:
-    """Into a file beside, so that a failure changes nothing; StepError when there is no Go or it fails."""
-    pins = nats_fingerprint()
-    if _read(NATS / ".ready") == pins:
-        return
-    if fault := machine.go():
-        raise StepError(fault)
-    NATS.mkdir(exist_ok=True)
-    make_log_folder()
-    fresh = NATS / f"{_NATS_PROGRAM}.new"
-    command: list[str | Path] = ["go", "build", "-v", "-trimpath", "-o", fresh, _NATS_PACKAGE]
-    Step("NATS server", LOG, go_reader, go_cause).run(command, ROOT / "tools" / "nats")
-    fresh.rename(NATS / _NATS_PROGRAM)
-    NATS_MISSING.unlink(missing_ok=True)
-    (NATS / ".ready").write_text(pins)
 
 
 def _pip_step(title: str, requirements: Path) -> Step:

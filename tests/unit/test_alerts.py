@@ -70,17 +70,15 @@ def test_what_the_router_stands_at_is_found_as_soon_as_the_alert_fires() -> None
     assert int(minutes) * 60 < seconds
 
 
-def test_the_alertmanager_example_has_a_receiver_for_each_severity_and_names_alerts_that_there_are() -> None:
-    example = yaml.safe_load((ROOT / "grafana/alertmanager.yml").read_text())
+def test_the_alertmanager_example_names_receivers_and_alerts_that_there_are() -> None:
+    example = yaml.safe_load((ROOT / "deploy/alertmanager/alertmanager.yml").read_text())
     receivers = {each["name"] for each in example["receivers"]}
-    (urgent,) = example["route"]["routes"]
-    assert {urgent["receiver"], example["route"]["receiver"]} == receivers
-    assert 'severity="critical"' in urgent["matchers"]
-    assert {rule["labels"]["severity"] for rule in ALERTS.values()} == {"critical", "warning"}
-    matchers = [
-        each for rule in example["inhibit_rules"] for kind in ("source", "target") for each in rule[f"{kind}_matchers"]
-    ]
+    routes = [example["route"], *example["route"]["routes"]]
+    assert {each["receiver"] for each in routes} == receivers
+    assert {rule["labels"]["severity"] for rule in ALERTS.values()} == {"critical", "warning", "none"}
+    inhibited = [rule[f"{kind}_matchers"] for rule in example["inhibit_rules"] for kind in ("source", "target")]
+    matchers = [each for found in (*inhibited, *(each["matchers"] for each in routes[1:])) for each in found]
     named = {name for matcher in matchers for name in re.findall(r'alertname!?="(\w+)"', matcher)}
     assert named <= ALERTS.keys()
     for rule in example["inhibit_rules"]:
-        assert set(rule["equal"]) <= {"instance", "folder"}
+        assert set(rule["equal"]) <= {"instance", "folder", "file"}

@@ -234,6 +234,7 @@ HOSTS = {
     "169.254.169.254",
     "169.254.170.2",
     "activemq.apache.org",
+    "json-schema.org",
     "json.schemastore.org",
     "kafka.eu-west-1.amazonaws.com",
     "keepachangelog.com",
@@ -588,8 +589,8 @@ def test_no_file_names_a_path_of_some_machine_or_a_host_on_the_network() -> None
 
 
 def _reserved(host: str) -> bool:
-    """Names that are reserved for examples (RFC 2606), and names without a dot, which are not on the internet."""
-    return host.endswith((".example", ".example.com", ".example.org", ".invalid", ".test")) or "." not in host
+    """Names for examples (RFC 2606), of services in a cluster of Kubernetes, and without a dot."""
+    return host.endswith((".example", ".example.com", ".example.org", ".invalid", ".svc", ".test")) or "." not in host
 
 
 def test_every_decision_is_in_the_index() -> None:

@@ -27,6 +27,11 @@ STANDBY = 'job="jms-bridge", instance="b:8480"'
 # By alert: series that make it fire by the given minute, and series that must not. Values are of every minute.
 FIRES: dict[str, tuple[int, dict[str, str], dict[str, str]]] = {
     "JmsBridgeDown": (3, {f"up{{{HERE}}}": "0x60"}, {f"up{{{HERE}}}": "1 0 1x60", 'up{job="other"}': "0x60"}),
+    "JmsBridgeAbsent": (
+        12,
+        {f'up{{{HERE}, bridge="a"}}': "1x60", f'up{{{STANDBY}, bridge="b"}}': "1x5 stale"},
+        {f'up{{{HERE}, bridge="a"}}': "1 1 stale _ _ 0x60", f'up{{{STANDBY}, bridge="b"}}': "1x60"},
+    ),
     "JmsBridgeWithoutLeader": (
         3,
         {f"jmsbridge_leader{{{HERE}}}": "0x60", f"jmsbridge_leader{{{STANDBY}}}": "0x60"},
@@ -194,14 +199,19 @@ def test_promtool_takes_them(promtool: str) -> None:
 
 
 def test_every_alert_has_its_cases() -> None:
-    assert FIRES.keys() == ALERTS.keys()
+    assert FIRES.keys() | {"JmsBridgeWatchdog"} == ALERTS.keys()
 
 
-@pytest.mark.parametrize("name", ALERTS)
+@pytest.mark.parametrize("name", FIRES)
 def test_an_alert_fires_when_it_has_to_and_not_else(name: str, promtool: str, tmp_path: Path) -> None:
     minute, bad, good = FIRES[name]
     quiet = [firing(name, at, 0) for at in range(40)]
     check(promtool, tmp_path, [(bad, [firing(name, minute, 1)]), (good, quiet)])
+
+
+def test_without_any_target_the_absence_and_the_watchdog_are_told(promtool: str, tmp_path: Path) -> None:
+    told = [firing("JmsBridgeAbsent", 4, 0), firing("JmsBridgeAbsent", 6, 1), firing("JmsBridgeWatchdog", 0, 1)]
+    check(promtool, tmp_path, [({}, told)])
 
 
 def test_a_bridge_that_leads_does_not_hide_one_of_another_id(promtool: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,7 @@ def fingerprints() -> dict[str, str]:
     return {
         "python": setup.python_fingerprint(dev=False),
         "jars": setup.jars_fingerprint(),
-        "nats": setup.nats_fingerprint(),
+        "nats": replace(setup.NATS, module=setup.ROOT / "tools" / "nats").fingerprint(),
     }
 
 

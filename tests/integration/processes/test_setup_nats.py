@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from engine.embedded import find_nats_server
 from engine.embedded import nats as embedded
 from engine.errors import SetupError
-from tools import setup
+from tools import go_program, setup
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,11 +42,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     clone = tmp_path / "clone"
     shutil.copytree(ROOT / "tools" / "nats", clone / "tools" / "nats")
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(setup, "ROOT", clone)
-    monkeypatch.setattr(setup, "LOG", clone / "var" / "setup.log")
-    monkeypatch.setattr(setup, "NATS", clone / ".nats")
-    monkeypatch.setattr(setup, "NATS_MISSING", clone / ".nats" / "missing")
-    monkeypatch.setattr(setup, "SYSTEM_PROGRAMS", str(folder / "sbin"))
+    places = {"module": clone / "tools" / "nats", "folder": clone / ".nats", "log": clone / "var" / "setup.log"}
+    monkeypatch.setattr(setup, "NATS", replace(setup.NATS, **places))
+    monkeypatch.setattr(go_program, "SYSTEM_PROGRAMS", str(folder / "sbin"))
     monkeypatch.setattr(embedded, "SYSTEM_PROGRAMS", str(folder / "sbin"))
     monkeypatch.setattr(embedded, "BUILT", clone / ".nats" / "nats-server")
     monkeypatch.setattr(sys, "argv", ["setup", "--nats"])
@@ -61,20 +60,20 @@ def program(file: Path, text: str = "#!/bin/sh\n") -> Path:
 
 def test_it_is_built_once_and_again_when_the_pins_change(programs: Path) -> None:
     program(programs / "go", GO)
-    pins = setup.ROOT / "tools" / "nats"
+    pins = setup.NATS.module
     once = f"built in {pins}: github.com/nats-io/nats-server/v2\n"
 
     assert setup.main() == 0
-    assert (setup.NATS / "nats-server").read_text() == once
-    assert find_nats_server() == setup.NATS / "nats-server"
+    assert (setup.NATS.folder / "nats-server").read_text() == once
+    assert find_nats_server() == setup.NATS.folder / "nats-server"
 
-    (setup.NATS / "nats-server").write_text("kept")
+    (setup.NATS.folder / "nats-server").write_text("kept")
     assert setup.main() == 0
-    assert (setup.NATS / "nats-server").read_text() == "kept"
+    assert (setup.NATS.folder / "nats-server").read_text() == "kept"
 
     (pins / "go.sum").write_text("others")
     assert setup.main() == 0
-    assert (setup.NATS / "nats-server").read_text() == once
+    assert (setup.NATS.folder / "nats-server").read_text() == once
 
 
 def test_without_go_and_without_one_of_the_system_a_line_says_how_to_get_it(
@@ -92,15 +91,15 @@ def test_without_go_and_without_one_of_the_system_a_line_says_how_to_get_it(
 def test_set_up_for_tests_goes_on_without_and_keeps_the_line_for_them(
     programs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    setup._try_nats()
+    setup.NATS.try_set_up()
 
     assert capsys.readouterr().err == f"some tests will be skipped: {MISSING}\n"
-    assert setup.NATS_MISSING.read_text() == MISSING
+    assert setup.NATS.missing.read_text() == MISSING
 
     program(programs / "go", GO)
-    setup._try_nats()
+    setup.NATS.try_set_up()
 
-    assert not setup.NATS_MISSING.exists()
+    assert not setup.NATS.missing.exists()
 
 
 def test_a_build_that_fails_is_told_with_its_cause_and_changes_nothing(
@@ -108,17 +107,17 @@ def test_a_build_that_fails_is_told_with_its_cause_and_changes_nothing(
 ) -> None:
     program(programs / "go", BROKEN_GO)
 
-    setup._try_nats()
+    setup.NATS.try_set_up()
 
-    assert setup.NATS_MISSING.read_text().startswith("no nats-server: NATS server: a@v1: no such host; see ")
-    assert sorted(file.name for file in setup.NATS.iterdir()) == ["missing"]
+    assert setup.NATS.missing.read_text().startswith("no nats-server: NATS server: a@v1: no such host; see ")
+    assert sorted(file.name for file in setup.NATS.folder.iterdir()) == ["missing"]
 
-    program(setup.NATS / "nats-server", "older pins")
+    program(setup.NATS.folder / "nats-server", "older pins")
     capsys.readouterr()
-    setup._try_nats()
+    setup.NATS.try_set_up()
 
     assert "skipped" not in capsys.readouterr().err
-    assert (setup.NATS / "nats-server").read_text() == "older pins"
+    assert (setup.NATS.folder / "nats-server").read_text() == "older pins"
 
 
 def test_a_go_that_is_too_old_to_read_the_pins_is_reported(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,5 +137,5 @@ def test_one_of_the_system_is_taken_where_there_is_no_go(
     assert capsys.readouterr().err == f"{there} will be used: no go in PATH: install Go 1.24 or newer\n"
     assert find_nats_server() == there
 
-    setup._try_nats()
+    setup.NATS.try_set_up()
     assert capsys.readouterr().err == ""

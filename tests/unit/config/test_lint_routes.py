@@ -12,7 +12,7 @@ from routes.errors import Level
 from routes.keys.secrets import variables
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = (ROOT / "engine/cli/templates/jms-bridge.properties", ROOT / "deploy/kubernetes/jms-bridge.properties")
+SHIPPED = (ROOT / "engine/cli/templates/jms-bridge.properties", ROOT / "deploy/helm/orders.properties")
 START = "bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\n"
 
 
@@ -156,7 +156,7 @@ def test_a_fault_in_one_of_several_destinations_is_told_where_it_stands(value: s
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
 def test_nothing_that_comes_with_the_bridge_is_warned_of(path: Path) -> None:
-    linted = lint(path, dict.fromkeys(variables(path.read_text(encoding="utf-8")), "x"))
+    linted = lint(path, dict.fromkeys(variables(path.read_text(encoding="utf-8")), "x" * 32))
     assert [str(fault) for fault in linted.faults] == []
 
 
