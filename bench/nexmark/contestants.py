@@ -44,7 +44,7 @@ class NexmarkProgram(StrEnum):
         return self in {NexmarkProgram.FLINK, NexmarkProgram.FLINK_HEAP}
 
 
-_BATCH_ONLY = {"q3", "q4", "q5", "q8", "q12", "q15", "q16", "q19", "q20"}
+_BATCH_ONLY = {"q3", "q4", "q8", "q12", "q15", "q16", "q20"}
 """Queries in which records of several topics meet in a node with state, or with Python functions."""
 
 

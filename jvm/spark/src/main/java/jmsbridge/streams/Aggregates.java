@@ -58,7 +58,7 @@ final class Aggregates {
   }
 
   /** Aggregate of all records of a key. */
-  static final class Total extends KeyedAggregate implements TableState {
+  static class Total extends KeyedAggregate implements TableState {
     private static final long serialVersionUID = 1L;
     private final long ttl;
 
@@ -272,7 +272,7 @@ final class Aggregates {
 
     /** Counts a record that came after the last of its windows had closed, at a stream time that is known. */
     final void late(StreamRecord record, long start, long end, long closes) {
-      task.late(name, record, new TaskContext.Window(start, end), time() - closes, rejectsLate);
+      task.late(name, record, Aggregator.count(record), new TaskContext.Window(start, end), time() - closes, rejectsLate);
     }
 
     final byte[] window(StreamRecord record, long start) {
