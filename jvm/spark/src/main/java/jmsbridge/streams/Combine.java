@@ -107,15 +107,20 @@ final class Combine extends Node {
     if (waiting.isEmpty()) {
       return;
     }
+    ConsumerRecord<byte[], byte[]> current = task.current();
     waiting.forEach((key, partial) -> {
       task.resume(partial.from);
       byte[] value = Partial.bytes(aggregator.fingerprint(), partial.records, partial.buffer);
       // The results of windows have no headers.
       Header[] headers = grid == null ? partial.headers : StreamRecord.NO_HEADERS;
-      task.send(topic, key.array(), value, partial.latest, headers);
+      try {
+        task.send(topic, key.array(), value, partial.latest, headers);
+      } catch (EvaluationException failure) {
+        task.reject(name, StreamRecord.of(key.array(), null, partial.latest), failure);
+      }
     });
     waiting.clear();
     bytes = 0;
-    task.resumeLatest();
+    task.resume(current);
   }
 }

@@ -81,6 +81,7 @@ final class LastChanges extends Aggregates.Total {
     if (waiting.isEmpty()) {
       return;
     }
+    ConsumerRecord<byte[], byte[]> current = task.current();
     List<Change> changes = new ArrayList<>(waiting.values());
     waiting.clear();
     bytes = 0;
@@ -91,7 +92,7 @@ final class LastChanges extends Aggregates.Total {
       task.resume(each.from);
       forward(each);
     }
-    task.resumeLatest();
+    task.resume(current);
   }
 
   private void forward(Change change) {
