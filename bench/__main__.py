@@ -42,7 +42,6 @@ from bench import (
 from bench.broker import broker
 from bench.history import compared
 from bench.nexmark import measurement as nexmark
-from bench.nexmark.contestants import NexmarkProgram
 from bench.options import parse
 from bench.report import machine, save, targets
 from routes.errors import BridgeError
@@ -91,7 +90,7 @@ def main(arguments: list[str]) -> int:
     try:
         if (_MEASURE.keys() - _WITHOUT_PROGRAMS).intersection(options.measurements):
             programs.build()
-        if "nexmark" in options.measurements and NexmarkProgram.FLINK in options.programs:
+        if "nexmark" in options.measurements and any(program.is_flink for program in options.programs):
             programs.build("flink")
         reports = [_measured(name, options) for name in options.measurements]
     except (BridgeError, KafkaException, RuntimeError) as error:

@@ -124,7 +124,7 @@ def parse(arguments: Sequence[str]) -> Options:
     add(
         "--contestants",
         type=_programs,
-        default="batch,kafka-streams,flink",
+        default="batch,kafka-streams,flink,flink-heap",
         help=f"nexmark: of {', '.join(NexmarkProgram)}",
     )
     add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")

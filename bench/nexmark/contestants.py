@@ -31,14 +31,20 @@ class NexmarkProgram(StrEnum):
     REALTIME = "realtime"
     KAFKA_STREAMS = "kafka-streams"
     FLINK = "flink"
+    FLINK_HEAP = "flink-heap"
 
     @property
     def is_engine(self) -> bool:
         """True for the engine in either mode."""
         return self in {NexmarkProgram.BATCH, NexmarkProgram.REALTIME}
 
+    @property
+    def is_flink(self) -> bool:
+        """True for Flink with either of its stores."""
+        return self in {NexmarkProgram.FLINK, NexmarkProgram.FLINK_HEAP}
 
-_BATCH_ONLY = {"q3", "q4", "q5", "q8", "q12", "q15", "q16", "q19", "q20"}
+
+_BATCH_ONLY = {"q3", "q4", "q8", "q12", "q15", "q16", "q20"}
 """Queries in which records of several topics meet in a node with state, or with Python functions."""
 
 
@@ -72,8 +78,9 @@ class NexmarkContestant:
             "threads": _THREADS,
         }
         options = (_HEAP, "-XX:+UseParallelGC")
-        if self.program is NexmarkProgram.FLINK:
-            command = programs.command("flink/NexmarkSql", *_FLINK_OPTIONS, *options, sql=_SQL, **given)
+        if self.program.is_flink:
+            given |= {"sql": _SQL, "store": "rocksdb" if self.program is NexmarkProgram.FLINK else "hashmap"}
+            command = programs.command("flink/NexmarkSql", *_FLINK_OPTIONS, *options, **given)
         else:
             command = programs.command("nexmark.Nexmark", *options, **given)
         return running(command, place.folder / f"{place.run}.log", programs.ROOT)

@@ -1,8 +1,7 @@
 """Passes of the contestants through all events, one at a time, and their comparison.
 
-The events are in Kafka before the first pass. A contestant is measured from the first moment at which it has committed
-150,000 events or a quarter of all, by which time Java has compiled what is needed, to its last published record. One
-whose first commit has more than half of the events is measured from its start, with the start of Java in the figures.
+Each pass has an input of its own. Its first tenth warms the contestant up; when that is processed, all other events
+become visible at once, and from then on the contestant is measured, until its last result is visible.
 """
 
 from __future__ import annotations
@@ -15,19 +14,13 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from bench.broker import PARTITIONS
 from bench.nexmark.contestants import NexmarkContestant, NexmarkProgram
 from bench.nexmark.events import events
 from bench.nexmark.expected import Expectation
+from bench.nexmark.feed import Feed
 from bench.nexmark.results import QUERIES, in_force
 from bench.report import Report, table
 from bench.stream_contestants import StreamPlace
@@ -41,12 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 _PATIENCE_SECONDS = 1800.0
-_STILL_SECONDS = 8.0
+_STILL_SECONDS = 6.0
 """Longer than a contestant publishes nothing while it works."""
 _SAMPLE_SECONDS = 0.1
 _MARKERS = 2
-_WARM_UP = 150_000
-"""Greatest number of events that are not timed, which the engine commits first where many wait."""
 _COMPUTED_EVENTS = 200_000
 """Greatest number of events whose results are also computed in plain Python."""
 _PLAIN = "plain Python"
@@ -59,7 +50,7 @@ class NexmarkPass:
     query: str
     contestant: str
     rate: float
-    """Events a second."""
+    """Events a second, without those of the warm-up."""
     per_cpu_second: float
     """Events in a second of CPU of the process tree."""
     published: int
@@ -67,12 +58,7 @@ class NexmarkPass:
 
 
 def measure(broker: Broker, options: Options) -> Report:
-    """Publishes the events once and has every contestant process them for each query."""
-    prefix = f"in.{uuid.uuid4().hex[:6]}."
-    topic = f"{prefix}events"
-    broker.create(topic, timestamps="CreateTime")
-    _publish(broker.bootstrap, topic, options.events)
-    print(f"{options.events:,} events published", flush=True)
+    """Has every contestant process the events for each query."""
     expected = Expectation(events(options.events)) if options.events <= _COMPUTED_EVENTS else None
     passes: list[NexmarkPass] = []
     wrong: list[str] = []
@@ -85,7 +71,12 @@ def measure(broker: Broker, options: Options) -> Report:
                 contestant = NexmarkContestant(program, query)
                 if not contestant.is_able:
                     continue
-                made, rows = _pass(broker, contestant, prefix, options)
+                try:
+                    made, rows = _pass(broker, contestant, options)
+                except RuntimeError as error:
+                    wrong.append(f"{query}, {program}: {error}")
+                    print(wrong[-1], flush=True)
+                    continue
                 passes.append(made)
                 print(f"round {number + 1}, {_line(made)}", flush=True)
                 if reference is None:
@@ -93,73 +84,62 @@ def measure(broker: Broker, options: Options) -> Report:
                 if rows != reference[1]:
                     wrong.append(_difference(made, rows, *reference))
                     print(wrong[-1], flush=True)
-    broker.delete(topic)
     if wrong:
         raise RuntimeError("; ".join(wrong))
     return _report(passes, options)
 
 
-def _publish(bootstrap: str, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1 << 19, "log_level": 0})
-    for number, event in enumerate(events(count)):
-        while True:
-            try:
-                producer.produce(topic, event.value, partition=number % PARTITIONS, timestamp=event.time)
-            except BufferError:
-                producer.poll(0.1)
-            else:
-                break
-    if producer.flush(60.0):
-        msg = f"Kafka has not taken all events of {topic} within a minute"
-        raise RuntimeError(msg)
-
-
-def _pass(
-    broker: Broker, contestant: NexmarkContestant, prefix: str, options: Options
-) -> tuple[NexmarkPass, Counter[Row]]:
+def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tuple[NexmarkPass, Counter[Row]]:
+    prefix = f"in.{uuid.uuid4().hex[:6]}."
     place = StreamPlace(broker.bootstrap, contestant.query, prefix, options.folder, kind="nexmark.queries")
+    broker.create(place.events, timestamps="CreateTime")
     broker.create(place.output)
+    group = contestant.group(place)
+    asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0})
     try:
+        feed = Feed(broker.bootstrap, place.events, options.events)
         with contestant.running(place) as process:
-            begun, done = _await_end(broker, contestant.group(place), place, options.events, process)
-        last, records = _read(broker.bootstrap, place.output)
-        if done > options.events // 2 or begun >= last:
-            # What is left after the first commit would be too little to tell a rate.
-            begun, done = process.started, 0
-        cpu, left = process.cpu_seconds(begun, last), options.events - done
+            _await_still(asking, group, place, feed.warm_up, process)
+            begun = time.time()
+            feed.release()
+            last = _await_still(asking, group, place, options.events, process)
+        if last < begun:
+            msg = f"nothing published after the warm-up, see {process.log}"
+            raise RuntimeError(msg)
+        cpu, left = process.cpu_seconds(begun, last), options.events - feed.warm_up
+        records = _read(broker.bootstrap, place.output)
         rows = QUERIES[contestant.query].rows(map(json.loads, in_force(contestant.query, records)))
         figures = left / (last - begun), left / cpu, len(records)
         return NexmarkPass(contestant.query, contestant.program.value, *figures), _compact(rows, options.events)
     finally:
-        broker.delete(place.output)
+        asking.close()
+        broker.delete(place.output, place.events)
         place.clean()
 
 
-def _await_end(broker: Broker, group: str, place: StreamPlace, count: int, process: ProcessTree) -> tuple[float, int]:
-    """Time at which enough events had been committed and their number then, once nothing more is published.
+def _await_still(asking: Consumer, group: str, place: StreamPlace, count: int, process: ProcessTree) -> float:
+    """Time at which the last result became visible, once so many events are processed and nothing more comes.
 
     RuntimeError if the program ends or takes too long.
     """
-    asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0})
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    first: tuple[float, int] | None = None
-    seen, since = 0, time.monotonic()
+    outputs = [TopicPartition(place.output, each) for each in range(PARTITIONS)]
+    seen, since, last = -1, time.monotonic(), 0.0
     while True:
         process.check()
         if time.monotonic() > deadline:
-            msg = (
-                f"{seen} records published after {_PATIENCE_SECONDS:.0f} s, and more are coming or none; {process.log}"
-            )
+            msg = f"not at its end after {_PATIENCE_SECONDS:.0f} s, with {seen:,} records published; see {process.log}"
             raise RuntimeError(msg)
-        done = _committed(asking, place.events)
-        if first is None and done >= min(count // 4, _WARM_UP):
-            first = time.time(), done
-        if (found := broker.count([place.output])) != seen:
-            seen, since = found, time.monotonic()
-        is_still = seen > 0 and time.monotonic() - since > _STILL_SECONDS
-        if first is not None and done >= count and is_still and not _waiting(asking, group):
-            asking.close()
-            return first
+        # Of a consumer of committed records, so that a transaction counts when it is committed.
+        found = sum(asking.get_watermark_offsets(each, timeout=30.0)[1] for each in outputs)
+        if found != seen:
+            since = time.monotonic()
+            if seen >= 0:
+                last = time.time()
+            seen = found
+        is_still = time.monotonic() - since > _STILL_SECONDS
+        if is_still and _committed(asking, place.events) >= count and not _waiting(asking, group):
+            return last
         time.sleep(_SAMPLE_SECONDS)
 
 
@@ -197,24 +177,23 @@ def _compact(rows: Counter[Row], count: int) -> Counter[Row]:
 _Records = list[tuple[bytes | None, bytes | None]]
 
 
-def _read(bootstrap: str, topic: str) -> tuple[float, _Records]:
-    """Time of the last committed record in seconds since 1970, and the keys and values."""
+def _read(bootstrap: str, topic: str) -> _Records:
+    """Keys and values of the committed records."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.partition.eof": True, "log_level": 0}
     consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     records: _Records = []
-    last, ended = 0, 0
+    ended = 0
     while ended < PARTITIONS:
         for record in consumer.consume(10_000, 1.0):
-            if (error := record.error()) is not None:
-                if error.code() != KafkaError._PARTITION_EOF:
-                    raise RuntimeError(error.str())
+            if (error := record.error()) is None:
+                records.append((record.key(), record.value()))
+            elif error.code() == KafkaError._PARTITION_EOF:
                 ended += 1
-                continue
-            last = max(last, record.timestamp()[1])
-            records.append((record.key(), record.value()))
+            else:
+                raise RuntimeError(error.str())
     consumer.close()
-    return last / 1000, records
+    return records
 
 
 def _difference(made: NexmarkPass, rows: Counter[Row], name: str, wanted: Counter[Row]) -> str:

@@ -1,15 +1,15 @@
 """Queries of Nexmark as topologies; they read the topic that BENCH_PREFIX and "events" name, and write to BENCH_OUTPUT.
 
 `peer/…/nexmark` has the same as Kafka Streams programs, `queries.sql` as Flink SQL. Nodes are native but for
-`process` in q4, q5 and q19 and `python` in q12. Bids and auctions join within ten seconds, between which all bids of an
-auction lie.
+`process` in q4 and `python` in q12. Bids and auctions join within ten seconds, between which all bids of an auction
+lie.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.streams import (
@@ -144,26 +144,12 @@ def q4() -> Topology:
     bids = query.of("bid").select_key("auction").map_values(price="price", bidTime="dateTime")
     joined = bids.join(open_auctions, within=_WITHIN, grace=_GRACE, name="joined")
     valid = joined.filter("bidTime BETWEEN dateTime AND expires")
-    highest = valid.group_by_key().aggregate(
-        "highest", final="max(price)", category="first(category)", last="last(price)"
-    )
-    # Few bids are higher than all before, so that the function is called for few.
-    raised = highest.to_stream().filter("last = final")
-    raises = raised.process(
+    highest = valid.group_by_key().aggregate("highest", final="max(price)", category="first(category)").suppress()
+    raises = highest.to_stream().process(
         _raised, fields="category bigint, more bigint, auctions bigint", state="final bigint", name="raised"
     )
-    sums = raises.group_by("category").aggregate("sums", total="sum(more)", number="sum(auctions)")
+    sums = raises.group_by("category").aggregate("sums", total="sum(more)", number="sum(auctions)").suppress()
     return query.to(sums.to_stream().map_values(category="cast(key as bigint)", final="total div number"))
-
-
-def _most(auction: InputRecord, window: ProcessorContext) -> Iterator[dict[str, Any]]:
-    """Yields the auctions with the most bids in a window, as far as its auctions have come."""
-    assert auction.value is not None
-    best = window.state or {"num": 0, "auctions": []}
-    if auction.value["num"] >= best["num"]:
-        kept = best["auctions"] if auction.value["num"] == best["num"] else []
-        window.state = best = {"num": auction.value["num"], "auctions": [*kept, auction.value["auction"]]}
-        yield {"starttime": auction.value["starttime"], **best}
 
 
 def q5() -> Topology:
@@ -172,13 +158,13 @@ def q5() -> Topology:
     windows = TimeWindows.of("10 s", advance="2 s", grace=_GRACE)
     counts = query.of("bid").group_by("auction").windowed_by(windows).count(name="counts").suppress().to_stream()
     counted = counts.map_values(starttime="unix_millis(window_start)", auction="cast(key as bigint)", num="count")
-    most = counted.select_key("starttime").process(
-        _most,
-        fields="starttime bigint, num bigint, auctions array<bigint>",
-        state="num bigint, auctions array<bigint>",
-        name="most",
+    most = counted.group_by("starttime").aggregate("most", most="top(struct(num, auction), 100)").suppress()
+    results = most.to_stream().map_values(
+        starttime="cast(key as bigint)",
+        num="most[0].num",
+        auctions="transform(filter(most, each -> each.num = most[0].num), each -> each.auction)",
     )
-    return query.to(most)
+    return query.to(results)
 
 
 def q7() -> Topology:
@@ -186,12 +172,10 @@ def q7() -> Topology:
     query = _Query("q7", bid="auction bidder price dateTime extra")
     highest = "max_by(struct(auction, price, bidder, dateTime, extra), price)"
     windows = TimeWindows.of("10 s", grace=_GRACE)
-    # By auction first, so that not all bids go to one partition.
-    of_auctions = query.of("bid").group_by("auction").windowed_by(windows).aggregate("of-auctions", best=highest)
-    closed = of_auctions.suppress().to_stream().map_values(starttime="unix_millis(window_start)", best="best")
-    of_all = closed.group_by("starttime").aggregate("of-all", best="max_by(best, best.price)").to_stream()
+    best = query.of("bid").group_by("'all'").windowed_by(windows).aggregate("best", best=highest).suppress()
+    results = best.to_stream().select_key("unix_millis(window_start)")
     fields = ("auction", "price", "bidder", "dateTime", "extra")
-    return query.to(of_all.map_values(**{name: f"best.{name}" for name in fields}))
+    return query.to(results.map_values(**{name: f"best.{name}" for name in fields}))
 
 
 def q8() -> Topology:
@@ -228,21 +212,22 @@ def q12() -> Topology:
     """Bids of each bidder in each ten seconds of processing."""
     query = _Query("q12", bid="bidder")
     timed = query.of("bid").map_values(bidder="bidder", now=python(_clock, "bigint"))
-    counts = timed.group_by("concat(bidder, ' ', now div 10000)").count(name="counts").to_stream()
+    counts = timed.group_by("concat(bidder, ' ', now div 10000)").count(name="counts").suppress().to_stream()
     return query.to(counts.map_values(bidder="cast(split(key, ' ')[0] as bigint)", bid_count="count"))
 
 
-def _new(bids: Stream, of: str, by: str) -> list[Stream]:
+def _new(bids: Stream, of: str, by: str, ranks: Mapping[str, str]) -> list[Stream]:
     """A stream for each of `FIGURES` that counts different bidders or auctions: their first bids, as ones there."""
-    firsts = {f"total_{of}": bids, **{f"{rank}_{of}": bids.filter(which) for rank, which in _RANKS.items()}}
+    firsts = {f"total_{of}": bids, **{f"{rank}_{of}": bids.filter(which) for rank, which in ranks.items()}}
     return [
-        _figures(stream.deduplicate(within="1 day", by=by, name=f"{name}-once"), **{name: "1L"})
+        _figures(stream.deduplicate(within="2 days", by=by, name=f"{name}-once"), **{name: "1L"})
         for name, stream in firsts.items()
     ]
 
 
 FIGURES = [f"{which}_{of}" for of in ("bids", "bidders", "auctions") for which in ("total", *_RANKS)]
 """Fields of q15 and q16 that are sums."""
+_SUMS = {name: f"sum({name})" for name in FIGURES}
 _COUNTS = {"total_bids": "1L", **{f"{rank}_bids": f"if({which}, 1L, 0L)" for rank, which in _RANKS.items()}}
 
 
@@ -255,18 +240,13 @@ def q15() -> Topology:
     """Numbers of bids, bidders and auctions of each day, by ranks of prices."""
     query = _Query("q15", bid="auction bidder price dateTime")
     bids = query.of("bid")
-    parts = []
+    parts = [_figures(bids, **_COUNTS)]
+    ranks = {rank: f"bool_or({which})" for rank, which in _RANKS.items()}
     for of, field in (("bidders", "bidder"), ("auctions", "auction")):
-        # Records with one id have one key, and a few keys are enough to count parts of a second before the day.
-        keyed = bids.select_key(f"{field} % 64").repartition(name=f"by-{field}")
-        parts += _new(keyed, of, field)
-        if of == "bidders":
-            sums = {name: f"sum({value})" for name, value in _COUNTS.items()}
-            seconds = keyed.group_by_key().windowed_by(TimeWindows.of("1 s", grace=_GRACE))
-            counts = seconds.aggregate("seconds", **sums, dateTime="max(dateTime)").suppress().to_stream()
-            parts.append(_figures(counts, **{name: name for name in _COUNTS}))
-    merged = parts[0].merge(*parts[1:])
-    totals = merged.group_by(_DAY).aggregate("days", **{name: f"sum({name})" for name in FIGURES})
+        ids = bids.group_by(f"concat({field}, ' ', {_DAY})")
+        seen = ids.aggregate(of, **ranks, dateTime="max(dateTime)").suppress().to_stream()
+        parts += _new(seen, of, "key", ranks={rank: rank for rank in _RANKS})
+    totals = parts[0].merge(*parts[1:]).group_by(_DAY).aggregate("days", **_SUMS).suppress()
     return query.to(totals.to_stream().map_values(day="key", **{name: name for name in FIGURES}))
 
 
@@ -276,9 +256,9 @@ def q16() -> Topology:
     bids = query.of("bid").select_key(f"concat(channel, ' ', {_DAY})").repartition(name="by-channel")
     parts = [_figures(bids, **_COUNTS)]
     for of, field in (("bidders", "bidder"), ("auctions", "auction")):
-        parts += _new(bids, of, f"concat(key, ' ', {field})")
-    sums = {name: f"sum({name})" for name in FIGURES}
-    totals = parts[0].merge(*parts[1:]).group_by_key().aggregate("totals", **sums, latest="max(dateTime)")
+        parts += _new(bids, of, f"concat(key, ' ', {field})", _RANKS)
+    merged = parts[0].merge(*parts[1:]).group_by_key()
+    totals = merged.aggregate("totals", **_SUMS, latest="max(dateTime)").suppress()
     results = totals.to_stream().map_values(
         channel="split(key, ' ')[0]",
         day="split(key, ' ')[1]",
@@ -294,8 +274,8 @@ def q17() -> Topology:
     counts = {f"{rank}_bids": f"count(1) FILTER (WHERE {which})" for rank, which in _RANKS.items()}
     prices = {"min_price": "min(price)", "max_price": "max(price)", "sum_price": "sum(price)"}
     days = query.of("bid").group_by(f"concat(auction, ' ', {_DAY})")
-    totals = days.aggregate("totals", total_bids="count(1)", **counts, **prices).to_stream()
-    results = totals.map_values(
+    totals = days.aggregate("totals", total_bids="count(1)", **counts, **prices).suppress()
+    results = totals.to_stream().map_values(
         auction="cast(split(key, ' ')[0] as bigint)",
         day="split(key, ' ')[1]",
         **{name: name for name in ("total_bids", *counts, *prices)},
@@ -309,32 +289,16 @@ def q18() -> Topology:
     query = _Query("q18", bid="auction bidder price channel url dateTime extra")
     fields = ("auction", "bidder", "price", "channel", "url", "dateTime", "extra")
     last = query.of("bid").group_by("concat(bidder, ' ', auction)")
-    lasts = last.aggregate("lasts", bid=f"max_by(struct({', '.join(fields)}), dateTime)").to_stream()
-    return query.to(lasts.map_values(**{name: f"bid.{name}" for name in fields}))
-
-
-_TOP = 10
-_OFFER = "price bigint, bidder bigint, channel string, url string, dateTime bigint, extra string"
-_OFFERS = f"bids array<struct<{', '.join(': '.join(field.split()) for field in _OFFER.split(', '))}>>"
-
-
-def _top(bid: InputRecord, auction: ProcessorContext) -> Iterator[dict[str, Any]]:
-    """Yields the highest bids on an auction when a bid becomes one of them."""
-    assert bid.value is not None
-    kept = auction.state["bids"] if auction.state else []
-    if len(kept) == _TOP and kept[-1]["price"] >= bid.value["price"]:
-        return
-    offer = {name: value for name, value in bid.value.items() if name != "auction"}
-    best = sorted([*kept, offer], key=lambda each: each["price"], reverse=True)[:_TOP]
-    auction.state = {"bids": best}
-    yield {"auction": bid.value["auction"], "bids": best}
+    lasts = last.aggregate("lasts", bid=f"max_by(struct({', '.join(fields)}), dateTime)").suppress()
+    return query.to(lasts.to_stream().map_values(**{name: f"bid.{name}" for name in fields}))
 
 
 def q19() -> Topology:
     """Ten highest bids on each auction."""
     query = _Query("q19", bid="auction bidder price channel url dateTime extra")
-    bids = query.of("bid").select_key("auction")
-    return query.to(bids.process(_top, fields=f"auction bigint, {_OFFERS}", state=_OFFERS, name="top"))
+    top = "top(struct(price, bidder, channel, url, dateTime, extra), 10)"
+    tops = query.of("bid").group_by("auction").aggregate("tops", bids=top).suppress()
+    return query.to(tops.to_stream().map_values(auction="cast(key as bigint)", bids="bids"))
 
 
 def q20() -> Topology:

@@ -51,13 +51,14 @@ class TopologyDraft:
             self._fault(name, fault)
 
     def _suppress(self, name: str, until: Expression | None, close: str) -> None:
-        """Has a windowed aggregate give final results alone; a fault of the node for another one."""
+        """Has an aggregate give final results alone; a fault of the node for another one."""
         if close not in get_args(Close):
             allowed = " or ".join(f'"{each}"' for each in get_args(Close))
             self._fault(name, f"suppress(close={close!r}): windows close by {allowed}")
-        fault = "suppress is for a windowed aggregate, right behind it"
+        fault = "suppress is for an aggregate without expire_after, right behind it; until and close are for windows"
         changes = {"only_final": True, "until": until, "follows_clock": close == "clock"}
-        self._change(name, lambda node: bool(getattr(node, "windows", None)), fault, **changes)
+        is_plain = until is None and close == "stream-time"
+        self._change(name, lambda node: nodes.can_suppress(node, is_plain=is_plain), fault, **changes)
 
     def _expire(self, name: str, ttl: Duration) -> None:
         """Has rows of a table expire; a fault of the node if it cannot."""

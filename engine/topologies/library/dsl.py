@@ -475,7 +475,7 @@ class Table(Guided):
         return self._then(nodes.MapValues(name, (self.name,), fields=fields, is_table=True))
 
     def suppress(self, *, until: Expression | None = None, close: Close = "stream-time") -> Table:
-        """The windows' final results, each when its window and grace have ended; no changes before.
+        """The final results alone, each when its window and grace have ended; without windows, the last of each batch.
 
         `until` is a condition on the result: when it first becomes true, the result is given once before, too. With
         `close="clock"` the clock ends windows, too, though no record comes any more.

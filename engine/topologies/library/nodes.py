@@ -203,7 +203,7 @@ class Aggregate(Node):
     columns: Mapping[str, str | Column] = field(kw_only=True)
     windows: Windows | None = field(default=None, kw_only=True)
     only_final: bool = field(default=False, kw_only=True)
-    """True if a window's result is forwarded once, when the window is closed."""
+    """True if a window's result is forwarded once, when it is closed; without windows, a key's once in a batch."""
     until: Expression | None = field(default=None, kw_only=True)
     """Condition on a window's result at which it is forwarded once before the window is closed; None: never."""
     ttl_ms: int | None = field(default=None, kw_only=True)
@@ -212,6 +212,11 @@ class Aggregate(Node):
     """True if a record that is late for all its windows is one that fails."""
     follows_clock: bool = field(default=False, kw_only=True)
     """True if the clock closes windows, too."""
+
+    @property
+    def is_combined(self) -> bool:
+        """True if only results of many records count, so that these can be aggregated before they come."""
+        return self.only_final and self.until is None and not self.rejects_late
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -378,9 +383,14 @@ STATEFUL = (*SHOWN, JoinStreams, Deduplicate)
 
 def can_expire(node: Node) -> bool:
     """True for a node from which rows can be removed after a time."""
-    return (isinstance(node, Aggregate) and node.windows is None) or (
+    return (isinstance(node, Aggregate) and node.windows is None and not node.only_final) or (
         isinstance(node, ToTable) and node.history_ms is None
     )
+
+
+def can_suppress(node: Node, *, is_plain: bool) -> bool:
+    """True for a node that can forward final results alone; plain: with neither early results nor the clock."""
+    return isinstance(node, Aggregate) and node.ttl_ms is None and (is_plain or node.windows is not None)
 
 
 def can_keep_history(node: Node) -> bool:

@@ -64,7 +64,13 @@ from engine.topologies.library.row import HeaderView, JvmFunctions, Row
 from engine.topologies.library.schema_serdes import SchemaSerde
 from engine.topologies.library.serdes import ColumnSerde, Key, KeyKind, Serde, SerdeKind, key_form
 from engine.topologies.library.topology import Topology, TopologyError
-from engine.topologies.library.windows import CalendarWindows, SessionWindows, SlidingWindows, TimeWindows
+from engine.topologies.library.windows import (
+    CalendarWindows,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    Windows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -265,6 +271,10 @@ class _Planner:
     @add.register
     def _(self, node: Repartition) -> None:
         (topic,) = self._topology.internal_topics(node)
+        if aggregate := self._topology.aggregate_behind(node):
+            about = aggregate.name, self._aggregates(aggregate.columns), self._grid(aggregate.windows)
+            self._java.toAggregate(node.name, *node.parents, topic, *about, aggregate.is_combined)
+            return
         self._java.repartition(node.name, *node.parents, topic, _keeps_null_keys(self._topology, node.name))
 
     @add.register
@@ -281,15 +291,16 @@ class _Planner:
     @add.register
     def _(self, node: Aggregate) -> None:
         java, about = self._java, (node.name, *node.parents, self._aggregates(node.columns))
+        if node.windows is None and node.only_final:
+            java.lastChanges(*about)
+            return
         if node.windows is None:
             java.aggregate(*about, _or_never(node.ttl_ms))
             return
         closing = java.closing(node.windows.grace_ms, node.only_final, node.rejects_late)
         match node.windows:
-            case TimeWindows(size_ms, advance_ms):
-                java.hopping(*about, size_ms, advance_ms, closing)
-            case CalendarWindows(count, unit, zone, offset_ms):
-                java.calendar(*about, f"{unit.upper()}S", count, zone, offset_ms, closing)
+            case TimeWindows() | CalendarWindows():
+                java.hopping(*about, self._grid(node.windows), closing)
             case SlidingWindows(size_ms):
                 java.sliding(*about, size_ms, closing)
             case SessionWindows(gap_ms):
@@ -410,6 +421,15 @@ class _Planner:
     def _aggregates(self, columns: Mapping[str, str | Column]) -> Any:
         made = (column_of(each, self._row()) for each in columns.values())
         return self._list(each.alias(name)._jc for name, each in zip(columns, made, strict=True))
+
+    def _grid(self, windows: Windows | None) -> Any:
+        match windows:
+            case TimeWindows(size_ms, advance_ms):
+                return self._java.multiples(size_ms, advance_ms)
+            case CalendarWindows(count, unit, zone, offset_ms):
+                return self._java.calendar(f"{unit.upper()}S", count, zone, offset_ms)
+            case _:
+                return None
 
     def _column(self, expression: Expression) -> Any:
         return column_of(expression, self._row())._jc

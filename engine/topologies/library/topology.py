@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from engine.topologies.library.describe import describe, mermaid
 from engine.topologies.library.nodes import (
     STATEFUL,
+    Aggregate,
     Branch,
     Filter,
     GroupTable,
@@ -24,6 +25,7 @@ from engine.topologies.library.nodes import (
     branches,
     children,
 )
+from engine.topologies.library.windows import CalendarWindows, TimeWindows
 from routes.errors import BridgeError
 
 __all__ = ["Topology", "TopologyError", "faults_of"]
@@ -74,6 +76,14 @@ class Topology:
         elif isinstance(node, Repartition | GroupTable):
             parts = (node.name,)
         return tuple(f"{self.name}-{part}-repartition" for part in parts)
+
+    def aggregate_behind(self, passage: Repartition) -> Aggregate | None:
+        """The aggregate that a passage is for alone; None: it is for others, or for sessions or sliding windows."""
+        match self.children(passage.name):
+            case (Aggregate(windows=None | TimeWindows() | CalendarWindows()) as aggregate,):
+                return aggregate
+            case _:
+                return None
 
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none."""

@@ -134,7 +134,8 @@ def test_other_types_are_left_to_spark(program: Any, schema: str) -> None:
 
 
 def test_what_is_written_is_what_spark_writes(spark: SparkSession) -> None:
-    schema = SCHEMA + ", t timestamp"
+    schema = SCHEMA + ", t timestamp, n decimal(23,3), s struct<x: bigint, y: string>"
+    schema += ", l array<struct<p: decimal(10,2), q: string>>, m array<bigint>"
     source = random.Random(5)  # noqa: S311 # test data
     strings = [None, "", "x", 'a"b', "a\\b", "a\nb", "ä€😀", "\x7f", "a/b", "<&'>"]
     times = [
@@ -152,6 +153,10 @@ def test_what_is_written_is_what_spark_writes(spark: SparkSession) -> None:
             "d": source.choice([None, 0.0, -0.0, 1e300, 1.5, 100.0, 1e7, 1e-7, 123456.789]),
             "e": source.choice([None, True, False]),
             "t": source.choice(times),
+            "n": source.choice([None, 0, 1.5, -0.001, 12345678901234567890]),
+            "s": source.choice([None, {}, {"x": 1}, {"y": 'a"b'}, {"x": -(2**63), "y": "ä"}]),
+            "l": source.choice([None, [], [None], [{"p": 0.25}, {}, {"q": "x"}], [{"p": 10, "q": "a\\b"}]]),
+            "m": source.choice([None, [], [0, None, 10**18, 999, -1000]]),
         }
         for _ in range(150)
     ]

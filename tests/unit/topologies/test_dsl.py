@@ -127,8 +127,8 @@ def test_names_that_topics_cannot_have_are_faults() -> None:
         ),
         (lambda b: b.stream("in").group_by_key().aggregate("a"), "'a': it aggregates nothing"),
         (
-            lambda b: b.stream("in").group_by_key().count(name="c").suppress(),
-            "'c': suppress is for a windowed aggregate",
+            lambda b: b.stream("in").group_by_key().count(name="c").suppress(close="clock"),
+            "'c': suppress is for an aggregate",
         ),
         (
             lambda b: b.stream("in").join(

@@ -10,17 +10,12 @@ import java.util.regex.Pattern;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * A query of `bench/nexmark/queries.sql` in Flink's cluster within this JVM, exactly once, with RocksDB and the settings of
- * nexmark-flink, except that checkpoints are more frequent, since results are visible by them. The input is read to the
- * end that it has at the start, so that all windows close; then the program waits for its end.
+ * A query of `bench/nexmark/queries.sql` in Flink's cluster within this JVM, exactly once, with RocksDB or a heap as store
+ * and the settings of nexmark-flink, except that checkpoints are more frequent, since results are visible by them.
  *
- * <p>Arguments: bootstrap= application= query= sql= input= output= state= threads=.
+ * <p>Arguments: bootstrap= application= query= sql= store= input= output= state= threads=.
  */
 public final class NexmarkSql {
     private static final String RANKS = "COUNT(%1$s), COUNT(%1$s) FILTER (WHERE price < 10000), "
@@ -47,26 +42,12 @@ public final class NexmarkSql {
         tables.executeSql(sink(query.group(1), query.group(2), given));
         String sql = query.group(3).replace("${figures}", FIGURES);
         tables.executeSql("INSERT INTO results " + sql).await();
-        commit(given);
-        Thread.currentThread().join();
-    }
-
-    /** Commits the ends of the input, which Flink leaves out of its last checkpoint. */
-    private static void commit(Map<String, String> given) {
-        var settings = Map.<String, Object>of("bootstrap.servers", given.get("bootstrap"), "group.id", given.get("application"));
-        try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            var partitions = consumer.partitionsFor(given.get("input")).stream()
-                .map(each -> new TopicPartition(each.topic(), each.partition())).toList();
-            var ends = new HashMap<TopicPartition, OffsetAndMetadata>();
-            consumer.endOffsets(partitions).forEach((partition, end) -> ends.put(partition, new OffsetAndMetadata(end)));
-            consumer.commitSync(ends);
-        }
     }
 
     private static Configuration settings(Map<String, String> given) {
         String state = "file://" + given.get("state");
         return Configuration.fromMap(Map.ofEntries(
-            Map.entry("state.backend.type", "rocksdb"),
+            Map.entry("state.backend.type", given.get("store")),
             Map.entry("state.backend.rocksdb.localdir", given.get("state")),
             Map.entry("execution.checkpointing.incremental", "true"),
             Map.entry("execution.checkpointing.dir", state),
@@ -98,7 +79,7 @@ public final class NexmarkSql {
                 WHEN event_type = 1 THEN auction.`dateTime` ELSE bid.`dateTime` END, 3),
               WATERMARK FOR ts AS ts - INTERVAL '4' SECOND
             ) WITH (%s, 'topic' = '%s', 'connector' = 'kafka', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset',
-              'scan.bounded.mode' = 'latest-offset', 'properties.group.id' = '%s')
+              'properties.isolation.level' = 'read_committed', 'properties.group.id' = '%s')
             """.formatted(bootstrap(given), given.get("input"), given.get("application")));
         tables.executeSql("""
             CREATE VIEW person AS SELECT person.id, person.name, person.city, person.state, `dateTime`, ts

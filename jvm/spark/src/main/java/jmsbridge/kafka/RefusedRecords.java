@@ -59,8 +59,11 @@ public final class RefusedRecords {
 
   /** Why Kafka takes nothing for a topic, in one line that names it; null: it takes something, as far as is known. */
   public String whyNothing(String topic) {
-    return refusals.stream().filter(each -> each.topic().equals(topic) && each.isOfTopic())
-        .filter(each -> System.currentTimeMillis() - each.time() < TOPIC_MS)
-        .map(each -> "topic '%s' takes no records: %s".formatted(topic, each.error())).findFirst().orElse(null);
+    for (Refusal each : refusals) {
+      if (each.isOfTopic() && each.topic().equals(topic) && System.currentTimeMillis() - each.time() < TOPIC_MS) {
+        return "topic '%s' takes no records: %s".formatted(topic, each.error());
+      }
+    }
+    return null;
   }
 }

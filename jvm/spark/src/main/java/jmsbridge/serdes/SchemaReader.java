@@ -1,9 +1,9 @@
 package jmsbridge.serdes;
 
 import java.nio.ByteBuffer;
-import java.util.Collection;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
@@ -50,9 +50,9 @@ public final class SchemaReader implements ValueReader {
   }
 
   @Override
-  public void expect(Collection<byte[]> values) {
+  public void expect(Stream<byte[]> values) {
     if (registry != null) {
-      registry.expect(format.type(), values.stream()
+      registry.expect(format.type(), values
           .filter(each -> each != null && each.length >= HEAD_BYTES && each[0] == MAGIC)
           .map(each -> ByteBuffer.wrap(each).getInt(1)).collect(Collectors.toSet()));
     }

@@ -1,7 +1,7 @@
 package jmsbridge.serdes;
 
 import java.io.Serializable;
-import java.util.Collection;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
@@ -11,7 +11,7 @@ public interface ValueReader extends Serializable {
   StructType type();
 
   /** Begins to fetch what is needed to read these values, of which some may be null. */
-  default void expect(Collection<byte[]> values) {}
+  default void expect(Stream<byte[]> values) {}
 
   /** The fields of a value, as a row that is used again at the next call; UnfitValueException if it does not fit. */
   InternalRow read(byte[] value);

@@ -1,10 +1,13 @@
 package jmsbridge.streams;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -58,7 +61,7 @@ final class Aggregates {
   }
 
   /** Aggregate of all records of a key. */
-  static final class Total extends KeyedAggregate implements TableState {
+  static class Total extends KeyedAggregate implements TableState {
     private static final long serialVersionUID = 1L;
     private final long ttl;
 
@@ -201,7 +204,7 @@ final class Aggregates {
     /** Removes what has expired, and forwards the results of closed windows, which come of many records. */
     @Override
     final void expire() {
-      for (byte[] at : expired()) {
+      for (byte[] at : ended()) {
         byte[] kept = task.store().get(at);
         task.store().remove(at);
         if (onlyFinal && Keys.kind(at) == STATE) {
@@ -211,6 +214,11 @@ final class Aggregates {
           close(new Store.Entry(at, kept));
         }
       }
+    }
+
+    /** Entries of which nothing is needed any more, in the order of the times at which that became so. */
+    List<byte[]> ended() {
+      return expired();
     }
 
     private void close(Store.Entry window) {
@@ -272,7 +280,7 @@ final class Aggregates {
 
     /** Counts a record that came after the last of its windows had closed, at a stream time that is known. */
     final void late(StreamRecord record, long start, long end, long closes) {
-      task.late(name, record, new TaskContext.Window(start, end), time() - closes, rejectsLate);
+      task.late(name, record, Aggregator.count(record), new TaskContext.Window(start, end), time() - closes, rejectsLate);
     }
 
     final byte[] window(StreamRecord record, long start) {
@@ -473,6 +481,8 @@ final class Aggregates {
       InternalRow early = early(record, start, end, buffer);
       observe(time);
       boolean wasEarly = false;
+      // A session that becomes longer is noted once, for its first end, unless the clock asks when the next one ends.
+      boolean isKept = false;
       for (Store.Entry each : near) {
         long from = start(each.key());
         if (wasEarly(record.key(), from)) {
@@ -484,12 +494,18 @@ final class Aggregates {
             removals.add(record.withChange(null, given).withTime(Rows.time(each.value())));
           }
         }
-        task.store().remove(each.key());
-        forgetExpiry(closes(Rows.time(each.value())), each.key());
+        if (from != start || followsClock()) {
+          task.store().remove(each.key());
+          forgetExpiry(closes(Rows.time(each.value())), each.key());
+        } else {
+          isKept = true;
+        }
       }
       byte[] at = window(record, start);
       task.store().put(at, Rows.timed(end, buffer));
-      expireAfter(closes(end), at);
+      if (!isKept) {
+        expireAfter(closes(end), at);
+      }
       removals.forEach(this::forward);
       if (!onlyFinal) {
         forward(record.withChange(now, former).withTime(end));
@@ -499,6 +515,21 @@ final class Aggregates {
         forwardEarly(record, start, end, early);
       }
       expire();
+    }
+
+    /** Sessions that have ended; others that were noted for an earlier end, or are part of others now, are not. */
+    @Override
+    List<byte[]> ended() {
+      Map<byte[], Long> ends = new TreeMap<>(Arrays::compareUnsigned);
+      for (byte[] at : expired()) {
+        byte[] kept = task.store().get(at);
+        if (kept != null && closes(Rows.time(kept)) < time()) {
+          ends.put(at, Rows.time(kept));
+        } else if (kept != null) {
+          expireAfter(closes(Rows.time(kept)), at);
+        }
+      }
+      return ends.entrySet().stream().sorted(Map.Entry.comparingByValue()).map(Map.Entry::getKey).toList();
     }
 
     /** The latest stream time at which a session that ends at a time still takes records. */

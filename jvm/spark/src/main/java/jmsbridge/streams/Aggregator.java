@@ -1,9 +1,11 @@
 package jmsbridge.streams;
 
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.CRC32;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -42,7 +44,8 @@ final class Aggregator implements Serializable {
   private final Seq<Expression> columns;
   private final StructType type;
   private final RowCheck buffers;
-  private transient UnsafeProjection start;
+  private final int fingerprint;
+  private transient UnsafeRow start;
   private transient UnsafeProjection update;
   private transient UnsafeProjection merge;
   private transient UnsafeProjection result;
@@ -94,7 +97,7 @@ final class Aggregator implements Serializable {
     }
     input = Expressions.attributes(frame);
     buffer = Expressions.seq(kept);
-    this.buffers = new RowCheck(new StructType(
+    buffers = new RowCheck(new StructType(
         kept.stream().map(each -> new StructField(each.name(), each.dataType(), true, Metadata.empty()))
             .toArray(StructField[]::new)));
     otherBuffer = Expressions.seq(otherBuffers);
@@ -108,11 +111,48 @@ final class Aggregator implements Serializable {
     columns = Expressions.seq(last);
     fields = new RecordFields(input, key, updates);
     type = grouped.schema();
+    StringBuilder functions = new StringBuilder();
+    CollectionConverters.asJava(parts.get()._2()).forEach(each -> functions.append(each.sql()).append('\n'));
+    kept.forEach(each -> functions.append(each.dataType().catalogString()).append('\n'));
+    CRC32 checksum = new CRC32();
+    checksum.update(functions.toString().getBytes(StandardCharsets.UTF_8));
+    fingerprint = (int) checksum.getValue();
+  }
+
+  private Aggregator(Aggregator other) {
+    input = other.input;
+    fields = other.fields;
+    buffer = other.buffer;
+    otherBuffer = other.otherBuffer;
+    initial = other.initial;
+    updates = other.updates;
+    merges = other.merges;
+    results = other.results;
+    resultNames = other.resultNames;
+    columns = other.columns;
+    type = other.type;
+    fingerprint = other.fingerprint;
+    buffers = other.buffers;
+  }
+
+  /** A copy, for another node of the program. */
+  Aggregator copy() {
+    return new Aggregator(this);
+  }
+
+  /** Number of what buffers consist of; that of other functions, or over other columns, is another one. */
+  int fingerprint() {
+    return fingerprint;
   }
 
   /** Fields of a result. */
   StructType type() {
     return type;
+  }
+
+  /** Number of records that a record stands for. */
+  static long count(StreamRecord record) {
+    return record.value() instanceof Partial partial ? partial.records : 1;
   }
 
   /** Check of buffers that were kept. */
@@ -123,11 +163,14 @@ final class Aggregator implements Serializable {
   /** The buffer of a group without records. */
   UnsafeRow empty() {
     generate();
-    return start.apply(InternalRow.empty()).copy();
+    return start;
   }
 
   /** The buffer with one more record. */
   UnsafeRow add(UnsafeRow before, StreamRecord record) {
+    if (record.value() instanceof Partial partial) {
+      return merge(before, partial.buffer);
+    }
     generate();
     try {
       return update.apply(joined.apply(before, fields.of(record, record.value()))).copy();
@@ -165,7 +208,7 @@ final class Aggregator implements Serializable {
   private void generate() {
     if (start == null) {
       joined = new JoinedRow();
-      start = Projection.generate(initial, Expressions.seq(List.of()));
+      start = Projection.generate(initial, Expressions.seq(List.of())).apply(InternalRow.empty()).copy();
       update = Projection.generate(updates, concat(buffer, input));
       merge = Projection.generate(merges, concat(buffer, otherBuffer));
       result = Projection.generate(results, buffer);

@@ -50,6 +50,11 @@ final class CalendarGrid implements WindowGrid {
     return lastEnd;
   }
 
+  @Override
+  public long piece(long time) {
+    return first(time);
+  }
+
   private void find(long time) {
     if (time >= lastStart && time < lastEnd) {
       return;

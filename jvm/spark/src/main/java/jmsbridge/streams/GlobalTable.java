@@ -44,8 +44,8 @@ final class GlobalTable extends Node implements TableState {
 
   /** Begins to fetch what is needed to read these records. */
   void expect(List<ConsumerRecord<byte[], byte[]>> records) {
-    keys.expect(records.stream().map(ConsumerRecord::key).toList());
-    reader.expect(records.stream().map(ConsumerRecord::value).toList());
+    keys.expect(records.stream().map(ConsumerRecord::key));
+    reader.expect(records.stream().map(ConsumerRecord::value));
   }
 
   /** Takes a record of the topic; false if its key or value cannot be read. */

@@ -195,7 +195,7 @@ final class Joins {
       long closes = record.time() + after[port] + grace;
       if (closes < time) {
         var partners = new TaskContext.Window(record.time() - before[port], record.time() + after[port]);
-        task.late(name, record, partners, time - closes, rejectsLate);
+        task.late(name, record, 1, partners, time - closes, rejectsLate);
         expire();
         return;
       }

@@ -31,6 +31,8 @@ final class JsonReader implements ValueReader {
   private final Fields fields;
   private transient byte[] in;
   private transient int at;
+  /** Whether the text that was passed last has ASCII characters alone. */
+  private transient boolean isAscii;
 
   private JsonReader(ColumnReader spark) {
     this.spark = spark;
@@ -185,10 +187,6 @@ final class JsonReader implements ValueReader {
         return false;
       }
       int length = at - 1 - start;
-      boolean isAscii = true;
-      for (int each = start; each < start + length; each++) {
-        isAscii &= in[each] >= 0;
-      }
       if (!isAscii && !UTF8String.fromBytes(in, start, length).isValid()) {
         return false;
       }
@@ -270,15 +268,19 @@ final class JsonReader implements ValueReader {
 
   /** Passes a text in quotes; false if it is escaped or not ended. */
   private boolean passText() {
-    at++;
-    while (at < in.length && in[at] != '"') {
-      if (in[at] == '\\' || in[at] >= 0 && in[at] < ' ') {
+    byte[] bytes = in;
+    int bits = 0;
+    int each = at + 1;
+    while (each < bytes.length && bytes[each] != '"') {
+      byte one = bytes[each++];
+      if (one == '\\' || one >= 0 && one < ' ') {
         return false;
       }
-      at++;
+      bits |= one;
     }
-    at++;
-    return at <= in.length;
+    isAscii = bits >= 0;
+    at = each + 1;
+    return at <= bytes.length;
   }
 
   /** Passes a value that has no field in the schema; false if it is for Spark to read. */
@@ -365,10 +367,13 @@ final class JsonReader implements ValueReader {
 
   /** Passes digits; their value, if they are not too many. */
   private long passDigits() {
+    byte[] bytes = in;
     long value = 0;
-    while (at < in.length && in[at] >= '0' && in[at] <= '9') {
-      value = 10 * value + in[at++] - '0';
+    int each = at;
+    while (each < bytes.length && bytes[each] >= '0' && bytes[each] <= '9') {
+      value = 10 * value + bytes[each++] - '0';
     }
+    at = each;
     return value;
   }
 

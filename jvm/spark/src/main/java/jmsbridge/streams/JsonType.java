@@ -20,10 +20,13 @@ enum JsonType {
     this.type = type;
   }
 
-  /** The types of fields, in their order; null in the place of those that are left to Spark. */
+  /** The one of a type; null: another one. */
+  static JsonType of(DataType type) {
+    return Arrays.stream(values()).filter(each -> each.type.equals(type)).findFirst().orElse(null);
+  }
+
+  /** The types of fields, in their order; null in the place of others. */
   static JsonType[] of(StructType fields) {
-    return Arrays.stream(fields.fields())
-        .map(field -> Arrays.stream(values()).filter(each -> each.type.equals(field.dataType())).findFirst().orElse(null))
-        .toArray(JsonType[]::new);
+    return Arrays.stream(fields.fields()).map(each -> of(each.dataType())).toArray(JsonType[]::new);
   }
 }

@@ -1,7 +1,7 @@
 package jmsbridge.streams;
 
 import java.io.Serializable;
-import java.util.Collection;
+import java.util.stream.Stream;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -31,7 +31,7 @@ public final class KeyReader implements Serializable {
   }
 
   /** Begins to fetch what is needed to read these keys, of which some may be null. */
-  void expect(Collection<byte[]> keysToRead) {
+  void expect(Stream<byte[]> keysToRead) {
     if (reader != null) {
       reader.expect(keysToRead);
     }

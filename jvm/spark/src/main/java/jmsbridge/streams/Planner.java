@@ -40,6 +40,8 @@ public final class Planner {
   private final SparkSession session;
   private final Program program;
   private final Map<String, KeyKind> keys = new HashMap<>();
+  /** Aggregators behind internal topics that are for them alone, by the readers of these. */
+  private final Map<String, Aggregator> behind = new HashMap<>();
   private final JsonValues schemas;
   private final JsonValues keySchemas;
 
@@ -191,6 +193,23 @@ public final class Planner {
     addInternal(node, node + " (write)", topic, key(parent), RowReader.ofRows(type(parent), keepsNullKeys));
   }
 
+  /**
+   * Passage through an internal topic to the node {@code aggregate} alone.
+   *
+   * @param grid windows of the aggregate; null: it has none
+   * @param combines whether the topic gets what records give together; whether or not, it may have some of that
+   */
+  public void toAggregate(
+      String node, String parent, String topic, String aggregate, List<Column> aggregates, WindowGrid grid,
+      boolean combines) {
+    Aggregator aggregator = aggregator(parent, aggregates);
+    String write = node + " (write)";
+    add(combines ? new Combine(write, type(parent), topic, aggregate, aggregator, grid)
+        : new Steps.Repartition(write, type(parent), topic, false), parent);
+    behind.put(node, aggregator.copy());
+    addInternal(node, write, topic, key(parent), RowReader.ofRows(type(parent), aggregator));
+  }
+
   /** Table, whose rows are removed {@code ttl} milliseconds after their last update; below 0: never. */
   public void toTable(String node, String parent, long ttl) {
     add(new ToTable(node, type(parent), ttl), parent);
@@ -211,23 +230,27 @@ public final class Planner {
     add(new Aggregates.Total(node, aggregator(parent, aggregates), ttl), parent);
   }
 
+  /** Aggregate without windows of which the last change of each key in a batch is forwarded. */
+  public void lastChanges(String node, String parent, List<Column> aggregates) {
+    add(new LastChanges(node, aggregator(parent, aggregates)), parent);
+  }
+
   /** What becomes of windows that end, see {@link Aggregates.Closing}. */
   public Aggregates.Closing closing(long grace, boolean onlyFinal, boolean rejectsLate) {
     return new Aggregates.Closing(grace, onlyFinal, rejectsLate);
   }
 
-  public void hopping(
-      String node, String parent, List<Column> aggregates, long size, long advance, Aggregates.Closing closing) {
-    hopping(node, parent, aggregates, new WindowGrid.Multiples(size, advance), closing);
+  /** Windows of one size, see {@link WindowGrid.Multiples}. */
+  public WindowGrid multiples(long size, long advance) {
+    return new WindowGrid.Multiples(size, advance);
   }
 
   /** Windows of days, weeks, months or years, see {@link CalendarGrid}. */
-  public void calendar(String node, String parent, List<Column> aggregates, String unit, int count, String zone,
-      long offset, Aggregates.Closing closing) {
-    hopping(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), closing);
+  public WindowGrid calendar(String unit, int count, String zone, long offset) {
+    return new CalendarGrid(unit, count, zone, offset);
   }
 
-  private void hopping(
+  public void hopping(
       String node, String parent, List<Column> aggregates, WindowGrid grid, Aggregates.Closing closing) {
     add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, closing), parent);
   }
@@ -468,7 +491,8 @@ public final class Planner {
   }
 
   private Aggregator aggregator(String parent, List<Column> aggregates) {
-    return new Aggregator(session, type(parent), key(parent), aggregates);
+    Aggregator made = behind.get(parent);
+    return made != null ? made : new Aggregator(session, type(parent), key(parent), aggregates);
   }
 
   /** Kind of a node's keys. */

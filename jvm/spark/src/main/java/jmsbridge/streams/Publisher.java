@@ -139,6 +139,11 @@ final class Publisher implements Output, AutoCloseable {
   }
 
   @Override
+  public boolean isHeldBack() {
+    return isHeldBack;
+  }
+
+  @Override
   public void send(String topic, byte[] key, byte[] value, long time, Header[] headers) {
     check();
     if (isHeldBack) {

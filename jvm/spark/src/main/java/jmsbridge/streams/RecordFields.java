@@ -24,6 +24,7 @@ final class RecordFields implements Serializable {
   private static final List<String> ABOUT = List.of("key", "timestamp", "headers", "topic", "partition", "offset");
 
   private final boolean[] asked = new boolean[ABOUT.size()];
+  private boolean asksAny;
   private final int own;
   private final KeyKind key;
   private transient JoinedRow joined;
@@ -42,6 +43,7 @@ final class RecordFields implements Serializable {
     }
     for (int at = 0; at < asked.length; at++) {
       asked[at] = ids.contains(columns.get(own + at).exprId());
+      asksAny |= asked[at];
     }
   }
 
@@ -51,6 +53,10 @@ final class RecordFields implements Serializable {
       joined = new JoinedRow();
       about = new GenericInternalRow(asked.length);
       nothing = new GenericInternalRow(own);
+    }
+    if (!asksAny) {
+      // Of a joined row, each field costs a call more.
+      return value == null ? nothing : value;
     }
     for (int at = 0; at < asked.length; at++) {
       if (asked[at]) {

@@ -244,6 +244,7 @@ final class RunningShare {
       globals.check();
     }
     repeatTicks();
+    task.batch(consumer.isBatch());
     task.clock(consumer.isBatch() ? range.clock() : System.currentTimeMillis());
     if (current != null) {
       processCurrent();

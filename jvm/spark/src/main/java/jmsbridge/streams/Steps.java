@@ -343,9 +343,9 @@ final class Steps {
 
     /** Begins to fetch what is needed to read these records. */
     void expect(List<ConsumerRecord<byte[], byte[]>> records) {
-      keys.expect(records.stream().map(ConsumerRecord::key).toList());
+      keys.expect(records.stream().map(ConsumerRecord::key));
       if (reader != null) {
-        reader.expect(records.stream().map(ConsumerRecord::value).toList());
+        reader.expect(records.stream().map(ConsumerRecord::value));
       }
     }
 

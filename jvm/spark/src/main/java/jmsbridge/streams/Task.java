@@ -46,6 +46,11 @@ final class Task {
     }
   }
 
+  /** Says whether the records are those of a batch, at whose end nodes are flushed. */
+  void batch(boolean is) {
+    context.batch(is);
+  }
+
   /** Says what the clock shows to functions that ask. */
   void clock(long now) {
     context.clock(now);

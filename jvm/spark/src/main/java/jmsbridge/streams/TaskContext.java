@@ -41,6 +41,7 @@ final class TaskContext {
   private ConsumerRecord<byte[], byte[]> latest;
   private ConsumerRecord<byte[], byte[]> current;
   private long clock;
+  private boolean isBatch;
 
   TaskContext(TopologyFacts topology, Store store, Output output, PythonWorker python, ClockReadings readings) {
     this.topology = topology;
@@ -65,6 +66,16 @@ final class TaskContext {
 
   void clock(long now) {
     clock = now;
+  }
+
+  /** Says whether the records are those of a batch, at whose end nodes are flushed. */
+  void batch(boolean is) {
+    isBatch = is;
+  }
+
+  /** Whether nodes may keep what the present record changes until they are flushed, to forward it with later changes. */
+  boolean collects() {
+    return isBatch && !output.isHeldBack();
   }
 
   /** The record of a topic that is processed; null: none, as the clock moves on. */
@@ -124,14 +135,18 @@ final class TaskContext {
   }
 
   void count(String node, String event) {
-    counts.computeIfAbsent(new Event(node, event), any -> new LongAdder()).increment();
+    count(node, event, 1);
+  }
+
+  private void count(String node, String event, long number) {
+    counts.computeIfAbsent(new Event(node, event), any -> new LongAdder()).add(number);
   }
 
   /** Goes on with the numbers of events of an earlier task. */
   void goOnCounting(Map<String, Long> before) {
     before.forEach((event, number) -> {
       String[] parts = event.split("\t");
-      counts.computeIfAbsent(new Event(parts[0], parts[1]), any -> new LongAdder()).add(number);
+      count(parts[0], parts[1], number);
     });
   }
 
@@ -161,12 +176,13 @@ final class TaskContext {
   /**
    * Counts a record that came too late for a node.
    *
+   * @param number how many records it stands for
    * @param window the window that would have taken records longest
    * @param lateness milliseconds of stream time since then
    * @param isRejected whether the topology's policy for failures treats the record
    */
-  void late(String node, StreamRecord record, Window window, long lateness, boolean isRejected) {
-    count(node, "late_records");
+  void late(String node, StreamRecord record, long number, Window window, long lateness, boolean isRejected) {
+    count(node, "late_records", number);
     if (isRejected) {
       Map<String, String> about = new HashMap<>(window.headers());
       about.put("jmsbridge.lateness", Long.toString(lateness));

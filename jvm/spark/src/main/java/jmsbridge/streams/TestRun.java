@@ -61,6 +61,7 @@ public final class TestRun {
     program.globalTables().forEach(each -> each.share(GlobalTable.noRows()));
     python = new PythonWorker(program.python());
     task = new Task(program, store, this::send, python, readings);
+    task.batch(true);
     task.clock(clock);
   }
 
@@ -130,13 +131,14 @@ public final class TestRun {
     read(topic, key, value, time, new RecordHeaders());
   }
 
-  /** Processes the records that are held, as a task that has read them at once. */
+  /** Processes the records that are held, as a batch, and what comes of them in internal topics as further ones. */
   public void processHeld() {
-    for (int left = waiting.size(); left > 0; left--) {
-      task.process(waiting.poll());
+    while (!waiting.isEmpty()) {
+      for (int left = waiting.size(); left > 0; left--) {
+        task.process(waiting.poll());
+      }
+      task.flush();
     }
-    task.flush();
-    processWaiting();
   }
 
   /** Says what the clock shows to functions that ask, in milliseconds since 1970. */

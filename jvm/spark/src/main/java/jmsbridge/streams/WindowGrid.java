@@ -13,6 +13,9 @@ interface WindowGrid extends Serializable {
   /** End of the window that begins at a time. */
   long end(long start);
 
+  /** Beginning of a piece of time around a time, all of which is in the same windows. */
+  long piece(long time);
+
   /** Windows of one size that begin at multiples of {@code advance}; none begins before 1970, as in Kafka Streams. */
   record Multiples(long size, long advance) implements WindowGrid {
     @Override
@@ -28,6 +31,17 @@ interface WindowGrid extends Serializable {
     @Override
     public long end(long start) {
       return start + size;
+    }
+
+    @Override
+    public long piece(long time) {
+      long length = size;
+      for (long rest = advance; rest != 0; ) {
+        long left = length % rest;
+        length = rest;
+        rest = left;
+      }
+      return time - Math.floorMod(time, length);
     }
   }
 }
