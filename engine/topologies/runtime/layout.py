@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from engine.topologies.library.program import Program
     from engine.topologies.library.topology import Topology
 
-__all__ = ["Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+__all__ = ["SLICED", "Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+
+SLICED = "/slices"
+"""End of the fingerprint of hopping windows, which are kept as slices; earlier releases kept each by itself."""
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
@@ -212,8 +215,17 @@ def fingerprints(program: Program) -> dict[str, str]:
             kind = program.key_kind(node.name)
             # State that was kept before keys had types goes on.
             typed = [] if kind in _PLAIN_KEYS else [kind]
-            digests[node.name] = _digest([type(node).__name__, *about, *typed])
+            digests[node.name] = _digest([type(node).__name__, *about, *typed]) + _form(node)
     return digests
+
+
+def _form(node: Node) -> str:
+    """Form in which the state of a node is kept, where it is another one than the first; else empty."""
+    match node:
+        case Aggregate(windows=TimeWindows(size_ms, advance_ms)) if advance_ms != size_ms:
+            return SLICED
+        case _:
+            return ""
 
 
 def _counted(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -218,18 +218,23 @@ public final class Planner {
 
   public void hopping(
       String node, String parent, List<Column> aggregates, long size, long advance, Aggregates.Closing closing) {
-    hopping(node, parent, aggregates, new WindowGrid.Multiples(size, advance), closing);
+    WindowGrid.Multiples grid = new WindowGrid.Multiples(size, advance);
+    if (size == advance) {
+      tumbling(node, parent, aggregates, grid, closing);
+    } else {
+      add(new SlicedWindows(node, aggregator(parent, aggregates), grid, closing), parent);
+    }
   }
 
   /** Windows of days, weeks, months or years, see {@link CalendarGrid}. */
   public void calendar(String node, String parent, List<Column> aggregates, String unit, int count, String zone,
       long offset, Aggregates.Closing closing) {
-    hopping(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), closing);
+    tumbling(node, parent, aggregates, new CalendarGrid(unit, count, zone, offset), closing);
   }
 
-  private void hopping(
+  private void tumbling(
       String node, String parent, List<Column> aggregates, WindowGrid grid, Aggregates.Closing closing) {
-    add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, closing), parent);
+    add(new Aggregates.Tumbling(node, aggregator(parent, aggregates), grid, closing), parent);
   }
 
   public void session(String node, String parent, List<Column> aggregates, long gap, Aggregates.Closing closing) {

@@ -118,7 +118,7 @@ final class Task {
   /** Rows of the state of a node. */
   StatePage state(StatePage.Question question) {
     StatefulNode node = program.stateful(question.node());
-    StateScan entries = new StateScan(node, question.range(), store, question.from());
+    StateScan entries = new StateScan(node, question.range(), question.from());
     ByteArrayOutputStream lines = new ByteArrayOutputStream();
     int rows = 0;
     while (entries.hasNext()) {
