@@ -193,7 +193,10 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
         case JoinStreams():
             return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
         case (
-            Aggregate(ttl_ms=int() as kept_ms) | ToTable(ttl_ms=int() as kept_ms) | ToTable(history_ms=int() as kept_ms)
+            Aggregate(ttl_ms=int() as kept_ms)
+            | KeyedProcess(ttl_ms=int() as kept_ms)
+            | ToTable(ttl_ms=int() as kept_ms)
+            | ToTable(history_ms=int() as kept_ms)
         ):
             return 0, 0, min(max(kept_ms, _LEAST_SLACK_MS), _SLACK_WITHOUT_LATE_MS)
         case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():
@@ -211,7 +214,7 @@ def fingerprints(program: Program) -> dict[str, str]:
             about = [program.fields(parent) for parent in node.parents], program.fields(node.name), _settings(node)
             if isinstance(node, KeyedProcess):
                 # What the function gets and returns is not in the state.
-                about = [], "", [node.state, program.key_kind(node.name)]
+                about = [], "", [node.state, program.key_kind(node.name), *_lifetime(node)]
             kind = program.key_kind(node.name)
             # State that was kept before keys had types goes on.
             typed = [] if kind in _PLAIN_KEYS else [kind]
@@ -288,7 +291,7 @@ def _settings(node: Node) -> list[str]:
             return []
 
 
-def _lifetime(node: Aggregate | ToTable) -> list[str]:
+def _lifetime(node: Aggregate | KeyedProcess | ToTable) -> list[str]:
     return [] if node.ttl_ms is None else [f"ttl_ms={node.ttl_ms}"]
 
 
