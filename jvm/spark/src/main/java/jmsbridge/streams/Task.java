@@ -100,9 +100,9 @@ final class Task {
     context.setAside(program.source(record.topic()).name);
   }
 
-  /** Counts an event of a node. */
-  void count(String node, String event) {
-    context.count(node, event);
+  /** Leaves a record of a global table that cannot be read to the policy for failures. */
+  void reject(GlobalTable.Unread unread) {
+    unread.reject(context);
   }
 
   /** Goes on with the numbers of events of an earlier task. */
