@@ -21,7 +21,7 @@ from engine.streams import (
     text,
 )
 
-__all__ = ["column", "count", "join", "once", "process", "table", "total"]
+__all__ = ["column", "count", "hopping", "join", "once", "process", "table", "total", "tumbling"]
 
 PREFIX = os.environ.get("BENCH_PREFIX", "")
 OUTPUT = os.environ.get("BENCH_OUTPUT", "out")
@@ -39,6 +39,26 @@ def count() -> Topology:
     counts = events.group_by_key().windowed_by(TimeWindows.of("1 minute", grace="1 minute")).count(name="counts")
     counts.to_stream().map_values(start="unix_millis(window_start)", count="count").to(OUTPUT)
     return builder.build()
+
+
+def _by_minute(name: str, advance: str) -> Topology:
+    """Sums by key over minutes that begin so far apart, each published when its window is closed."""
+    builder = StreamsBuilder(f"{name}-{OUTPUT}")
+    few = builder.stream(f"{PREFIX}few", value=json("n bigint, amount bigint"))
+    windows = few.group_by_key().windowed_by(TimeWindows.of("1 minute", advance=advance))
+    sums = windows.aggregate("sums", count="count(1)", total="sum(amount)", most="max(amount)")
+    sums.suppress().to_stream().to(OUTPUT)
+    return builder.build()
+
+
+def tumbling() -> Topology:
+    """Sums by key over minutes that follow one another."""
+    return _by_minute("tumbling", "1 minute")
+
+
+def hopping() -> Topology:
+    """Sums by key over minutes, one of which begins each second."""
+    return _by_minute("hopping", "1 s")
 
 
 def total() -> Topology:

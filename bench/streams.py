@@ -32,6 +32,9 @@ __all__ = ["measure"]
 _KEYS = 10_000
 _NATIVE = ("count", "table", "join", "once")
 _PYTHON = ("column", "process")
+_WINDOWS = ("tumbling", "hopping")
+_MOST_FOR_HOPS = 2.0
+"""Most CPU time of windows of a minute that begin each second, to that of windows that follow one another."""
 _PATIENCE_SECONDS = 400.0
 _PEERS = StreamContestant("", is_exact=False), StreamContestant("", is_exact=True)
 _LEAST = {_PEERS[0].name: 0.8, _PEERS[1].name: 1.0}
@@ -61,13 +64,13 @@ def measure(broker: Broker, options: Options) -> Report:
     """Loads the topics once and has every contestant process them."""
     prefix = f"in.{uuid.uuid4().hex[:6]}."
     records = options.warm_up + options.records
-    topics = [f"{prefix}{name}" for name in ("names", "events", "left", "right")]
+    topics = [f"{prefix}{name}" for name in ("names", "events", "left", "right", "few")]
     broker.create(*topics, timestamps="CreateTime")
     programs.run("LoadStreams", bootstrap=broker.bootstrap, prefix=prefix, records=records, keys=_KEYS)
-    print(f"topics loaded: {2 * records + _KEYS} records", flush=True)
+    print(f"topics loaded: {3 * records + _KEYS} records", flush=True)
     passes = []
     for number in range(options.rounds):
-        for topology in (*_NATIVE, *_PYTHON):
+        for topology in (*_NATIVE, *_PYTHON, *_WINDOWS):
             for contestant in _contestants(topology, options):
                 passes.append(_pass(broker, topology, contestant, prefix, options))
                 print(f"round {number + 1}, {_line(passes[-1])}", flush=True)
@@ -150,7 +153,7 @@ def _line(each: StreamsPass) -> str:
 
 def _report(passes: list[StreamsPass], options: Options) -> Report:
     rows, checks = [], []
-    for topology in (*_NATIVE, *_PYTHON):
+    for topology in (*_NATIVE, *_PYTHON, *_WINDOWS):
         own = [each for each in passes if each.topology == topology]
         results = {(each.published, each.digest) for each in own}
         if len(results) > 1:
@@ -168,6 +171,8 @@ def _report(passes: list[StreamsPass], options: Options) -> Report:
             if peer in rates:
                 name = f"streams, {topology}: rate of {best} to {peer}"
                 checks.append(Check(name, rates[best] / rates[peer], least, at_least=True))
+    tumbling, hopping = (median(each.cpu_per_million for each in passes if each.topology == name) for name in _WINDOWS)
+    checks.append(Check("streams, CPU of hopping to tumbling windows", hopping / tumbling, _MOST_FOR_HOPS))
     columns = ["", "records/s", "CPU-s per million"]
     title = f"Topologies, steady state over {options.records:,} records; all outputs equal"
     return Report("streams", [table(title, columns, rows)], checks, [asdict(each) for each in passes])

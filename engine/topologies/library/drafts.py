@@ -60,6 +60,12 @@ class TopologyDraft:
         is_plain = until is None and close == "stream-time"
         self._change(name, lambda node: nodes.can_suppress(node, is_plain=is_plain), fault, **changes)
 
+    def _check_stateless(self, name: str, timers: object, expire_after: object) -> None:
+        """Makes faults of what is given to a process without state, and needs one."""
+        for what, given in (("timers need", timers), ("expire_after needs", expire_after)):
+            if given is not None:
+                self._fault(name, f"{what} a state: give process() its fields, such as state='count int'")
+
     def _expire(self, name: str, ttl: Duration) -> None:
         """Has rows of a table expire; a fault of the node if it cannot."""
         fault = "expire_after is for a table, to_table or an aggregate without windows and history, right behind it"

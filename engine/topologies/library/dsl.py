@@ -160,10 +160,7 @@ class Stream(Guided):
         return stream._then(nodes.MapValues(name, (stream.name,), fields=computed))
 
     def peek(self, function: BatchFunction, *, name: str | None = None) -> Stream:
-        """The records as they are; the function gets them in batches, as a function of `python`, and returns nothing.
-
-        After a crash it may get records again.
-        """
+        """The records as they are; the function gets them in batches, as one of `python`, and returns nothing."""
         name = self._builder._named(name, "peek")
         return self._computed(name, without_result(function))[0]._without_last_field(name)
 
@@ -176,6 +173,7 @@ class Stream(Guided):
         on_timer: TimerFunction | None = None,
         outputs: Mapping[str, str] | None = None,
         on_clock: TimerFunction | None = None,
+        expire_after: Duration | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records that a Python function returns or yields for each record, with state and timers of its key.
@@ -190,16 +188,18 @@ class Stream(Guided):
             on_timer: gets the context and the time of a timer, and returns records as `function`.
             outputs: fields of the results that `context.emit(…, to=NAME)` gives the stream `output(NAME)`, by its name.
             on_clock: the same for timers of the clock.
+            expire_after: stream time after the latest record of a key at which its state is removed; None: never.
             name: name of the node, under which the state is kept.
         """
         name, outputs = self._builder._named(name, "process"), outputs or {}
         if state is None:
-            if on_timer is not None or on_clock is not None:
-                self._builder._fault(name, "timers need a state: give process() its fields, such as state='count int'")
+            self._builder._check_stateless(name, on_timer or on_clock, expire_after)
             return self._then(nodes.Process(name, (self.name,), function=function, fields=fields, outputs=outputs))
         parent = self._placed()
         kept = nodes.KeyedProcess(name, (parent.name,), function=function, fields=fields, outputs=outputs, state=state)
-        return self._builder._add(replace(kept, on_timer=on_timer, on_clock=on_clock), keyed_by=parent._keyed_by)
+        ttl_ms = None if expire_after is None else self._builder._duration(name, expire_after, least=1)
+        kept = replace(kept, on_timer=on_timer, on_clock=on_clock, ttl_ms=ttl_ms)
+        return self._builder._add(kept, keyed_by=parent._keyed_by)
 
     def output(self, name: str) -> Stream:
         """The records that the function of `process`, whose result this stream is, emits to an output."""

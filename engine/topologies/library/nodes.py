@@ -340,6 +340,8 @@ class KeyedProcess(Process):
     """Fields of the state as text of Spark SQL."""
     on_timer: TimerFunction | None = field(default=None, kw_only=True)
     on_clock: TimerFunction | None = field(default=None, kw_only=True)
+    ttl_ms: int | None = field(default=None, kw_only=True)
+    """Stream time after the latest record of a key at which its state is removed."""
 
     @property
     def follows_clock(self) -> bool:

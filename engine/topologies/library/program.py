@@ -356,9 +356,10 @@ class _Planner:
         schemas = bytes(self._schema(node.fields)), None if state is None else bytes(self._schema(state))
         outputs = {name: bytes(self._schema(fields)) for name, fields in node.outputs.items()}
         timers = (None, None) if keyed is None else (keyed.on_timer, keyed.on_clock)
-        packed = PackedFunction(node.name, node.function, timers[0], *schemas, True, outputs, timers[1])
+        ttl_ms = None if keyed is None else keyed.ttl_ms
+        packed = PackedFunction(node.name, node.function, timers[0], *schemas, True, outputs, timers[1], ttl_ms)
         all_fields = self._list((node.fields, *node.outputs.values()))
-        self._java.process(node.name, *node.parents, pickled(packed), all_fields, state)
+        self._java.process(node.name, *node.parents, pickled(packed), all_fields, state, _or_never(ttl_ms))
 
     @add.register
     def _(self, node: ProcessOutput) -> None:

@@ -238,6 +238,8 @@ class PackedFunction(NamedTuple):
     outputs: Mapping[str, bytes]
     """Schemas of Arrow of the results for further outputs of a process, by the names of these."""
     on_clock: TimerFunction | None = None
+    ttl_ms: int | None = None
+    """Milliseconds of stream time after the latest record of a key at which its state is removed; None: never."""
 
 
 def pickled(packed: PackedFunction) -> bytes:

@@ -335,12 +335,16 @@ class _Run:
         self._keys: list[Any] = []
         self._states: list[dict[str, Any] | None] = []
         self._changed: dict[int, None] = {}
+        self._ttl = packed.ttl_ms
+        self._times: list[int | None] = []
+        """Time of the latest record of each key; None: the key has no state. Empty if states do not expire."""
         timers: list[tuple[int, int]] = []
         self._outcomes: list[_Outcome] = []
         if state is not None:
             due, kept = _batch(parts[2]), _batch(parts[3])
             self._keys = kept["key"].to_pylist()
             self._states = _dicts(kept["state"])
+            self._times = [] if self._ttl is None else kept["time"].to_pylist()
             timers = list(zip(due["time"].to_pylist(), due["slot"].to_pylist(), strict=True))
         is_tick = self._tick != _NO_CLOCK
         self._timers = _Timers(packed.on_timer, () if is_tick else timers)
@@ -354,8 +358,7 @@ class _Run:
                 context.stream_time = record.timestamp
                 self._fire(row)
             slot = slots[row]
-            state = self._states[slot] if self._states else None
-            context._begin(record.key, state)
+            context._begin(record.key, self._state(slot, context.stream_time) if self._states else None)
             try:
                 outputs = self._called(self._function, record, context)
                 if self.check is not None:
@@ -363,7 +366,7 @@ class _Run:
             except BaseException as error:  # `sys.exit` too, and a call that took too long
                 self._failures.add(row, error)
                 continue
-            self._take(_Outcome(outputs, row, slot, None))
+            self._take(_Outcome(outputs, row, slot, None), record.timestamp)
             self._fire(row)
         context.stream_time = self._end
         self._fire(batch.num_rows - 1)
@@ -392,7 +395,9 @@ class _Run:
             return
         at, slot = timer
         context = self._context
-        context._begin(self._keys[slot], self._states[slot], at, is_of_clock=timers is self._clock_timers)
+        is_of_clock = timers is self._clock_timers
+        now = context.stream_time if is_of_clock else at
+        context._begin(self._keys[slot], self._state(slot, now), at, is_of_clock=is_of_clock)
         try:
             outputs = self._called(timers.call, context, at)
             if self.check is not None:
@@ -400,14 +405,29 @@ class _Run:
         except BaseException as error:  # as above
             self._failures.add(row, error)
             return
-        self._take(_Outcome(outputs, row, slot, at))
+        self._take(_Outcome(outputs, row, slot, at), now)
 
-    def _take(self, outcome: _Outcome) -> None:
+    def _state(self, slot: int, now: int) -> dict[str, Any] | None:
+        """The state of a key at a stream time; None if there is none, or if it has expired."""
+        if self._ttl is not None and (latest := self._times[slot]) is not None and latest + self._ttl < now:
+            self._states[slot] = self._times[slot] = None
+            self._changed[slot] = None
+        return self._states[slot]
+
+    def _take(self, outcome: _Outcome, now: int) -> None:
+        """Takes over what a function has done for a record or a timer of a time."""
         if outcome.outputs:
             self._outcomes.append(outcome)
         context, slot = self._context, outcome.slot
         if context._is_changed:
             self._states[slot] = context._state
+            self._changed[slot] = None
+        if self._ttl is not None and self._states[slot] is None:
+            self._times[slot] = None
+        elif self._ttl is not None:
+            # Also of a state that stays as it is.
+            latest = self._times[slot]
+            self._times[slot] = now if latest is None else max(now, latest)
             self._changed[slot] = None
         for at, is_set, is_of_clock in context._timers:
             timers = self._clock_timers if is_of_clock else self._timers
@@ -418,9 +438,10 @@ class _Run:
         slots = list(self._changed)
         states = pa.array([self._states[slot] for slot in slots], self._state_type)
         # The key is known by its slot.
-        return _pieces(
-            pa.record_batch([pa.array(slots, pa.int32()), pa.nulls(len(slots)), states], ["slot", "key", "state"])
-        )
+        columns = {"slot": pa.array(slots, pa.int32()), "key": pa.nulls(len(slots)), "state": states}
+        if self._ttl is not None:
+            columns["time"] = pa.array([self._times[slot] for slot in slots], pa.int64())
+        return _pieces(pa.record_batch(columns))
 
     def timers(self) -> bytes:
         """The timers that were set or cancelled."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.errors import SetupError
 from engine.spark.hadoop_path import opened
 from engine.spark.stored_files import write
-from engine.topologies.runtime.layout import fingerprints, internal_formats, internal_inputs
+from engine.topologies.runtime.layout import SLICED, fingerprints, internal_formats, internal_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -222,7 +222,10 @@ class KeptState:
         """
         nodes = self.nodes.items()
         differences = {
-            "changed": [name for name, each in nodes if now.nodes.get(name, each) != each],
+            "changed": [name for name, each in nodes if now.nodes.get(name, each) not in (each, each + SLICED)],
+            "kept in another form by an earlier release": [
+                name for name, each in nodes if now.nodes.get(name) == each + SLICED
+            ],
             "gone or renamed": [name for name in self.nodes if name not in now.nodes],
             "other numbers of partitions": [
                 topic

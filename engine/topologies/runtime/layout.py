@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from engine.topologies.library.program import Program
     from engine.topologies.library.topology import Topology
 
-__all__ = ["Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+__all__ = ["SLICED", "Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
+
+SLICED = "/slices"
+"""End of the fingerprint of hopping windows, which are kept as slices; earlier releases kept each by itself."""
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
@@ -190,7 +193,10 @@ def _bound(node: Node) -> tuple[int, int, int] | None:
         case JoinStreams():
             return 0, 0, max(node.grace_ms, _LEAST_SLACK_MS)
         case (
-            Aggregate(ttl_ms=int() as kept_ms) | ToTable(ttl_ms=int() as kept_ms) | ToTable(history_ms=int() as kept_ms)
+            Aggregate(ttl_ms=int() as kept_ms)
+            | KeyedProcess(ttl_ms=int() as kept_ms)
+            | ToTable(ttl_ms=int() as kept_ms)
+            | ToTable(history_ms=int() as kept_ms)
         ):
             return 0, 0, min(max(kept_ms, _LEAST_SLACK_MS), _SLACK_WITHOUT_LATE_MS)
         case Deduplicate() | JoinTable() | JoinTables() | KeyedProcess() | ToTable():
@@ -208,12 +214,21 @@ def fingerprints(program: Program) -> dict[str, str]:
             about = [program.fields(parent) for parent in node.parents], program.fields(node.name), _settings(node)
             if isinstance(node, KeyedProcess):
                 # What the function gets and returns is not in the state.
-                about = [], "", [node.state, program.key_kind(node.name)]
+                about = [], "", [node.state, program.key_kind(node.name), *_lifetime(node)]
             kind = program.key_kind(node.name)
             # State that was kept before keys had types goes on.
             typed = [] if kind in _PLAIN_KEYS else [kind]
-            digests[node.name] = _digest([type(node).__name__, *about, *typed])
+            digests[node.name] = _digest([type(node).__name__, *about, *typed]) + _form(node)
     return digests
+
+
+def _form(node: Node) -> str:
+    """Form in which the state of a node is kept, where it is another one than the first; else empty."""
+    match node:
+        case Aggregate(windows=TimeWindows(size_ms, advance_ms)) if advance_ms != size_ms:
+            return SLICED
+        case _:
+            return ""
 
 
 def _counted(topology: Topology, inputs: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -276,7 +291,7 @@ def _settings(node: Node) -> list[str]:
             return []
 
 
-def _lifetime(node: Aggregate | ToTable) -> list[str]:
+def _lifetime(node: Aggregate | KeyedProcess | ToTable) -> list[str]:
     return [] if node.ttl_ms is None else [f"ttl_ms={node.ttl_ms}"]
 
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.streams import StreamsBuilder, TopologyTestDriver, json
+from engine.streams import InputRecord, ProcessorContext, StreamsBuilder, Topology, TopologyTestDriver, json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 TTL = 10_000
@@ -19,6 +21,113 @@ TIMES = st.one_of(st.integers(0, 40), st.sampled_from([-1, 0, 10, 11, 20, 21])).
 RECORDS = st.lists(st.tuples(st.sampled_from("ab"), TIMES, st.one_of(st.none(), st.integers(0, 9))), max_size=25)
 Row = tuple[int, int]
 """Time and value."""
+
+
+REMOVES, FAILS, WAITS = 7, 5, 3
+"""Numbers at which the function of these tests removes its state, raises, and sets a timer."""
+
+
+def counted(record: InputRecord, context: ProcessorContext) -> Iterator[dict[str, Any]]:
+    assert record.value is not None
+    number, count = record.value["n"], (context.state or {"count": 0})["count"]
+    if number == FAILS:
+        raise ArithmeticError("five")
+    if number is not None:
+        context.state = None if number == REMOVES else {"count": count + 1}
+    if number == WAITS:
+        context.schedule(record.timestamp + TTL // 2)
+    yield {"count": count}
+
+
+def reminded(context: ProcessorContext, time: int) -> dict[str, Any]:
+    count = (context.state or {"count": 0})["count"]
+    context.state = {"count": count + 100}
+    return {"count": -count}
+
+
+class Counts:
+    """What `counted` and `reminded` see where the state goes `TTL` after the latest record of its key."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, tuple[int, int]] = {}
+        """Time and count of each key."""
+        self.timers: set[tuple[int, str]] = set()
+        self.results: dict[str, list[int]] = {"a": [], "b": []}
+        self.stream_time = -1
+
+    def count(self, key: str, now: int) -> int:
+        if key in self.states and self.states[key][0] + TTL < now:
+            del self.states[key]
+        return self.states.get(key, (0, 0))[1]
+
+    def put(self, key: str, time: int, count: int) -> None:
+        self.states[key] = max(time, self.states.get(key, (time, 0))[0]), count
+
+    def advance(self, to: int) -> None:
+        self.stream_time = max(self.stream_time, to)
+        while due := sorted(each for each in self.timers if each[0] <= self.stream_time):
+            time, key = due[0]
+            self.timers.remove(due[0])
+            count = self.count(key, time)
+            self.results[key].append(-count)
+            self.put(key, time, count + 100)
+
+    def take(self, key: str, time: int, number: int | None) -> None:
+        if time < 0:
+            return
+        self.advance(time)
+        count = self.count(key, self.stream_time)
+        if number == FAILS:
+            return
+        self.results[key].append(count)
+        if number == REMOVES:
+            self.states.pop(key, None)
+        elif number is not None:
+            self.put(key, time, count + 1)
+        elif key in self.states:
+            self.put(key, time, count)
+        if number == WAITS:
+            self.timers.add((time + TTL // 2, key))
+        self.advance(time)
+
+
+def counting() -> Topology:
+    builder = StreamsBuilder("states")
+    numbers = builder.stream("in", value=json("n int"))
+    about = {"fields": "count int", "state": "count int", "expire_after": "10 s", "name": "counts"}
+    numbers.process(counted, on_timer=reminded, **about).to("out")
+    return builder.build()
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@settings(max_examples=12, deadline=None)
+@given(records=RECORDS, end=st.integers(0, 60_000))
+def test_state_of_a_process_is_removed_after_a_time(
+    spark: SparkSession, is_held: bool, records: list[tuple[str, int, int | None]], end: int
+) -> None:
+    model, driver = Counts(), TopologyTestDriver(counting(), spark)
+    driver._running()
+    for key, time, number in records:
+        model.take(key, time, number)
+        if is_held:
+            value = "{}" if number is None else f'{{"n":{number}}}'
+            driver._run.hold("in", key.encode(), value.encode(), time)
+        else:
+            driver.pipe_input("in", key, {"n": number}, time)
+    if is_held:
+        driver._run.processHeld()
+    shown = {row["key"]: row["count"] for row in driver.get_store("counts").all()}
+    assert shown == {key: count for key in list(model.states) if (count := model.count(key, model.stream_time))}
+    driver.advance_time(end)
+    model.advance(end)
+    results: dict[str, list[int]] = {"a": [], "b": []}
+    for each in driver.read_output("out"):
+        results[each.key].append(each.value["count"])
+    assert results == model.results
+    assert len(driver.rejected()) == sum(time < 0 or number == FAILS for _, time, number in records)
+    shown = {row["key"]: row["count"] for row in driver.get_store("counts").all()}
+    assert shown == {key: count for key in list(model.states) if (count := model.count(key, model.stream_time))}
+    driver.close()
 
 
 class Rows:

@@ -218,9 +218,13 @@ def test_windows_close_by_what_is_there() -> None:
     windows = builder.stream("a").group_by_key().windowed_by(TimeWindows.of("1 s"))
     windows.count("counts").suppress(close="wall").to("b")  # type: ignore[arg-type]
     builder.stream("c").process(lambda *_: None, fields="n int", on_clock=lambda *_: None, name="rule").to("d")
+    builder.stream("e").process(lambda *_: None, fields="n int", expire_after="1 h", name="once").to("f")
+    builder.stream("g").process(lambda *_: None, fields="n int", state="n int", expire_after="soon", name="two").to("h")
     with pytest.raises(TopologyError) as caught:
         builder.build()
     assert list(caught.value.faults) == [
         """'counts': suppress(close='wall'): windows close by "stream-time" or "clock\"""",
         "'rule': timers need a state: give process() its fields, such as state='count int'",
+        "'once': expire_after needs a state: give process() its fields, such as state='count int'",
+        "'two': 'soon' is not a duration; write a number and a unit, such as 500 ms, 10 s, 1 minute or 2 hours",
     ]

@@ -16,6 +16,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public final class LoadStreams {
     private static final long BEGIN = 1_700_000_000_000L;
+    /** Keys of the topic whose keys have ten records in each second. */
+    private static final long FEW = 100;
 
     private final KafkaProducer<byte[], byte[]> producer;
     private final AtomicReference<Exception> failure = new AtomicReference<>();
@@ -63,6 +65,7 @@ public final class LoadStreams {
     }
 
     private void others(long records, long keys) {
+        for (long at = 0; at < records; at++) send(event(prefix + "few", at, at % FEW, BEGIN + at));
         for (long key = 0; key < keys; key++) {
             send("names", key, BEGIN - 1, "{\"name\":\"name " + key + "\"}");
         }

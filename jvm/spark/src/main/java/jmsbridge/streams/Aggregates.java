@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
 final class Aggregates {
   private Aggregates() {}
 
-  private abstract static class KeyedAggregate extends StatefulNode {
+  abstract static class KeyedAggregate extends StatefulNode {
     private static final long serialVersionUID = 1L;
     protected final Aggregator aggregator;
 
@@ -204,15 +204,18 @@ final class Aggregates {
     /** Removes what has expired, and forwards the results of closed windows, which come of many records. */
     @Override
     final void expire() {
-      for (byte[] at : ended()) {
-        byte[] kept = task.store().get(at);
-        task.store().remove(at);
-        if (onlyFinal && Keys.kind(at) == STATE) {
-          if (kept == null) {
-            throw new DamagedStateException("a window that ends is gone");
-          }
-          close(new Store.Entry(at, kept));
+      ended().forEach(this::end);
+    }
+
+    /** Removes an entry that has expired, and forwards the result of the window that it is. */
+    void end(byte[] at) {
+      byte[] kept = task.store().get(at);
+      task.store().remove(at);
+      if (onlyFinal && Keys.kind(at) == STATE) {
+        if (kept == null) {
+          throw new DamagedStateException("a window that ends is gone");
         }
+        close(at, Rows.time(kept), () -> buffer(kept));
       }
     }
 
@@ -221,17 +224,23 @@ final class Aggregates {
       return expired();
     }
 
-    private void close(Store.Entry window) {
-      Keys.Reader reader = new Keys.Reader(window.key());
-      InternalRow early = until == null ? null : takeEarly(reader.bytes(), reader.number());
+    /** Forwards the final result of a window, which has a key in the store. */
+    final void close(byte[] at, long latest, Supplier<UnsafeRow> buffer) {
+      Keys.Reader reader = new Keys.Reader(at);
+      byte[] of = reader.bytes();
+      long start = reader.number();
+      InternalRow early = until == null ? null : takeEarly(of, start);
       try {
-        StreamRecord last = shown(window);
-        forward(last.withChange(last.value(), early));
+        InternalRow last = row(start, end(start, latest), buffer.get());
+        forward(StreamRecord.of(of, last, latest).withChange(last, early));
       } catch (EvaluationException failure) {
-        byte[] of = new Keys.Reader(window.key()).bytes();
-        long latest = Rows.time(window.value());
-        reject(StreamRecord.of(of, null, latest), start(window.key()), latest, failure);
+        reject(StreamRecord.of(of, null, latest), start, latest, failure);
       }
+    }
+
+    /** Whether windows give early results. */
+    final boolean mayBeEarly() {
+      return until != null;
     }
 
     /** The result of a window with a record, if the condition of early results is true; else null. */
@@ -381,12 +390,12 @@ final class Aggregates {
     abstract long closes(long start);
   }
 
-  /** Aggregates of tumbling or hopping windows. */
-  static final class Hopping extends FixedWindows {
+  /** Aggregates of windows that follow one another. */
+  static final class Tumbling extends FixedWindows {
     private static final long serialVersionUID = 1L;
     private final WindowGrid grid;
 
-    Hopping(String name, Aggregator aggregator, WindowGrid grid, Closing closing) {
+    Tumbling(String name, Aggregator aggregator, WindowGrid grid, Closing closing) {
       super(name, aggregator, closing);
       this.grid = grid;
     }
@@ -404,24 +413,19 @@ final class Aggregates {
     @Override
     void add(StreamRecord record) {
       long time = timeWith(record);
-      Plan plan = new Plan(record);
-      boolean isLate = true;
-      long latest = grid.first(record.time());
-      for (long start = grid.first(record.time()); start <= record.time(); start = grid.next(start)) {
-        latest = start;
-        if (closes(start) >= time) {
-          isLate = false;
-          byte[] kept = task.store().get(window(record, start));
-          UnsafeRow before = buffer(kept);
-          plan.take(start, latest(kept, record), kept == null ? null : before, () -> with(before, record));
-        }
+      long start = grid.start(record.time());
+      if (closes(start) < time) {
+        late(record, start, grid.end(start), closes(start));
+        expire();
+        return;
       }
+      Plan plan = new Plan(record);
+      byte[] kept = task.store().get(window(record, start));
+      UnsafeRow before = buffer(kept);
+      plan.take(start, latest(kept, record), kept == null ? null : before, () -> with(before, record));
       plan.check();
       observe(time);
       plan.carryOut();
-      if (isLate) {
-        late(record, latest, grid.end(latest), closes(latest));
-      }
       expire();
     }
   }

@@ -34,14 +34,9 @@ final class CalendarGrid implements WindowGrid {
   }
 
   @Override
-  public long first(long time) {
+  public long start(long time) {
     find(time);
     return lastStart;
-  }
-
-  @Override
-  public long next(long start) {
-    return end(start);
   }
 
   @Override
@@ -51,8 +46,8 @@ final class CalendarGrid implements WindowGrid {
   }
 
   @Override
-  public long piece(long time) {
-    return first(time);
+  public long slice(long time) {
+    return start(time);
   }
 
   private void find(long time) {
@@ -63,14 +58,14 @@ final class CalendarGrid implements WindowGrid {
         .toLocalDate();
     long number = Math.floorDiv(unit.between(origin(), firstOf(date)), (long) count);
     // Where clocks are changed, local time does not always tell the window.
-    while (start(number) > time) {
+    while (beginning(number) > time) {
       number--;
     }
-    while (start(number + 1) <= time) {
+    while (beginning(number + 1) <= time) {
       number++;
     }
-    lastStart = start(number);
-    lastEnd = start(number + 1);
+    lastStart = beginning(number);
+    lastEnd = beginning(number + 1);
   }
 
   private LocalDate origin() {
@@ -87,7 +82,7 @@ final class CalendarGrid implements WindowGrid {
     };
   }
 
-  private long start(long number) {
+  private long beginning(long number) {
     return origin().plus(number * count, unit).atStartOfDay().plus(offsetMs, ChronoUnit.MILLIS).atZone(zone).toInstant()
         .toEpochMilli();
   }

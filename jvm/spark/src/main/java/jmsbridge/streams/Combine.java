@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.StructType;
  * Passage to an aggregate behind an internal topic, of which only the results of many records count: sends the buffer of
  * the records of a key that the task has met, with their number, instead of each record.
  *
- * <p>With windows, what waits is of one piece of time. So a record comes behind all that are before it and of another
- * piece, and is late behind the topic if it would be without this.
+ * <p>With windows, what waits is of one slice of time. So a record comes behind all that are before it and of another
+ * slice, and is late behind the topic if it would be without this.
  */
 final class Combine extends Node {
   private static final long serialVersionUID = 1L;
@@ -36,8 +36,8 @@ final class Combine extends Node {
   private final WindowGrid grid;
   private final Map<ByteBuffer, Waiting> waiting = new LinkedHashMap<>();
   private long bytes;
-  /** Beginning of the piece of time of what waits. */
-  private long piece;
+  /** Beginning of the slice of time of what waits. */
+  private long slice;
 
   /** Creates the passage to the node {@code aggregate}; {@code grid} has its windows, and is null if it has none. */
   Combine(String name, StructType type, String topic, String aggregate, Aggregator aggregator, WindowGrid grid) {
@@ -90,15 +90,15 @@ final class Combine extends Node {
     partial.from = task.current();
   }
 
-  /** Goes on with the piece of a time. */
+  /** Goes on with the slice of a time. */
   private void begin(long time) {
     if (time == StreamRecord.NO_TIME) {
       throw EvaluationException.noTime();
     }
-    long own = grid.piece(time);
-    if (own != piece) {
+    long own = grid.slice(time);
+    if (own != slice) {
       flush();
-      piece = own;
+      slice = own;
     }
   }
 

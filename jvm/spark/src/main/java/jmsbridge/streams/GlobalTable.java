@@ -7,6 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import jmsbridge.serdes.UnfitValueException;
 import jmsbridge.serdes.ValueReader;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
@@ -48,21 +49,37 @@ final class GlobalTable extends Node implements TableState {
     reader.expect(records.stream().map(ConsumerRecord::value));
   }
 
-  /** Takes a record of the topic; false if its key or value cannot be read. */
-  boolean take(ConsumerRecord<byte[], byte[]> record) {
+  /**
+   * Record whose {@code key} or {@code value}, the reason, cannot be read.
+   *
+   * @param node name of the table
+   */
+  record Unread(String node, ConsumerRecord<byte[], byte[]> record, String reason, UnfitValueException why) {
+    TopicPartition partition() {
+      return new TopicPartition(record.topic(), record.partition());
+    }
+
+    /** Leaves the record to the topology's policy for failures. */
+    void reject(TaskContext task) {
+      task.begin(record);
+      task.reject(node, reason, task.read(), record.value(), new EvaluationException(why));
+    }
+  }
+
+  /** Takes a record of the topic; gives it back if it cannot be read, in which case the rows stay, else null. */
+  Unread take(ConsumerRecord<byte[], byte[]> record) {
+    String part = "key";
     try {
       byte[] key = keys.read(record.key());
-      if (key == null) {
-        return true;
-      }
-      if (record.value() == null) {
+      part = "value";
+      if (key != null && record.value() == null) {
         rows.remove(ByteBuffer.wrap(key));
-      } else {
+      } else if (key != null) {
         rows.put(ByteBuffer.wrap(key), Rows.bytes(reader.read(record.value()).copy()));
       }
-      return true;
+      return null;
     } catch (UnfitValueException unfit) {
-      return false;
+      return new Unread(name, record, part, unfit);
     }
   }
 

@@ -62,6 +62,13 @@ final class Keys {
     return (char) key[Integer.BYTES];
   }
 
+  /** A key as that of an entry of another kind, so many kinds behind its own. */
+  static byte[] moved(byte[] key, int kinds) {
+    byte[] moved = key.clone();
+    moved[Integer.BYTES] += (byte) kinds;
+    return moved;
+  }
+
   /** The first key behind a key. */
   static byte[] next(byte[] key) {
     return Arrays.copyOf(key, key.length + 1);

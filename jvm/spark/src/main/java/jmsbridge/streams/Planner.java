@@ -252,7 +252,10 @@ public final class Planner {
 
   public void hopping(
       String node, String parent, List<Column> aggregates, WindowGrid grid, Aggregates.Closing closing) {
-    add(new Aggregates.Hopping(node, aggregator(parent, aggregates), grid, closing), parent);
+    Aggregator aggregator = aggregator(parent, aggregates);
+    add(grid instanceof WindowGrid.Multiples multiples && multiples.size() != multiples.advance()
+        ? new SlicedWindows(node, aggregator, multiples, closing)
+        : new Aggregates.Tumbling(node, aggregator, grid, closing), parent);
   }
 
   public void session(String node, String parent, List<Column> aggregates, long gap, Aggregates.Closing closing) {
@@ -352,14 +355,16 @@ public final class Planner {
   }
 
   /**
-   * Node that processes records by a pickled function; {@code state} is null if it is not keyed. The first fields are
-   * those of its own results, the others those of further outputs.
+   * Node that processes records by a pickled function; {@code state} is null if it is not keyed, and is removed {@code
+   * ttl} milliseconds after the latest record of its key; below 0: never. The first fields are those of its own results,
+   * the others those of further outputs.
    */
-  public void process(String node, String parent, byte[] function, List<String> fields, String state) {
+  public void process(String node, String parent, byte[] function, List<String> fields, String state, long ttl) {
     StructType kept = state == null ? null : StructType.fromDDL(state);
     List<StructType> made = new ArrayList<>();
     fields.forEach(each -> made.add(StructType.fromDDL(each)));
-    add(new PythonProcess(node, type(parent), key(parent), program.python().add(function), made, kept), parent);
+    int number = program.python().add(function);
+    add(new PythonProcess(node, type(parent), key(parent), number, made, kept, ttl), parent);
   }
 
   /** Node that forwards the results of a process for a further output. */

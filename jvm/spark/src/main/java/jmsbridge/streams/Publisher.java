@@ -75,7 +75,8 @@ final class Publisher implements Output, AutoCloseable {
     }
   }
 
-  Publisher(RunSettings settings, int share, Set<TopicPartition> partitions, ClockReadings readings) {
+  /** Begins to publish under a name, which one publisher of the topology has at a time. */
+  Publisher(RunSettings settings, String name, Set<TopicPartition> partitions, ClockReadings readings) {
     this.settings = settings;
     this.readings = readings;
     topics = OutputTopics.of(settings.producer());
@@ -87,7 +88,7 @@ final class Publisher implements Output, AutoCloseable {
     compression = CompressionType.forName(read.getString(ProducerConfig.COMPRESSION_TYPE_CONFIG));
     Map<String, Object> own = new HashMap<>(settings.producer());
     if (settings.isExact()) {
-      own.put("transactional.id", settings.group() + "-" + share);
+      own.put("transactional.id", settings.group() + "-" + name);
     }
     producer = new KafkaProducer<>(own, new ByteArraySerializer(), new ByteArraySerializer());
     if (settings.isExact()) {

@@ -33,6 +33,7 @@ final class PythonProcess extends StatefulNode {
   private final int function;
   private final KeyKind key;
   private final StructType state;
+  private final long ttl;
   private final RowCheck stateRow;
   private final StructType states;
   private final StructType outputs;
@@ -46,18 +47,23 @@ final class PythonProcess extends StatefulNode {
   private transient ArrowRows stateRows;
   private transient ArrowRows timerRows;
 
-  /** Creates the node; {@code state} is null if it is not keyed. The first of the outputs is that of the node itself. */
+  /**
+   * Creates the node; {@code state} is null if it is not keyed, and is removed {@code ttl} milliseconds after the latest
+   * record of its key; below 0: never. The first of the outputs is that of the node itself.
+   */
   PythonProcess(
-      String name, StructType from, KeyKind key, int function, List<StructType> types, StructType state) {
+      String name, StructType from, KeyKind key, int function, List<StructType> types, StructType state, long ttl) {
     super(name, types.get(0));
     further = List.copyOf(types.subList(1, types.size()));
     ways = new Node[further.size()];
     this.function = function;
     this.key = key;
     this.state = state;
+    this.ttl = ttl;
     stateRow = state == null ? null : new RowCheck(state);
     StructType kept = state == null ? new StructType().add("none", DataTypes.BooleanType) : state;
-    states = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
+    StructType sent = new StructType().add("slot", DataTypes.IntegerType).add("key", key.type()).add("state", kept);
+    states = ttl < 0 ? sent : sent.add("time", DataTypes.LongType);
     StructType results = new StructType()
         .add("row", DataTypes.IntegerType)
         .add("slot", DataTypes.IntegerType)
@@ -97,6 +103,9 @@ final class PythonProcess extends StatefulNode {
     if (state != null && record.key() == null) {
       task.count(name, "null_keys");
       return;
+    }
+    if (ttl >= 0 && record.time() == StreamRecord.NO_TIME) {
+      throw EvaluationException.noTime();
     }
     if (batch.isEmpty()) {
       begun = time();
@@ -265,6 +274,9 @@ final class PythonProcess extends StatefulNode {
       take(answer);
       forgetSlots();
     }
+    if (ttl >= 0) {
+      outdated(ttl);
+    }
   }
 
   private void forgetSlots() {
@@ -295,10 +307,18 @@ final class PythonProcess extends StatefulNode {
     for (int slot = 0; slot < keysOfSlots.size(); slot++) {
       byte[] of = keysOfSlots.get(slot);
       byte[] kept = task.store().get(keys(STATE).bytes(of).done());
-      InternalRow row = kept == null ? null : stateRow.kept(kept, 0);
-      stateRows.add(new GenericInternalRow(new Object[] {slot, key.read(of), row}));
+      InternalRow row = kept == null ? null : row(kept);
+      Object at = key.read(of);
+      Long time = kept == null || ttl < 0 ? null : Rows.time(kept);
+      stateRows.add(new GenericInternalRow(
+          ttl < 0 ? new Object[] {slot, at, row} : new Object[] {slot, at, row, time}));
     }
     return stateRows.take();
+  }
+
+  /** The state in an entry, where it is behind a time if it expires. */
+  private InternalRow row(byte[] kept) {
+    return ttl < 0 ? stateRow.kept(kept, 0) : Rows.timedRow(kept, stateRow);
   }
 
   /** Takes changed states and timers into the store. */
@@ -308,7 +328,7 @@ final class PythonProcess extends StatefulNode {
       if (each.isNullAt(2)) {
         task.store().remove(at);
       } else {
-        task.store().put(at, Rows.bytes(each.getStruct(2, state.size()).copy()));
+        put(at, each.getStruct(2, state.size()).copy(), ttl < 0 ? 0 : each.getLong(3));
       }
     });
     for (UnsafeRow each : ArrowRows.read(answer.timers(), TIMER_CHANGES)) {
@@ -321,10 +341,26 @@ final class PythonProcess extends StatefulNode {
     }
   }
 
+  private void put(byte[] at, UnsafeRow row, long latest) {
+    if (ttl < 0) {
+      task.store().put(at, Rows.bytes(row));
+      return;
+    }
+    if (latest + ttl < time()) {
+      // That of a late record is past at once.
+      task.store().remove(at);
+      return;
+    }
+    if (task.store().get(at) == null) {
+      expireAfter(latest + ttl, at);
+    }
+    task.store().put(at, Rows.timed(latest, row));
+  }
+
   @Override
   StreamRecord shown(Store.Entry entry) {
     byte[] of = new Keys.Reader(entry.key()).bytes();
-    return StreamRecord.of(of, stateRow.kept(entry.value(), 0), 0);
+    return StreamRecord.of(of, row(entry.value()), 0);
   }
 
   @Override

@@ -70,6 +70,13 @@ public record RunSettings(
     return program.name();
   }
 
+  /** The same settings with transactions. */
+  RunSettings exact() {
+    return new RunSettings(
+        program, true, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, refused, firstBatches,
+        skipped, marks, order);
+  }
+
   /** Settings of a consumer that knows the committed positions of the topology. */
   Map<String, Object> groupConsumer() {
     Map<String, Object> own = new HashMap<>(consumer);

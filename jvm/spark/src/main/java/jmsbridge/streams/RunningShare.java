@@ -108,7 +108,7 @@ final class RunningShare {
     if (settings.program().globalTables().isEmpty()) {
       return null;
     }
-    return GLOBALS.computeIfAbsent(run, any -> new GlobalReader(settings.program(), settings.consumer()));
+    return GLOBALS.computeIfAbsent(run, any -> new GlobalReader(settings));
   }
 
   /** The share of a run in this JVM; made if it is not there. */
@@ -227,7 +227,7 @@ final class RunningShare {
       globals.share(program);
     }
     closeTask();
-    publisher = new Publisher(settings, number, partitions, readings);
+    publisher = new Publisher(settings, String.valueOf(number), partitions, readings);
     task = new Task(program, store, publisher, python, readings);
     ticksAhead = publisher.ticksAfter(task.reached());
     task.goOnCounting(before);

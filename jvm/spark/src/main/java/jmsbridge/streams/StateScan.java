@@ -17,7 +17,6 @@ final class StateScan implements Iterator<Store.Entry> {
 
   private final StatefulNode node;
   private final StateRange range;
-  private final Store store;
   private final byte[] end;
   /** Entries before this key have been read or are not asked for. */
   private byte[] at;
@@ -26,10 +25,9 @@ final class StateScan implements Iterator<Store.Entry> {
   private Store.Entry next;
 
   /** Begins at an entry with a key, or at the first one if it is null. */
-  StateScan(StatefulNode node, StateRange range, Store store, byte[] from) {
+  StateScan(StatefulNode node, StateRange range, byte[] from) {
     this.node = node;
     this.range = range;
-    this.store = store;
     byte[] first = range.only() == null ? keys().done() : keys().bytes(range.only()).done();
     end = Keys.behind(first);
     at = from != null && Arrays.compareUnsigned(from, first) > 0 ? from : first;
@@ -66,7 +64,7 @@ final class StateScan implements Iterator<Store.Entry> {
   private boolean readPage() {
     boolean isRead = read == page.size();
     if (isRead && Arrays.compareUnsigned(at, end) < 0) {
-      page = store.range(at, end, PAGE);
+      page = node.states(at, end, PAGE);
       read = 0;
     }
     return read < page.size();

@@ -67,6 +67,12 @@ abstract class StatefulNode extends Node {
     }
   }
 
+  /** Stream time for who reads the state, maybe of a node that runs elsewhere: when it was last saved, or later. */
+  final long shownTime() {
+    byte[] kept = task.store().get(keys(PROGRESS).done());
+    return kept == null ? time : Math.max(time, new Keys.Reader(kept).number());
+  }
+
   @Override
   void save() {
     if (!isSaved) {
@@ -82,6 +88,11 @@ abstract class StatefulNode extends Node {
   /** Fields of what {@link #shown} gives. */
   StructType shownType() {
     return type;
+  }
+
+  /** Entries of the kind {@link #STATE} from a key (included) to a key (excluded), the first {@code limit} of them. */
+  List<Store.Entry> states(byte[] from, byte[] to, int limit) {
+    return task.store().range(from, to, limit);
   }
 
   /** What an entry of the kind {@link #STATE} says, as the record that it would forward; null: nothing. */
@@ -152,6 +163,11 @@ abstract class StatefulNode extends Node {
   final void expireAfter(long end, byte[] entry) {
     task.store().put(keys(EXPIRY).number(end).bytes(entry).done(), new byte[0]);
     nextExpiry = Math.min(nextExpiry, end);
+  }
+
+  /** Whether it is noted that an entry expires when stream time is later than a time. */
+  final boolean expiresAfter(long end, byte[] entry) {
+    return task.store().get(keys(EXPIRY).number(end).bytes(entry).done()) != null;
   }
 
   final void forgetExpiry(long end, byte[] entry) {

@@ -105,9 +105,9 @@ final class Task {
     context.setAside(program.source(record.topic()).name);
   }
 
-  /** Counts an event of a node. */
-  void count(String node, String event) {
-    context.count(node, event);
+  /** Leaves a record of a global table that cannot be read to the policy for failures. */
+  void reject(GlobalTable.Unread unread) {
+    unread.reject(context);
   }
 
   /** Goes on with the numbers of events of an earlier task. */
@@ -123,7 +123,7 @@ final class Task {
   /** Rows of the state of a node. */
   StatePage state(StatePage.Question question) {
     StatefulNode node = program.stateful(question.node());
-    StateScan entries = new StateScan(node, question.range(), store, question.from());
+    StateScan entries = new StateScan(node, question.range(), question.from());
     ByteArrayOutputStream lines = new ByteArrayOutputStream();
     int rows = 0;
     while (entries.hasNext()) {

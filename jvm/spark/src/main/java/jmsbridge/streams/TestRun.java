@@ -115,9 +115,9 @@ public final class TestRun {
     }
     for (GlobalTable each : program.globalTables()) {
       if (each.topic.equals(topic)) {
-        ConsumerRecord<byte[], byte[]> record = record(topic, key, value, time, made);
-        if (!each.take(record)) {
-          task.count(each.name, "rejected_records");
+        GlobalTable.Unread unread = each.take(record(topic, key, value, time, made));
+        if (unread != null) {
+          task.reject(unread);
         }
         return;
       }
