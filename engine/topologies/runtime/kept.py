@@ -31,6 +31,7 @@ __all__ = [
     "check_identity",
     "growth_refusal",
     "state_folder",
+    "tables_folder",
 ]
 
 _FILE = "topology.json"
@@ -241,6 +242,11 @@ class KeptState:
 def state_folder(place: Path | str, spark: SparkSession, name: str) -> Folder:
     """Folder of the state and the checkpoint of a topology; `place` is that of all of them."""
     return opened(spark, place) / name
+
+
+def tables_folder(data: Path, name: str) -> Path:
+    """Local folder for copies of the tables of a topology's state on another file system; `data` is `embedded.data`."""
+    return data / "tables" / name
 
 
 def check_half_reset(folder: Folder) -> None:

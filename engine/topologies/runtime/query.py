@@ -89,6 +89,7 @@ class TopologyQuery:
         watch: InputWatch,
         refused: Sequence[str],
         marks: Path,
+        tables: Path,
     ) -> None:
         self._spark = spark
         self._program = program
@@ -123,6 +124,7 @@ class TopologyQuery:
                 kept.shares_later,
                 KeptState.skipped(folder),
                 str(marks.absolute()) if is_local else None,
+                str(tables.absolute()) if is_local else None,
                 jvm.jmsbridge.streams.ReadOrder(
                     list(order.feeders), list(order.followers), [list(each) for each in order.bounds], is_local
                 ),

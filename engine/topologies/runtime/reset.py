@@ -7,6 +7,7 @@ folder lists the things to delete until all are gone, so that the next reset fin
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from engine.kafka.clients import KafkaClients
 from engine.kafka.topology_topics import delete_topology_topics
 from engine.spark.checkpoint_lock import CheckpointLock, lock_file
 from engine.spark.stored_files import remove, write
-from engine.topologies.runtime.kept import RESET_NOTE, KeptState
+from engine.topologies.runtime.kept import RESET_NOTE, KeptState, tables_folder
 from engine.topologies.section import TopologiesConfig
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def reset_topology(config: Config, name: str) -> Iterator[str]:
         write(folder / RESET_NOTE, json.dumps(topics))
         yield from delete_topology_topics(KafkaClients(config.kafka_access), name, topics)
         _remove(folder)
+        shutil.rmtree(tables_folder(config.embedded.data, name), ignore_errors=True)
         if had_state:
             yield f"state in {folder}"
 

@@ -32,7 +32,7 @@ from engine.topologies.runtime.code import read_code
 from engine.topologies.runtime.deaths import Deaths, told_deaths
 from engine.topologies.runtime.definition import find, read
 from engine.topologies.runtime.inputs import InputWatch
-from engine.topologies.runtime.kept import KeptState, check_first_start, check_half_reset, state_folder
+from engine.topologies.runtime.kept import KeptState, check_first_start, check_half_reset, state_folder, tables_folder
 from engine.topologies.runtime.layout import lay_out
 from engine.topologies.runtime.query import TopologyQuery
 from engine.topologies.runtime.registry import planned
@@ -178,7 +178,10 @@ def _run(
         deaths = Deaths(data, topology.name)
         if death := deaths.note():
             _log.warning("the run before ended in the middle of a record", topology=topology.name, what=death)
-        query = TopologyQuery(java, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks)
+        copies = tables_folder(data, topology.name)
+        query = TopologyQuery(
+            java, settings, spark, program, kept, layout, mode, lock, watch, refused, deaths.marks, copies
+        )
         reason = query.follow(stop, report)
         deaths.forget()
         return reason

@@ -48,6 +48,7 @@ def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, fold
         {},
         [],
         None,
+        None,
         jvm.jmsbridge.streams.ReadOrder(
             list(order.feeders), list(order.followers), [list(each) for each in order.bounds], True
         ),

@@ -113,12 +113,19 @@ def test_entries_that_are_past_go_some_at_a_time(
     assert sizes[-1] <= 1_010
 
 
-def run_in(driver: TopologyTestDriver, spark: SparkSession, folder: Path, cache_bytes: int) -> Any:
-    """A run of the driver's topology whose state is in a folder, in place of its own."""
+def run_in(
+    driver: TopologyTestDriver, spark: SparkSession, folder: Path, cache_bytes: int, tables: Path | None = None
+) -> Any:
+    """A run of the driver's topology whose state is in a folder, in place of its own.
+
+    Copies of its tables are kept in `tables`, if that is given.
+    """
     driver._running()
     assert driver._program is not None
     jvm: Any = spark._jvm
-    driver._run = jvm.jmsbridge.streams.TestRun(driver._program.java, folder.as_uri(), cache_bytes)
+    driver._run = jvm.jmsbridge.streams.TestRun(
+        driver._program.java, folder.as_uri(), cache_bytes, tables and str(tables)
+    )
     return driver._run
 
 

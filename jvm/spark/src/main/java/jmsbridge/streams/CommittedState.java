@@ -51,7 +51,7 @@ public final class CommittedState implements StateRows.Shares {
 
   private Task task(int share) {
     try {
-      RocksStore store = new RocksStore(folder, share, firstBatches.getOrDefault(share, 0));
+      RocksStore store = new RocksStore(folder, share, firstBatches.getOrDefault(share, 0), null);
       stores.add(store);
       store.look(version);
       return new Task(program.copy(), store);

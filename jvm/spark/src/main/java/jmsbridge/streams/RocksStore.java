@@ -1,21 +1,30 @@
 package jmsbridge.streams;
 
 import java.io.File;
+import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import jmsbridge.HadoopFiles;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
-import org.apache.spark.sql.execution.streaming.state.RocksDB;
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
 import org.apache.spark.sql.execution.streaming.state.RocksDBMetrics;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.util.NextIterator;
+import org.rocksdb.RocksDBException;
+import org.rocksdb.Status;
 import scala.Option;
 import scala.Some;
 
@@ -26,12 +35,18 @@ import scala.Some;
 final class RocksStore implements Store {
   private static final String PREFIX = "spark.sql.streaming.stateStore.rocksdb.";
   private static final String COLUMNS = "default";
-  /** Changes that a load may have to repeat, about a second's work: with more, a version is a whole copy. */
-  private static final int MOST_CHANGES = 250_000;
+  /** Changes that a load may have to repeat, some tenths of a second: with more, a version is a whole copy. */
+  private static final int MOST_CHANGES = 100_000;
   private static final String VERSIONS = "30";
+  private static final String WRONG_SIZE = "CANNOT_LOAD_STATE_STORE.UNEXPECTED_FILE_SIZE";
+  private static final String MEMORY = PREFIX + "maxMemoryUsageMB";
+  private static final String MEMORY_MB = "256";
   private static final long MAINTENANCE_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-  private final RocksDB rocks;
+  private final LinkedRocks rocks;
+  private final String place;
+  /** Folder of copies of tables; null: none are kept. */
+  private final Path kept;
   private final File local;
   private final long first;
   private final int mostChanges;
@@ -47,14 +62,16 @@ final class RocksStore implements Store {
    * Creates the store of a share.
    *
    * @param first number of the first batch that had this share, which is its version 0
+   * @param tables local folder for copies of tables that the next run opens, with the checkpoint elsewhere; may be null
    */
-  RocksStore(String folder, int share, long first) throws IOException {
-    this(folder, share, first, MOST_CHANGES);
+  RocksStore(String folder, int share, long first, String tables) throws IOException {
+    this(folder, share, first, tables, MOST_CHANGES);
   }
 
   /** Creates a store with another number of changes, with which a version is a whole copy. */
-  RocksStore(String folder, int share, long first, int mostChanges) throws IOException {
+  RocksStore(String folder, int share, long first, String tables, int mostChanges) throws IOException {
     this.first = first;
+    kept = tables == null ? null : Path.of(tables, Integer.toString(share));
     this.mostChanges = mostChanges;
     SQLConf settings = new SQLConf();
     // A version is written as the changes since the one before. Whole copies are made of some, as files that do not
@@ -64,20 +81,68 @@ final class RocksStore implements Store {
     settings.setConfString("spark.sql.streaming.minBatchesToRetain", VERSIONS);
     // Counting rows would read the former entry at each write.
     settings.setConfString(PREFIX + "trackTotalNumberOfRows", "false");
+    // All stores of a process share one cache of blocks, which has the indexes of tables too, and the room for writes.
+    settings.setConfString(PREFIX + "boundedMemoryUsage", "true");
+    settings.setConfString(MEMORY, memory());
+    settings.setConfString(PREFIX + "writeBufferCacheRatio", "0.25");
     local = Files.createTempDirectory("jmsbridge-state").toFile();
-    rocks = new RocksDB(folder + "/" + share, RocksDBConf.apply(StateStoreConf.apply(settings)), local,
-        HadoopFiles.settings(), "share " + share, false, false, share, Option.empty(), Option.empty());
+    place = folder + "/" + share;
+    rocks = new LinkedRocks(place, share, RocksDBConf.apply(StateStoreConf.apply(settings)), local, kept);
+  }
+
+  /** Megabytes for all stores of this process, from Spark's settings in the driver and in executors. */
+  private static String memory() {
+    SparkEnv spark = SparkEnv.get();
+    return spark == null ? MEMORY_MB : spark.conf().get(MEMORY, MEMORY_MB);
   }
 
   /** Loads the version before a batch; the one before the first batch of the share is the empty store. */
   void load(long batch) {
-    rocks.load(batch - first, Option.empty(), false, false);
+    open(batch - first, false);
     isStored |= batch > first;
   }
 
   /** Loads the version before a batch to read it, beside a task that may work with a later one. */
   void look(long batch) {
-    rocks.load(Math.max(batch - first, 0), Option.empty(), true, false);
+    open(Math.max(batch - first, 0), true);
+  }
+
+  private void open(long version, boolean isRead) {
+    undamaged(() -> rocks.load(version, Option.empty(), isRead, false));
+  }
+
+  /** What a call gives; DamagedStateException if files are gone, cut short, or not as they were written. */
+  private <T> T undamaged(Supplier<T> call) {
+    try {
+      return call.get();
+    } catch (Exception failure) {
+      // Scala's methods throw checked exceptions, too.
+      for (Throwable each = failure; each != null; each = each.getCause()) {
+        if (isDamage(each)) {
+          throw new DamagedStateException("%s: %s".formatted(place, each.getMessage()));
+        }
+      }
+      throw failure;
+    }
+  }
+
+  private static boolean isDamage(Throwable failure) {
+    if (failure instanceof RocksDBException of) {
+      return of.getStatus() != null && of.getStatus().getCode() == Status.Code.Corruption;
+    }
+    return failure instanceof FileNotFoundException
+        || failure instanceof SparkThrowable known && WRONG_SIZE.equals(known.getCondition());
+  }
+
+  /** Bytes of the tables that are loaded: so much memory their entries take at least. */
+  long tableBytes() {
+    long bytes = 0;
+    for (File folder : Objects.requireNonNull(local.listFiles(File::isDirectory))) {
+      for (File table : Objects.requireNonNull(folder.listFiles((any, name) -> name.endsWith(".sst")))) {
+        bytes += table.length();
+      }
+    }
+    return bytes;
   }
 
   /** Makes the changes since the load a version, the next number. */
@@ -108,6 +173,18 @@ final class RocksStore implements Store {
       hasCopy = false;
       maintainedAt = now;
       rocks.doMaintenance();
+      if (kept != null && Files.exists(kept)) {
+        TableLinks.retain(kept, tables());
+      }
+    }
+  }
+
+  /** Names of the tables in the checkpoint. */
+  private Set<String> tables() {
+    try {
+      return Set.copyOf(new HadoopFiles(place).names(place + "/SSTs"));
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
     }
   }
 
@@ -118,7 +195,7 @@ final class RocksStore implements Store {
 
   @Override
   public byte[] get(byte[] key) {
-    return rocks.get(key, COLUMNS);
+    return undamaged(() -> rocks.get(key, COLUMNS));
   }
 
   @Override
@@ -135,6 +212,10 @@ final class RocksStore implements Store {
 
   @Override
   public List<Entry> range(byte[] from, byte[] to, int limit) {
+    return undamaged(() -> scanned(from, to, limit));
+  }
+
+  private List<Entry> scanned(byte[] from, byte[] to, int limit) {
     List<Entry> found = new ArrayList<>();
     NextIterator<ByteArrayPair> entries = scan(from, to);
     try {

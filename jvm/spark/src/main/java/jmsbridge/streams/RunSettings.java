@@ -22,13 +22,14 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * @param firstBatches number of the first batch of each share that came after the first batch of all
  * @param skipped positions of records that go to the dead letters unprocessed, as {@code topic:partition:offset}
  * @param marks local folder for notes of the records under way; null: none are made
+ * @param tables local folder for copies of RocksDB's tables, with the state on another file system; null: none
  * @param order what the nodes behind internal topics need of the order of the records
  */
 public record RunSettings(
     Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
     Map<String, Object> producer, String folder, long mostRecords, long commitMs,
     List<Integer> dropped, List<String> refused, Map<Integer, Integer> firstBatches, List<String> skipped,
-    String marks, ReadOrder order) implements Serializable {
+    String marks, String tables, ReadOrder order) implements Serializable {
   public RunSettings {
     // Maps of Python's side live as long as Python wants.
     partitions = new HashMap<>(partitions);
@@ -45,7 +46,7 @@ public record RunSettings(
       Program program, boolean isExact, Map<String, Integer> partitions, Map<String, Object> consumer,
       Map<String, Object> producer, String folder, long mostRecords, long commitMs, List<Integer> dropped) {
     this(program, isExact, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, List.of(), Map.of(),
-        List.of(), null, ReadOrder.none());
+        List.of(), null, null, ReadOrder.none());
   }
 
   int shares() {

@@ -80,7 +80,7 @@ final class RunningShare {
     globals = globals(run, settings);
     mark = new RecordMark(settings.marks(), share);
     try {
-      rocks = new RocksStore(settings.folder(), share, settings.firstBatch(share));
+      rocks = new RocksStore(settings.folder(), share, settings.firstBatch(share), settings.tables());
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
@@ -209,7 +209,8 @@ final class RunningShare {
       if (gate != null) {
         gate.begin(batch);
       }
-    } catch (RuntimeException failure) {
+    } catch (Exception failure) {
+      // Spark's state store throws checked exceptions, too.
       inUse.release();
       throw failure;
     }

@@ -48,8 +48,13 @@ public final class TestRun {
 
   /** Creates a run whose state is in a folder, as a URI of Hadoop, behind a cache of this size. */
   public TestRun(Program program, String folder, long cacheBytes) throws IOException {
+    this(program, folder, cacheBytes, null);
+  }
+
+  /** Creates a run that keeps copies of tables in a local folder, if its state is on another file system. */
+  public TestRun(Program program, String folder, long cacheBytes, String tables) throws IOException {
     plan = program;
-    rocks = new RocksStore(folder, 0, 0, COPIED_CHANGES);
+    rocks = new RocksStore(folder, 0, 0, tables, COPIED_CHANGES);
     cache = new CachedStore(rocks, cacheBytes);
     cache.load(version);
     open(cache);
