@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 _PATIENCE_SECONDS = 1800.0
-_STILL_SECONDS = 6.0
-"""Longer than a contestant publishes nothing while it works."""
 _SAMPLE_SECONDS = 0.1
 _MARKERS = 2
 _COMPUTED_EVENTS = 200_000
@@ -94,15 +92,14 @@ def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tu
     place = StreamPlace(broker.bootstrap, contestant.query, prefix, options.folder, kind="nexmark.queries")
     broker.create(place.events, timestamps="CreateTime")
     broker.create(place.output)
-    group = contestant.group(place)
-    asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0})
+    asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": contestant.group(place), "log_level": 0})
     try:
         feed = Feed(broker.bootstrap, place.events, options.events)
         with contestant.running(place) as process:
-            _await_still(asking, group, place, feed.warm_up, process)
+            _await_still(asking, contestant, place, feed.warm_up, process)
             begun = time.time()
             feed.release()
-            last = _await_still(asking, group, place, options.events, process)
+            last = _await_still(asking, contestant, place, options.events, process)
         if last < begun:
             msg = f"nothing published after the warm-up, see {process.log}"
             raise RuntimeError(msg)
@@ -117,7 +114,9 @@ def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tu
         place.clean()
 
 
-def _await_still(asking: Consumer, group: str, place: StreamPlace, count: int, process: ProcessTree) -> float:
+def _await_still(
+    asking: Consumer, contestant: NexmarkContestant, place: StreamPlace, count: int, process: ProcessTree
+) -> float:
     """Time at which the last result became visible, once so many events are processed and nothing more comes.
 
     RuntimeError if the program ends or takes too long.
@@ -137,8 +136,8 @@ def _await_still(asking: Consumer, group: str, place: StreamPlace, count: int, p
             if seen >= 0:
                 last = time.time()
             seen = found
-        is_still = time.monotonic() - since > _STILL_SECONDS
-        if is_still and _committed(asking, place.events) >= count and not _waiting(asking, group):
+        is_still = time.monotonic() - since > contestant.still_seconds
+        if is_still and _committed(asking, place.events) >= count and not _waiting(asking, contestant.group(place)):
             return last
         time.sleep(_SAMPLE_SECONDS)
 
