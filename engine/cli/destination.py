@@ -152,6 +152,9 @@ def _system(
         if named.in_own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
             raise UsageError(msg)
+        if named.type.own_cluster and not to_send:
+            msg = f"source '{named.name}' reads another Kafka cluster: look at its topics with a client of that"
+            raise UsageError(msg)
         return connector(named.type)
     if scheme in SYSTEMS:
         return connector(system_named(scheme))

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NoReplyError", "journal", "receive", "request", "send"]
 
+_NO_REPLIES = "{}: Kafka knows no replies; ask at a queue, topic or subject"
 _Format = Annotated[
     WireFormat | None,
     typer.Option(
@@ -384,8 +385,7 @@ def request(
     The exit code is 7 if the request was sent and no reply arrived in time.
     """
     if kafka_topic(destination) is not None:
-        msg = f"{destination}: Kafka knows no replies; ask at a queue, topic or subject"
-        raise UsageError(msg)
+        raise UsageError(_NO_REPLIES.format(destination))
     fields = given.fields()
     if "JMSReplyTo" in fields:
         msg = "--header JMSReplyTo: request uses a reply address of its own; use send for another one"
@@ -393,6 +393,8 @@ def request(
     message = given.message(fields)
     settings = load(config)
     target = broker_destination(settings, destination, url, username, to_send=True)
+    if target.system.own_cluster:
+        raise UsageError(_NO_REPLIES.format(destination))
     reply = _asked(settings, target, message, form, timeout)
     body_format = BodyFormat.BASE64 if base64 else BodyFormat.HEX
     if json_output:

@@ -70,6 +70,10 @@ class KafkaConnector(Connector[KafkaClusterConfig, KafkaSourceConfig, KafkaSinkC
 
         return finding(endpoint, client_id)
 
+    def spelt(self, address: str, *, wildcards: bool) -> str | None:
+        """See `Connector`: a topic stays as it is."""
+        return address if TOPIC.fullmatch(address) else None
+
     def examples(self, source: KafkaSourceConfig) -> Iterator[tuple[str, str]]:
         """See `Connector`; a regular expression names a topic to send to only if it is a plain name."""
         topics = filter(TOPIC.fullmatch, source.destinations) if source.in_own_cluster else ()

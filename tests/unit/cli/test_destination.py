@@ -140,6 +140,24 @@ def test_what_is_no_destination_is_told_with_what_would_be_one(destination: str,
     assert said in str(caught.value)
 
 
+def test_another_kafka_cluster_is_written_by_its_sink_and_not_read() -> None:
+    lines = [
+        "bridge.id=b",
+        "source.other.type=kafka",
+        "source.other.destinations=t",
+        "source.other.bootstrap.servers=other:9092",
+        "sink.far.type=kafka",
+        "sink.far.bootstrap.servers=far:9092",
+        "routes.r.in.include=TRUE",
+        "routes.r.out.topic=far:orders",
+    ]
+    config = loads("\n".join(lines))
+    found = broker_destination(config, "far:orders", None, None, to_send=True)
+    assert (found.address, found.url) == ("orders", "kafka://far:9092")
+    with pytest.raises(UsageError, match="source 'other' reads another Kafka cluster"):
+        broker_destination(config, "other:t", None, None, to_send=False)
+
+
 def test_a_given_url_is_taken_instead_of_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JMS_BRIDGE_PASSWORD", "secret")
     place = broker_destination(config(), "both:orders", "tls://127.0.0.1:9", "me", to_send=True)
