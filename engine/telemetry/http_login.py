@@ -23,7 +23,7 @@ from engine.openid.client import OpenIdClient
 from engine.openid.errors import TokenRefusedError
 from engine.telemetry.client import credentials
 from engine.telemetry.roles import ROLE, UserRole, needed_role
-from engine.telemetry.users import LoginNote, LoginUser, ProxyLogin, UserRefusedError, plain_note
+from engine.telemetry.users import LoginNote, LoginUser, ProxyLogin, UserRefusedError, opens_page, plain_note
 from routes.errors import BridgeError
 from routes.keys.addresses import host_of, is_loopback
 
@@ -154,10 +154,7 @@ class HttpLogin:
         if self._oidc and (user := self._oidc.session_user(scope)):
             return user
         # A script of a page is told, so that the page can say that it is out of date.
-        opens_page = headers.get("sec-fetch-mode", "navigate") == "navigate" and "text/html" in headers.get(
-            "accept", ""
-        )
-        if self._oidc is None or not opens_page:
+        if self._oidc is None or not (opens_page(headers) and _takes_page(headers)):
             return self._challenge("log in")
         if scope["method"] in ("GET", "HEAD"):
             return self._oidc.to_login(scope)
@@ -204,7 +201,7 @@ class HttpLogin:
 
     def _forbidden(self, scope: Scope, headers: Headers, text: str) -> Response:
         """The answer to a user who may not use the pages, for a browser or a program."""
-        if "text/html" in headers.get("accept", ""):
+        if _takes_page(headers):
             return self._page(LoginNote(403, "Not allowed", text, ""))
         return _told(scope, headers, text)
 
@@ -303,6 +300,11 @@ def _told(scope: Scope, headers: Headers, text: str) -> Response:
     if "x-jms-bridge" in headers or scope["path"].startswith("/api/"):
         return JSONResponse({"error": text}, status_code=403)
     return PlainTextResponse(text + "\n", status_code=403)
+
+
+def _takes_page(headers: Headers) -> bool:
+    """True if a client wants an answer for people."""
+    return "text/html" in headers.get("accept", "")
 
 
 def _host(scope: Scope) -> str:

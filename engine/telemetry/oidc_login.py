@@ -31,7 +31,7 @@ from engine.openid.provider import IdentityProvider, with_query
 from engine.openid.tokens import access_token, id_token
 from engine.printable import printable
 from engine.telemetry.sessions import Sessions
-from engine.telemetry.users import LoginNote, LoginUser, UserRefusedError, user_of
+from engine.telemetry.users import LoginNote, LoginUser, UserRefusedError, opens_page, user_of
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ class OidcLogin:
         """Returns the user of the session whose cookie a request has; None without one."""
         request = Request(scope)
         secret = request.cookies.get(self._cookie, "")
-        # A page that refreshes itself shows nothing of its user; an old browser does not say which is which.
-        opens_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
-        session = self._sessions.find(secret, opens_page=opens_page) if secret else None
+        session = self._sessions.find(secret, opens_page=opens_page(request.headers)) if secret else None
         return LoginUser(session.user, session.role, secret) if session else None
 
     async def token_user(self, token: str) -> LoginUser:

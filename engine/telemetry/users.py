@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from engine.telemetry.http_section import HttpConfig
 
-__all__ = ["LoginNote", "LoginPage", "LoginUser", "ProxyLogin", "UserRefusedError", "plain_note", "user_of"]
+__all__ = [
+    "LoginNote",
+    "LoginPage",
+    "LoginUser",
+    "ProxyLogin",
+    "UserRefusedError",
+    "opens_page",
+    "plain_note",
+    "user_of",
+]
 
 _MOST_NAME = 200
 
@@ -55,6 +64,11 @@ class LoginNote:
 
 LoginPage = Callable[[LoginNote], Response]
 """Function that makes the answer with a note."""
+
+
+def opens_page(headers: Headers) -> bool:
+    """Returns True if a user opens a page: no script of a page asks, as far as the browser says which is which."""
+    return headers.get("sec-fetch-mode", "navigate") == "navigate"
 
 
 def plain_note(note: LoginNote) -> Response:

@@ -84,7 +84,7 @@ def test_an_audit_that_cannot_be_written_is_a_warning_with_what_to_grant(secured
     cluster = Cluster(KafkaClients(config.kafka_access), 30)
     problems = audit_problems(cluster, config.journal, config.letter_topic, -1)
 
-    for found, topic in zip(audit_findings(problems), (looks_topic(journal), actions_topic(journal)), strict=True):
+    for found, topic in zip(audit_findings(problems), (actions_topic(journal), looks_topic(journal)), strict=True):
         assert found.state is Severity.WARNING
         assert topic in found.found
         assert found.remedy == "create it, and grant WRITE on it to the bridge's principal"
