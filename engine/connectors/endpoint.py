@@ -36,7 +36,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
     data: Path
     """Folder of the bridge's own files."""
     kafka: KafkaClients
-    """Kafka that has the journal."""
+    """Maker of clients of the Kafka that has the journal."""
     journal: str
     """Topic of the journal."""
     own_topics: frozenset[str]

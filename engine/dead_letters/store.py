@@ -1,4 +1,4 @@
-"""The dead letters of one bridge: the topics that they are in, and the access that reading and settling them takes."""
+"""The dead letters of one bridge: the topics that they are in, and the means to read and settle them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DeadLetterStore:
     """Topics of the dead letters of a bridge, with the journal that they came from."""
 
     kafka: KafkaClients
-    """Kafka that has the topics and the journal."""
+    """Maker of clients of the Kafka that has the topics and the journal."""
     bridge_id: str
     journal: JournalConfig
     topic: str

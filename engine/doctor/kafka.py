@@ -82,8 +82,12 @@ def forgotten(kept_ms: int, retention_ms: int) -> Iterator[Finding]:
     """
     if kept_ms < _FOR_EVER_MS and not 0 <= retention_ms <= kept_ms:
         days = kept_ms / 86_400_000
-        what = f"Kafka forgets how far a sink is that has rested for {days:.3g} days, but not the sink's messages"
-        remedy = "raise offsets.retention.minutes of the brokers, or lower journal.retention: all would be sent again"
+        what = (
+            f"Kafka forgets the position of a sink that is stopped for {days:.3g} days before it removes its messages"
+        )
+        remedy = (
+            "raise offsets.retention.minutes of the brokers, or lower journal.retention, or the sink sends all again"
+        )
         yield warning("offsets", what, remedy)
 
 

@@ -76,14 +76,14 @@ class RecordConverter:
         self._bridge = bridge_id
         self._propagates = propagates
 
-    def message(self, found: SourceRecord) -> tuple[Message, str | None]:
+    def message(self, received: SourceRecord) -> tuple[Message, str | None]:
         """Returns the canonical message and a fault, None if there is none.
 
         A fault is the reason why the record cannot be read as configured: its value is not UTF-8 although
         `message.type` is TEXT (the body is then of type bytes), it has more headers than MOST_HEADERS, or it lacks a
         header that the address needs.
         """
-        record = as_text(found.record)
+        record = as_text(received.record)
         plain = Message.from_record(record)
         fields = {name: text for name, text in plain.headers.items() if name not in _STALE}
         properties = {name: value for name, value in plain.properties.items() if not name.startswith(_PROVIDER)}
@@ -91,17 +91,17 @@ class RecordConverter:
         for name in foreign.keys() & properties.keys() - _TRACE:
             not_kept(name, f"the record has a header {_JMS}{name}, too")
         properties = foreign | properties
-        properties |= _place(found)
+        properties |= _place(received)
         if self._propagates and TRACEPARENT in foreign:
             # Tracing agents of Kafka clients set only this header, so a context in `jms.traceparent` is older.
             properties = with_context(properties, of_headers(record.headers))
-        _complete(fields, found)
+        _complete(fields, received)
         origins, hops = self._origins(plain)
         if hops:
             properties[HOPS] = Property(str(hops), JmsType.INT)
         body_type, fault = _body_type(plain, self._source.message_type)
         fault = fault or _excess(record)
-        address = self._address(found.topic, plain)
+        address = self._address(received.topic, plain)
         if address is None:
             fault = fault or f"it has not all headers of its address, {self._source.address}"
         else:
@@ -125,47 +125,47 @@ class RecordConverter:
 
         This bridge is removed from the origins, unless it has routed the message more often than `hops` allows.
         """
-        own = self._bridge
+        bridge = self._bridge
         before = plain.properties.get(HOPS)
-        hops = plain.origins.count(own) + (int(before.text) if before and _NUMBER.fullmatch(before.text) else 0)
+        hops = plain.origins.count(bridge) + (int(before.text) if before and _NUMBER.fullmatch(before.text) else 0)
         if hops > self._source.hops:
             # With its own id among the origins, the router leaves the message out and counts it.
-            return plain.origins if own in plain.origins else (*plain.origins, own), hops
-        return tuple(origin for origin in plain.origins if origin != own), hops
+            return plain.origins if bridge in plain.origins else (*plain.origins, bridge), hops
+        return tuple(origin for origin in plain.origins if origin != bridge), hops
 
     def _address(self, topic: str, plain: Message) -> str | None:
         def text_of(name: str) -> str | None:
             if name == KAFKA_TOPIC:
                 return topic
-            found = plain.lookup(name)
-            return None if found is None else found.text
+            value = plain.lookup(name)
+            return None if value is None else value.text
 
         assert self._source.address is not None
         return self._source.address.fill(text_of)
 
 
-def _complete(fields: dict[str, str], found: SourceRecord) -> None:
+def _complete(fields: dict[str, str], received: SourceRecord) -> None:
     """Adds the JMS fields that every message has, from key, topic, partition, offset and timestamp of the record."""
-    if "JMSCorrelationID" not in fields and found.record.key and (key := _text(found.record.key)):
+    if "JMSCorrelationID" not in fields and received.record.key and (key := _text(received.record.key)):
         fields["JMSCorrelationID"] = key_text(key)
     # An empty id says nothing, and a message is recognised by its id.
-    fields["JMSMessageID"] = fields.get("JMSMessageID") or f"ID:{found.topic}:{found.partition}:{found.offset}"
+    fields["JMSMessageID"] = fields.get("JMSMessageID") or f"ID:{received.topic}:{received.partition}:{received.offset}"
     fields.setdefault("JMSDeliveryMode", "PERSISTENT")
     fields["JMSRedelivered"] = "false"
-    if found.timestamp_ms >= 0:
-        fields.setdefault("JMSTimestamp", str(found.timestamp_ms))
+    if received.timestamp_ms >= 0:
+        fields.setdefault("JMSTimestamp", str(received.timestamp_ms))
 
 
-def _place(found: SourceRecord) -> dict[str, Property]:
+def _place(received: SourceRecord) -> dict[str, Property]:
     """Returns properties with topic, partition, offset and key of the record."""
-    own = {
-        f"{_OWN}Topic": Property(found.topic, JmsType.STRING),
-        f"{_OWN}Partition": Property(str(found.partition), JmsType.INT),
-        f"{_OWN}Offset": Property(str(found.offset), JmsType.LONG),
+    properties = {
+        f"{_OWN}Topic": Property(received.topic, JmsType.STRING),
+        f"{_OWN}Partition": Property(str(received.partition), JmsType.INT),
+        f"{_OWN}Offset": Property(str(received.offset), JmsType.LONG),
     }
-    if found.record.key is not None:
-        own[f"{_OWN}Key"] = _property(found.record.key)
-    return own
+    if received.record.key is not None:
+        properties[f"{_OWN}Key"] = _property(received.record.key)
+    return properties
 
 
 def _foreign(record: Record) -> tuple[dict[str, Property], tuple[Header, ...]]:
@@ -205,13 +205,13 @@ def _spellings(foreign: Mapping[str, Property], taken: Collection[str]) -> dict[
 
     `taken` are the names that mean themselves.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     ambiguous: set[str] = set()
     for name in foreign:
         spelling = _identifier(name)
-        if spelling in taken or found.setdefault(spelling, name) != name:
+        if spelling in taken or names.setdefault(spelling, name) != name:
             ambiguous.add(spelling)
-    return {spelling: name for spelling, name in found.items() if spelling not in ambiguous}
+    return {spelling: name for spelling, name in names.items() if spelling not in ambiguous}
 
 
 def _told(plain: Message, properties: Mapping[str, Property]) -> dict[str, str]:

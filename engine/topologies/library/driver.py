@@ -233,10 +233,10 @@ class TopologyTestDriver:
 
     def _decoded_key(self, topic: str, key: bytes, *, as_bytes: bool) -> Any:
         assert self._program is not None
-        found = None if topic == self._program.dead_letters else self._program.planner.decodedKey(topic, key)
-        if found is None:
+        decoded = None if topic == self._program.dead_letters else self._program.planner.decodedKey(topic, key)
+        if decoded is None:
             return key.decode("utf-8", "replace")
-        return key if as_bytes else json.loads(bytes(found))
+        return key if as_bytes else json.loads(bytes(decoded))
 
     def _decoded(self, topic: str, value: bytes) -> Any:
         assert self._program is not None
@@ -271,8 +271,8 @@ class TopologyTestDriver:
 
 def _check(topology: object) -> None:
     if not isinstance(topology, Topology):
-        what = "None" if topology is None else f"a {type(topology).__name__}"
-        msg = f"the driver takes a topology, not {what}; pass the result of `builder.build()`"
+        given = "None" if topology is None else f"a {type(topology).__name__}"
+        msg = f"the driver takes a topology, not {given}; pass the result of `builder.build()`"
         raise TypeError(msg)
 
 
@@ -288,16 +288,16 @@ def _encoded(content: str | bytes | None) -> bytes | None:
 
 def _outputs(packed: bytes, decoded_key: Callable[[bytes], Any], decoded: Callable[[bytes], Any]) -> Iterator[Output]:
     """The records in the bytes that `jmsbridge.streams.TestRun.take` returns."""
-    at = 0
-    while at < len(packed):
-        timestamp, count = struct.unpack_from(">qi", packed, at)
-        at += 12
+    position = 0
+    while position < len(packed):
+        timestamp, count = struct.unpack_from(">qi", packed, position)
+        position += 12
         fields: list[bytes | None] = []
         for _ in range(count):
-            (length,) = struct.unpack_from(">i", packed, at)
-            at += 4
-            fields.append(None if length < 0 else packed[at : at + length])
-            at += max(length, 0)
+            (length,) = struct.unpack_from(">i", packed, position)
+            position += 4
+            fields.append(None if length < 0 else packed[position : position + length])
+            position += max(length, 0)
         key, value, *headers = fields
         pairs = (
             (str(name, "utf-8"), data)

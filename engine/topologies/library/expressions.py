@@ -34,17 +34,17 @@ def parsed(text: str) -> Column:
     """
     session: Any = SparkSession.active()
     try:
-        found = session._jsparkSession.sessionState().sqlParser().parseExpression(text)
+        parsed_expression = session._jsparkSession.sessionState().sqlParser().parseExpression(text)
     except (PySparkException, Py4JJavaError) as error:
         raise _syntax(text, str(error)) from error
-    if found.getClass().getSimpleName() in ("Alias", "UnresolvedAlias", "MultiAlias"):
+    if parsed_expression.getClass().getSimpleName() in ("Alias", "UnresolvedAlias", "MultiAlias"):
         raise _named(text)
     return F.expr(text)
 
 
-def _syntax(text: str, said: str) -> ExpressionError:
-    first = next((line for line in said.splitlines() if line.strip()), "")
-    place = _PLACE.search(said)
+def _syntax(text: str, problem: str) -> ExpressionError:
+    first = next((line for line in problem.splitlines() if line.strip()), "")
+    place = _PLACE.search(problem)
     message = _MESSAGE.match(first)
     reason = message[1] if message else first
     line, column = (int(place[1]), int(place[2])) if place else (1, 0)
@@ -54,8 +54,8 @@ def _syntax(text: str, said: str) -> ExpressionError:
 def _named(text: str) -> ExpressionError:
     """The error for `amount > 100 and`, which Spark reads as `amount > 100 AS and`."""
     last = re.search(r"(?i)(?:\bas\s+)?(`[^`]*`|\w+|\([^()]*\))\s*$", text)
-    at = last.start() if last else len(text)
+    start = last.start() if last else len(text)
     word = last[1] if last else ""
-    line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1)
+    line = text.count("\n", 0, start) + 1
+    column = start - (text.rfind("\n", 0, start) + 1)
     return ExpressionError(f"the expression ends before '{word}', which would be a name for it", text, line, column)

@@ -82,9 +82,9 @@ def refuse_functions(method: str, given: object) -> None:
     `given` is the name of the node, as text, or None.
     """
     if given is not None and not isinstance(given, str):
-        what = "a function" if callable(given) else f"{type(given).__name__}"
+        given_kind = "a function" if callable(given) else f"{type(given).__name__}"
         like = 'total="amount * 2"' if method == "map_values" else 'total="sum(amount)"'
-        msg = f"{method} takes results by their names, not {what}: {method}({like})"
+        msg = f"{method} takes results by their names, not {given_kind}: {method}({like})"
         raise TypeError(msg)
 
 
@@ -119,8 +119,8 @@ def header_faults(headers: object) -> Iterator[str]:
 def users_frame(error: BaseException) -> traceback.FrameSummary | None:
     """The innermost line of the user's code on the way to an error; None if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if not any(other in each.filename for other in _OTHERS)]
-    return own[-1] if own else None
+    users_frames = [each for each in frames if not any(part in each.filename for part in _OTHERS)]
+    return users_frames[-1] if users_frames else None
 
 
 def _hint(kind: type, name: str) -> str:
@@ -136,9 +136,9 @@ def _hint(kind: type, name: str) -> str:
     if plain in _FIGURES and hasattr(kind, "aggregate"):
         return f'write aggregate(result="{plain}(field)")'
     wanted = re.match(r"\w*", _NAMES.get(plain, plain))[0]  # type: ignore[index]
-    for each in Guided.__subclasses__():
-        if hasattr(each, wanted) and (way := _WAYS.get((kind.__name__, each.__name__))):
+    for other_kind in Guided.__subclasses__():
+        if hasattr(other_kind, wanted) and (way := _WAYS.get((kind.__name__, other_kind.__name__))):
             return way
-    public = [each for each in dir(kind) if not each.startswith("_")]
+    public = [name for name in dir(kind) if not name.startswith("_")]
     near = get_close_matches(plain, public, n=1)
     return f"did you mean {near[0]}?" if near else f"it has {', '.join(public)}"

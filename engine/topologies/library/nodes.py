@@ -75,12 +75,12 @@ def column_of(expression: Expression, row: Row) -> Column:
         raise ValueError(msg)
     if isinstance(expression, str):
         return parsed(expression)
-    found = expression(row) if callable(expression) and not isinstance(expression, Column) else expression
-    if not isinstance(found, Column):
-        what = "a function returns" if callable(expression) else "this is"
-        msg = f"{what} {found!r}, and not a Column: write text of Spark SQL, or F.lit({found!r}) for a constant"
+    column = expression(row) if callable(expression) and not isinstance(expression, Column) else expression
+    if not isinstance(column, Column):
+        origin = "a function returns" if callable(expression) else "this is"
+        msg = f"{origin} {column!r}, and not a Column: write text of Spark SQL, or F.lit({column!r}) for a constant"
         raise ValueError(msg)
-    return found
+    return column
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,11 +402,11 @@ def can_keep_history(node: Node) -> bool:
 
 def children(nodes: Iterable[Node]) -> Mapping[str, Sequence[Node]]:
     """The nodes that consume the records of each node, by its name; without those whose records no node consumes."""
-    found: dict[str, list[Node]] = {}
+    consumers: dict[str, list[Node]] = {}
     for node in nodes:
         for parent in dict.fromkeys(node.parents):
-            found.setdefault(parent, []).append(node)
-    return found
+            consumers.setdefault(parent, []).append(node)
+    return consumers
 
 
 def branches(nodes: Sequence[Node]) -> Mapping[str, Sequence[str]]:

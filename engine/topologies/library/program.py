@@ -172,10 +172,10 @@ def check_classes(spark: SparkSession) -> None:
     """Raises SetupError if a session lacks the project's Java classes, or those of other jars that they need."""
     try:
         # This class is loaded with what it needs; that of a package is one that is not found.
-        found = spark._jvm.jmsbridge.streams.TestRun  # type: ignore[union-attr]
+        loaded = spark._jvm.jmsbridge.streams.TestRun  # type: ignore[union-attr]
     except (Py4JError, AttributeError):
-        found = None
-    if not isinstance(found, JavaClass):
+        loaded = None
+    if not isinstance(loaded, JavaClass):
         folder = jars() / "spark"
         msg = (
             f"the Spark session lacks Java classes of topologies: leave `spark` out, and TopologyTestDriver opens a "
@@ -190,14 +190,14 @@ def _without_logs() -> Iterator[None]:
     """Keeps PySpark from printing the errors that it raises, with their stacks, before the message to the user."""
     # Made by PySpark's class, whose methods it calls with arguments that a plain logger does not take.
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
-    before = [each.disabled for each in loggers]
-    for each in loggers:
-        each.disabled = True
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        for each, was in zip(loggers, before, strict=True):
-            each.disabled = was
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 class _Planner:

@@ -191,11 +191,11 @@ class ProcessorContext:
         self._check_clock()
         self._timers.append((int(at), False, True))
 
-    def _set(self, at: int, *, is_of_clock: bool) -> None:
-        if self._now is not None and self._is_of_clock == is_of_clock and at <= self._now:
-            msg = f"a timer at {at} cannot be set by the timer at {self._now}: it must be later"
+    def _set(self, time_ms: int, *, is_of_clock: bool) -> None:
+        if self._now is not None and self._is_of_clock == is_of_clock and time_ms <= self._now:
+            msg = f"a timer at {time_ms} cannot be set by the timer at {self._now}: it must be later"
             raise ValueError(msg)
-        self._timers.append((int(at), True, is_of_clock))
+        self._timers.append((int(time_ms), True, is_of_clock))
 
     def _check_clock(self) -> None:
         self._check()

@@ -151,16 +151,16 @@ def _serde(
 
 def _file_set(file: Any) -> bytes:
     """A FileDescriptorSet of a file of the package protobuf, and of those that it imports, each behind its own."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
 
-    def add(each: Any) -> None:
-        for needed in each.dependencies:
+    def add(descriptor: Any) -> None:
+        for needed in descriptor.dependencies:
             add(needed)
-        found.setdefault(each.name, each.serialized_pb)
+        contents.setdefault(descriptor.name, descriptor.serialized_pb)
 
     add(file)
     # Field 1 of FileDescriptorSet: its tag, the length, the file.
-    return b"".join(b"\x0a" + _varint(len(content)) + content for content in found.values())
+    return b"".join(b"\x0a" + _varint(len(content)) + content for content in contents.values())
 
 
 def _varint(number: int) -> bytes:

@@ -94,8 +94,8 @@ def serve(modules: Iterable[tuple[Any, ...]]) -> None:
 
 def with_served(data: bytes) -> bytes:
     """A pickle that serves the modules that this process is given, where it is loaded, before `data` is loaded."""
-    found = [tuple(module) for each in sys.meta_path if isinstance(each, _Finder) for module in each.modules.values()]
-    return pickle.dumps(_Packed(found, data)) if found else data
+    modules = [tuple(module) for each in sys.meta_path if isinstance(each, _Finder) for module in each.modules.values()]
+    return pickle.dumps(_Packed(modules, data)) if modules else data
 
 
 class _Packed:

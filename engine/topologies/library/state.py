@@ -56,11 +56,11 @@ class NodeState:
         if node not in shown:
             msg = f"no node '{node}' has state that can be asked; these have: {', '.join(shown) or 'none'}"
             raise StateError(msg)
-        found = shown[node]
+        shown_node = shown[node]
         self._name = node
         self._program = program
         self._kind = next((each for each in KeyKind if each.upper() == program.key_kind(node)), None)
-        self._has_windows = isinstance(found, Aggregate) and found.windows is not None
+        self._has_windows = isinstance(shown_node, Aggregate) and shown_node.windows is not None
         self._ask = ask
 
     def get(self, key: Key) -> dict[str, Any] | None:
@@ -144,9 +144,9 @@ class NodeState:
         length = 0
         for index in range(number, len(ranges)):
             rows = self._ask(*ranges[index], place=place)
-            found = bytes(rows.take(limit - len(lines), most_bytes - length))
-            length += len(found)
-            lines += found.splitlines()
+            read = bytes(rows.take(limit - len(lines), most_bytes - length))
+            length += len(read)
+            lines += read.splitlines()
             if place := rows.place():
                 return [json.loads(line) for line in lines], f"{index}:{place}"
             if index + 1 < len(ranges) and (len(lines) == limit or length >= most_bytes):
@@ -214,8 +214,8 @@ class NodeState:
     def _read(self, ranges: list[tuple[Any, ...]], limit: int | None) -> Iterator[dict[str, Any]]:
         """The rows of one range after the other, some at a time."""
         left = _MOST if limit is None else limit
-        for each in ranges:
-            rows = self._ask(*each, place="")
+        for bounds in ranges:
+            rows = self._ask(*bounds, place="")
             while left > 0 and (page := bytes(rows.take(min(left, _PAGE), _PAGE_BYTES)).splitlines()):
                 left -= len(page)
                 yield from map(json.loads, page)
@@ -225,10 +225,10 @@ def _place(text: str) -> tuple[int, str]:
     """The number of the range and the place in it, of the place that `NodeState.page` gives."""
     if not text:
         return 0, ""
-    if not (found := _PLACE.fullmatch(text)):
+    if not (match := _PLACE.fullmatch(text)):
         msg = f"{text[:100]!r} is not the place of a page: take `next` of the page before it"
         raise StateError(msg)
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]
 
 
 def _long(number: int) -> bytes:
