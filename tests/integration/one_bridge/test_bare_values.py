@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import stomp
 
-from tests.integration.bridge_process import ROOT, wait
+from tests.integration.bridge_process import wait
+from tests.integration.commands import printed
 from tests.topic_records import committed_records, ordered_producer
 
 if TYPE_CHECKING:
@@ -45,21 +44,12 @@ def test_values_are_routed_by_their_fields(bridge: Bridge) -> None:
     wait(lambda: len(keys(bridge, "ticks-out")) == 2, lambda: bridge.output)
     assert keys(bridge, "ticks") == [b"", b"", b"", b"5", b"7"]
     assert keys(bridge, "ticks-out") == [b"5", b"9"]
-    shown = run(bridge, "journal", "tail", "-n", "100", "--where", "msg.body.country = 'FR'", "--json")
+    shown = lines_of(bridge, "journal", "tail", "-n", "100", "--where", "msg.body.country = 'FR'", "--json")
     assert len(shown) == 2
-    received = run(bridge, "receive", "jms:queue/ticks.FR", "--count", "1", "--timeout", "60s", "--json")
+    received = lines_of(bridge, "receive", "jms:queue/ticks.FR", "--count", "1", "--timeout", "60s", "--json")
     assert len(received) == 1
 
 
-def run(bridge: Bridge, *arguments: str) -> list[object]:
+def lines_of(bridge: Bridge, *arguments: str) -> list[object]:
     """The values that a command prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in printed(bridge.file, *arguments).splitlines()]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,8 @@ import stomp
 from engine.claims.bodies import KeptBodies
 from engine.claims.claim import CLAIM, Claim
 from engine.message import Record
-from tests.integration.bridge_process import ROOT, wait
+from tests.integration.bridge_process import wait
+from tests.integration.commands import printed, run
 from tests.topic_records import committed_records, ordered_producer
 
 if TYPE_CHECKING:
@@ -36,21 +35,9 @@ def send(bridge: Bridge, *bodies: bytes) -> None:
     connection.disconnect(receipt="done")
 
 
-def command(bridge: Bridge, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def received(bridge: Bridge, destination: str, count: int) -> list[bytes]:
-    done = command(bridge, "receive", destination, "--count", str(count), "--timeout", "60s", "--json")
-    assert done.returncode == 0, done.stderr
-    return sorted(body(json.loads(line)) for line in done.stdout.splitlines())
+    lines = printed(bridge.file, "receive", destination, "--count", str(count), "--timeout", "60s", "--json")
+    return sorted(body(json.loads(line)) for line in lines.splitlines())
 
 
 def body(shown: dict[str, Any]) -> bytes:
@@ -63,9 +50,8 @@ def records(bridge: Bridge, topic: str) -> list[Record]:
 
 
 def letters(bridge: Bridge) -> list[dict[str, Any]]:
-    done = command(bridge, "dlt", "list", "--route", "scans", "--json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    lines = printed(bridge.file, "dlt", "list", "--route", "scans", "--json")
+    return [json.loads(line) for line in lines.splitlines()]
 
 
 def test_a_large_body_comes_back_byte_for_byte_and_one_that_is_lost_is_refused(bridge: Bridge) -> None:
@@ -88,10 +74,10 @@ def test_a_large_body_comes_back_byte_for_byte_and_one_that_is_lost_is_refused(b
     file.write_bytes(altered)
     again(bridge, sent)
     wait(lambda: len(letters(bridge)) == 1, lambda: bridge.output)
-    done = command(bridge, "receive", "kafka:scans")
-    assert done.returncode == 1
-    assert "scans:" in done.stderr
-    assert f"its body was altered: the file {file} does not have {len(LARGE)} bytes" in done.stderr
+    done = run(bridge.file, "receive", "kafka:scans")
+    assert done.code == 1
+    assert "scans:" in done.err
+    assert f"its body was altered: the file {file} does not have {len(LARGE)} bytes" in done.err
     file.unlink()
     again(bridge, sent)
     wait(lambda: len(letters(bridge)) == 2, lambda: bridge.output)
@@ -99,16 +85,15 @@ def test_a_large_body_comes_back_byte_for_byte_and_one_that_is_lost_is_refused(b
     whys = [str(letter["detail"]) for letter in letters(bridge)]
     assert whys[0].startswith(f"its body was altered: the file {file}")
     assert whys[1].startswith(f"its body is gone: there is no file {file}")
-    done = command(bridge, "receive", "kafka:scans")
-    assert (done.returncode, f"its body is gone: there is no file {file}" in done.stderr) == (1, True)
+    done = run(bridge.file, "receive", "kafka:scans")
+    assert (done.code, f"its body is gone: there is no file {file}" in done.err) == (1, True)
     # The sink goes on, and the letters can wait for the file.
     send(bridge, b"next")
     assert received(bridge, "jms:queue/scans.out", 1) == [b"next"]
-    done = command(bridge, "dlt", "replay", "--all", "--route", "scans")
-    assert "its body is gone" in done.stdout + done.stderr
+    done = run(bridge.file, "dlt", "replay", "--all", "--route", "scans")
+    assert "its body is gone" in done.out + done.err
     file.write_bytes(LARGE)
-    done = command(bridge, "dlt", "replay", "--all", "--route", "scans")
-    assert done.returncode == 0, done.stderr
+    printed(bridge.file, "dlt", "replay", "--all", "--route", "scans")
     assert received(bridge, "jms:queue/scans.out", 1) == [LARGE]
 
 

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from tests.dropboxes import Dropboxes, files
-from tests.integration.bridge_process import ROOT, wait
+from tests.integration.bridge_process import wait
+from tests.integration.commands import printed, run
 
 if TYPE_CHECKING:
     from tests.integration.bridge_process import Bridge
-
-
-def command(bridge: Bridge, *arguments: str, may_fail: bool = False) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=not may_fail,
-    )
-    return done.stdout
 
 
 def received(bridge: Bridge, queue: str, count: int, seconds: str = "30s") -> list[str]:
     """Bodies of the messages in a queue, which are taken from it."""
     options = ("--count", str(count), "--timeout", seconds, "--json")
     # With fewer messages than that, the exit status is another.
-    lines = command(bridge, "receive", queue, *options, may_fail=True).splitlines()
+    lines = run(bridge.file, "receive", queue, *options).out.splitlines()
     return sorted(json.loads(line)["body"] for line in lines)
 
 
@@ -44,9 +31,9 @@ def test_each_destination_gets_the_message_once_and_a_replay_goes_to_the_one_tha
     for queue in ("jms:queue/fan.a", "jms:queue/fan.b", "amqp:queue/fan.c"):
         assert received(bridge, queue, 2) == ["order 1", "order 2"]
 
-    letters = command(bridge, "dlt", "list", "--route", "fan", "--json")
+    letters = printed(bridge.file, "dlt", "list", "--route", "fan", "--json")
     assert letters.count('"reason": "destination-unresolved"') == 1
-    command(bridge, "dlt", "replay", "--all", "--route", "fan", "--reason", "destination-unresolved")
-    wait(lambda: command(bridge, "dlt", "list", "--route", "fan", "--json").count('"position"') == 2)
+    printed(bridge.file, "dlt", "replay", "--all", "--route", "fan", "--reason", "destination-unresolved")
+    wait(lambda: printed(bridge.file, "dlt", "list", "--route", "fan", "--json").count('"position"') == 2)
     assert [len(bridge.records(topic)) for topic in ("fan-1", "fan-2")] == [2, 2]
     assert received(bridge, "jms:queue/fan.a", 1, "2s") == []

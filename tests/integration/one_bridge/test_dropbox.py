@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +12,8 @@ import pytest
 import stomp
 
 from tests.dropboxes import Dropboxes, files, headers
-from tests.integration.bridge_process import ROOT, Bridge, wait
+from tests.integration.bridge_process import Bridge, wait
+from tests.integration.commands import printed
 
 
 @pytest.fixture
@@ -40,9 +39,7 @@ def files_of(bridge: Bridge, size: int) -> Iterator[Path]:
 
 
 def ask(bridge: Bridge, destination: str, *options: str) -> str:
-    command = [sys.executable, "-m", "engine", "request", destination, "how many?", "--timeout", "60s"]
-    asked = [*command, *options, "-c", str(bridge.file)]
-    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return printed(bridge.file, "request", destination, "how many?", "--timeout", "60s", *options)
 
 
 def test_a_file_of_a_script_is_routed_by_its_name(bridge: Bridge, boxes: Dropboxes) -> None:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
-from tests.integration.bridge_process import ROOT, wait
+from tests.integration.bridge_process import wait
+from tests.integration.commands import printed
 
 if TYPE_CHECKING:
     from tests.integration.bridge_process import Bridge
 
 
-def command(bridge: Bridge, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "engine", *arguments, "-c", str(bridge.file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def events(bridge: Bridge, record: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(command(bridge, "message", record, "--json"))["events"]
+    found: list[dict[str, Any]] = json.loads(printed(bridge.file, "message", record, "--json"))["events"]
     return found
 
 
@@ -41,7 +27,7 @@ def records(told: list[dict[str, Any]], what: str) -> list[str]:
 
 def newest(bridge: Bridge, address: str) -> str:
     """Position of the newest message from an address in the journal, without its topic."""
-    out = command(bridge, "journal", "tail", "-n", "1", "--where", f"msg.address=={address}", "--json")
+    out = printed(bridge.file, "journal", "tail", "-n", "1", "--where", f"msg.address=={address}", "--json")
     found = json.loads(out)
     return f"{found['partition']}:{found['offset']}"
 
@@ -62,7 +48,7 @@ def test_a_message_for_a_topic_and_a_sink_is_followed_from_each_of_its_records(b
     assert "by the routes in force from" in told[2]["detail"]
     for record in records(told, "published"):
         assert events(bridge, record) == told
-    lines = command(bridge, "message", at).splitlines()
+    lines = printed(bridge.file, "message", at).splitlines()
     assert any("  journaled  jms-bridge.journal:" in line for line in lines)
 
 
@@ -71,7 +57,7 @@ def test_a_replayed_dead_letter_is_followed_from_each_of_its_records(bridge: Bri
     bridge.send(["a b"], "story")  # type: ignore[list-item]
 
     def letters() -> list[dict[str, Any]]:
-        out = command(bridge, "dlt", "list", "--route", "story", "--json")
+        out = printed(bridge.file, "dlt", "list", "--route", "story", "--json")
         return [json.loads(line) for line in out.splitlines()]
 
     wait(lambda: len(letters()) == 2)
@@ -79,7 +65,7 @@ def test_a_replayed_dead_letter_is_followed_from_each_of_its_records(bridge: Bri
     first = events(bridge, at)
     assert names(first) == ["sent", "journaled", "routed", "dead letter", "open", "dead letter", "open"]
     dead = records(first, "dead letter")
-    command(bridge, "dlt", "replay", *dead)
+    printed(bridge.file, "dlt", "replay", *dead)
     wait(lambda: len(letters()) == 4)
     told = events(bridge, at)
     assert names(told).count("dead letter") == 4

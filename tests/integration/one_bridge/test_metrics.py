@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from threading import Event, Thread
@@ -13,7 +12,8 @@ from threading import Event, Thread
 import pytest
 
 from engine.telemetry import metrics
-from tests.integration.bridge_process import ROOT, Bridge, wait
+from tests.integration.bridge_process import Bridge, wait
+from tests.integration.commands import printed
 from tests.integration.prometheus import (
     CERTIFICATE_METRICS,
     CHOICES,
@@ -105,10 +105,7 @@ def test_an_exemplar_leads_to_the_message_that_took_so_long(prometheus: Promethe
     # A reply may have expired since it was routed, and would not be routed any more.
     while not explained or "it has expired" in explained:
         place = exemplars.pop()["labels"]["journal"]
-        command = [sys.executable, "-m", "engine", "explain", "--journal", place, "-c", str(bridge.file)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done
-        explained = done.stdout
+        explained = printed(bridge.file, "explain", "--journal", place)
     assert re.match(r"message  \S+, .* bytes of \w+\n", explained)
     assert "\nroute    " in explained
 
