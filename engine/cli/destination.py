@@ -124,6 +124,9 @@ def broker_destination(
     """
     scheme, _, rest = destination.partition(":")
     named = _named((*config.sinks, *config.sources) if to_send else config.brokers, scheme)
+    if named is not None and named.type.own_cluster and not (named.in_own_cluster or to_send):
+        msg = f"source '{named.name}' reads another Kafka cluster: look at its topics with a client of that"
+        raise UsageError(msg)
     system = _system(config.brokers, named, scheme, destination, url)
     address = _address(system, destination if scheme in _JMS else rest, destination, wildcards=not to_send)
     if username and not system.has_login:
@@ -146,14 +149,12 @@ def broker_destination(
 def _system(
     brokers: Sequence[BrokerConfig], named: BrokerConfig | None, scheme: str, destination: str, url: str | None
 ) -> Connector[Any, Any, Any]:
+    """Finds the system of a destination; `named` is the source or sink whose name its scheme is, None without one."""
     if scheme in _JMS:
         return connector(_jms_system(brokers, destination, url))
     if named is not None:
         if named.in_own_cluster:
             msg = f"source '{named.name}' reads the bridge's Kafka: write kafka:{destination.partition(':')[2]}"
-            raise UsageError(msg)
-        if named.type.own_cluster and not to_send:
-            msg = f"source '{named.name}' reads another Kafka cluster: look at its topics with a client of that"
             raise UsageError(msg)
         return connector(named.type)
     if scheme in SYSTEMS:

@@ -75,7 +75,7 @@ public record RunSettings(
   RunSettings exact() {
     return new RunSettings(
         program, true, partitions, consumer, producer, folder, mostRecords, commitMs, dropped, refused, firstBatches,
-        skipped, marks, order);
+        skipped, marks, tables, order);
   }
 
   /** Settings of a consumer that knows the committed positions of the topology. */
