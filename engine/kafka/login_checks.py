@@ -20,8 +20,7 @@ __all__ = ["ClientKeys", "check_certificates", "check_in_the_clear", "check_logi
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 _OTHER_MECHANISMS = {
-    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; have the brokers take SCRAM-SHA-512 as well, "
-    "as docs/security.md says",
+    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; have the brokers take SCRAM-SHA-512 as well",
     MSK_IAM: "it is for other clusters: the Java client in Spark does not know it; use SCRAM-SHA-512 or mutual TLS, "
     "which MSK offers too",
 }

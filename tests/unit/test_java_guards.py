@@ -1,4 +1,4 @@
-"""Rules of the Java classes in `jvm/`, as `test_guards` has them for Python: imports point one way."""
+"""Rules of the Java classes in `jvm/`, as `test_import_guards` has them for Python: imports point one way."""
 
 from __future__ import annotations
 
