@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.backup.save import latest_notes, own_kafka_refused
+from engine.backup.save import latest_notes, own_kafka_refusal
 from engine.errors import HardFailureError, SetupError, UsageError
 from engine.file_lock import is_locked
 from engine.kafka.clients import KafkaClients
@@ -27,7 +27,7 @@ from engine.private import make_folder
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.backup.archive import Archive
+    from engine.backup.archive import Archive, Origin
     from engine.kafka.offsets import Topics
     from engine.record import Record
     from routes.model import Config
@@ -62,12 +62,13 @@ class Restore:
             SetupError: a router works with the checkpoint.
             UnreachableError: Kafka does not answer.
         """
-        own_kafka_refused(config, "restore")
-        _check_origin(config, archive)
+        if config.embedded_kafka:
+            raise own_kafka_refusal(config.embedded.data, config.router.checkpoint, "restore")
+        _check_origin(archive.origin, config.bridge_id, config.journal.topic)
         clients = KafkaClients(config.kafka_access)
         kafka = KafkaOffsets(clients)
-        _check_journal(config, archive, kafka)
-        _check_stopped(config, kafka)
+        _check_journal(archive.origin, kafka)
+        _check_stopped(config.bridge_id, config.journal.state_topic, config.router.checkpoint, kafka)
         files, replaced = _checkpoint(config.router.checkpoint, archive.files, replace=replace)
         present = latest_notes(clients, config.journal.state_topic)
         notes = [record for record in archive.notes if record.key not in present]
@@ -150,19 +151,18 @@ class Restore:
             raise SetupError(msg) from error
 
 
-def _check_origin(config: Config, archive: Archive) -> None:
-    origin = archive.origin
+def _check_origin(origin: Origin, bridge_id: str, journal: str) -> None:
     for key, wanted, present in (
-        ("bridge.id", origin.bridge_id, config.bridge_id),
-        ("journal.topic", origin.journal, config.journal.topic),
+        ("bridge.id", origin.bridge_id, bridge_id),
+        ("journal.topic", origin.journal, journal),
     ):
         if wanted != present:
             msg = f"the backup is of the bridge with {key}={wanted}, and the properties file has {key}={present}"
             raise UsageError(msg)
 
 
-def _check_journal(config: Config, archive: Archive, kafka: KafkaOffsets) -> None:
-    journal, noted = config.journal.topic, archive.origin.journal_id
+def _check_journal(origin: Origin, kafka: KafkaOffsets) -> None:
+    journal, noted = origin.journal, origin.journal_id
     facts = kafka.topics([journal]).get(journal)
     if facts is None or (noted and facts.id and facts.id != noted):
         state = "does not exist" if facts is None else "was deleted and created again"
@@ -173,22 +173,22 @@ def _check_journal(config: Config, archive: Archive, kafka: KafkaOffsets) -> Non
         raise HardFailureError(msg)
 
 
-def _check_stopped(config: Config, kafka: KafkaOffsets) -> None:
-    root, state, group = config.router.checkpoint, config.journal.state_topic, f"{config.bridge_id}.leader"
-    if isinstance(root, Path) and is_locked(root / "lock"):
-        msg = f"a router works with the checkpoint {root}: stop the bridge first"
+def _check_stopped(bridge_id: str, state: str, checkpoint: Path | str, kafka: KafkaOffsets) -> None:
+    group = f"{bridge_id}.leader"
+    if isinstance(checkpoint, Path) and is_locked(checkpoint / "lock"):
+        msg = f"a router works with the checkpoint {checkpoint}: stop the bridge first"
         raise SetupError(msg)
     if not kafka.partitions([state]):
         return
     before = kafka.committed(group, state, [0])
     time.sleep(_LEADER_SECONDS if before else 0)
     if before != kafka.committed(group, state, [0]):
-        msg = f"a bridge with bridge.id={config.bridge_id} runs, maybe on another machine: stop it first"
+        msg = f"a bridge with bridge.id={bridge_id} runs, maybe on another machine: stop it first"
         raise UsageError(msg)
 
 
 def _checkpoint(
-    root: Path | object, files: Mapping[str, bytes], *, replace: bool
+    root: Path | str, files: Mapping[str, bytes], *, replace: bool
 ) -> tuple[Mapping[str, bytes], Path | None]:
     """The files to write, and the new name of the folder that is there."""
     if not isinstance(root, Path) or not files:

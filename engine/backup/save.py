@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.record import Record
     from routes.model import Config
 
-__all__ = ["latest_notes", "own_kafka_refused", "saved"]
+__all__ = ["latest_notes", "own_kafka_refusal", "saved"]
 
 _ATTEMPTS, _PAUSE_SECONDS = 20, 0.2
 """Number of readings of a checkpoint whose files are removed meanwhile, and the pause between two of them."""
@@ -40,8 +40,9 @@ def saved(config: Config, version: str) -> Archive:
         UnreachableError: Kafka does not answer.
         HardFailureError: Kafka refuses the bridge.
     """
-    own_kafka_refused(config, "copy")
     checkpoint, journal = config.router.checkpoint, config.journal.topic
+    if config.embedded_kafka:
+        raise own_kafka_refusal(config.embedded.data, checkpoint, "copy")
     # Positions only grow. Notes and positions that are older than the checkpoint are what a restore expects.
     clients = KafkaClients(config.kafka_access)
     kafka = KafkaOffsets(clients)
@@ -63,15 +64,18 @@ def saved(config: Config, version: str) -> Archive:
     return Archive(origin, files, [note for note in notes if note.value is not None], positions)
 
 
-def own_kafka_refused(config: Config, verb: str) -> None:
-    """Raises UsageError if the bridge starts its own Kafka, which has everything in one folder with its messages."""
-    if config.embedded_kafka:
-        msg = (
-            f"the bridge has a Kafka of its own, whose files are all in {config.embedded.data.absolute()}: stop the "
-            f"bridge and {verb} that folder (embedded.data), with the folder {config.router.checkpoint} "
-            "(router.checkpoint)"
-        )
-        raise UsageError(msg)
+def own_kafka_refusal(data: Path, checkpoint: Path | str, verb: str) -> UsageError:
+    """Returns the error for a bridge that starts its own Kafka, which has everything in one folder with its messages.
+
+    Args:
+        data: the folder of the bridge's own files.
+        checkpoint: the folder of the checkpoint.
+        verb: what the user is to do with both, as in "copy".
+    """
+    return UsageError(
+        f"the bridge has a Kafka of its own, whose files are all in {data.absolute()}: stop the bridge and {verb} that "
+        f"folder (embedded.data), with the folder {checkpoint} (router.checkpoint)"
+    )
 
 
 def latest_notes(clients: KafkaClients, topic: str) -> Mapping[bytes | None, Record]:

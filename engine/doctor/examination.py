@@ -141,7 +141,13 @@ def _machine(config: Config, snapshot: Snapshot, answer: Answer | None, *, runni
     yield Check("files", partial(check_files, config, snapshot))
     if any(broker.type.in_folders for broker in config.brokers):
         yield Check("hard links", lambda: [check_hard_links()])
-    yield Check("secrets", lambda: [*check_secrets(snapshot), *check_bridge_secret(config)])
+    yield Check(
+        "secrets",
+        lambda: [
+            *check_secrets(snapshot),
+            *check_bridge_secret(config.secret, config.section(HttpConfig), config.router.checkpoint),
+        ],
+    )
     yield Check("certificates", partial(check_certificates, certificates_of(config)))
     roots = {f"dropboxes of {each.name}": each.folder for each in config.brokers if each.folder is not None}
     logs = {"logs": config.embedded.data / "log"}

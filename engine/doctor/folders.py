@@ -127,9 +127,9 @@ def check_secrets(snapshot: Snapshot) -> Iterator[Finding]:
         yield warning("secrets", what, "choose longer ones")
 
 
-def check_bridge_secret(config: Config) -> Iterator[Finding]:
+def check_bridge_secret(secret: str | None, http: HttpConfig, checkpoint: Path | str) -> Iterator[Finding]:
     """Yields a warning if hosts of the bridge cannot tell each other's records from those of others."""
-    if config.section(HttpConfig).peers and config.secret is None and isinstance(config.router.checkpoint, Path):
+    if http.peers and secret is None and isinstance(checkpoint, Path):
         what = "without bridge.secret a host that takes over cannot tell the bridge's records from those of others"
         yield warning("secrets", what, "set the same bridge.secret on all hosts, at those that stand by first")
 

@@ -102,9 +102,9 @@ def topic_states(config: Config) -> list[TopicState]:
     return [TopicState(topic, spans.get(topic.name)) for topic in topics]
 
 
-def known_topic(config: Config, name: str) -> BrowsedTopic:
-    """The topic of a name; NotThereError if it is not one of the bridge."""
-    for topic in browsed_topics(config, _ANSWER_SECONDS):
+def known_topic(topics: Iterable[BrowsedTopic], name: str) -> BrowsedTopic:
+    """The topic of a name among those of the bridge; NotThereError if it is not one of them."""
+    for topic in topics:
         if topic.name == name:
             return topic
     msg = f"'{shortened(name, LONGEST_REASON)}' is not a topic of this bridge; /messages lists its topics"
@@ -125,7 +125,7 @@ def browsed(
     sight.check(takes.where)
     count = asked.number("count", query.get("count", ""), _ON_A_PAGE, 200)
     before = asked.offsets("before", query.get("before", ""))
-    topic = known_topic(config, name)
+    topic = known_topic(browsed_topics(config, _ANSWER_SECONDS), name)
     try:
         found = browse(KafkaClients(config.kafka_access), name, takes, count, _ANSWER_SECONDS, before)
     except UsageError as error:
@@ -135,7 +135,7 @@ def browsed(
 
 def record_at(config: Config, position: Position) -> tuple[BrowsedTopic, LocatedRecord]:
     """The record at a position; NotThereError if it is not there, or its topic is not one of the bridge."""
-    topic = known_topic(config, position.topic)
+    topic = known_topic(browsed_topics(config, _ANSWER_SECONDS), position.topic)
     try:
         with KafkaTopicReader(KafkaClients(config.kafka_access), position.topic, _ANSWER_SECONDS) as reader:
             return topic, reader.at(position.partition, position.offset)
@@ -152,7 +152,7 @@ async def story(config: Config, threads: Threads, position: Position) -> Timelin
     """
 
     def work() -> Timeline:
-        known_topic(config, position.topic)
+        known_topic(browsed_topics(config, _ANSWER_SECONDS), position.topic)
         return timeline(config, position)
 
     busy = "timelines of other messages are being made at this moment; try again"
