@@ -77,7 +77,8 @@ class OtherClusterSource(KafkaSource):
             raise NotConnectedError(str(error)) from error
         settings = member(self._on_member_error) | {
             "auto.offset.reset": "latest",
-            "partition.assignment.strategy": "range",
+            # The shares of a topic follow each other, so that they are divided evenly.
+            "partition.assignment.strategy": "roundrobin",
         }
         self._member = self._endpoint.kafka.consumer(group_of(self._endpoint), settings)
         self._member.subscribe(

@@ -17,6 +17,7 @@ from engine.connectors.kafka.settings import KafkaSinkConfig
 from engine.connectors.kafka.sink import KafkaSink
 from engine.connectors.system import connector
 from engine.embedded import free_ports
+from engine.errors import HardFailureError
 from engine.message import Message
 from engine.telemetry.status import State
 from routes.properties import Property
@@ -160,25 +161,28 @@ def test_kills_of_the_source_and_of_the_other_cluster_lose_and_double_nothing(
 ) -> None:
     create(other, queue, 3)
     config = configured(reading(other, queue))
-    count = 60_000
-    put(other.bootstrap, queue, (str(n).encode() for n in range(count)))
+    count = 0
 
     def depth_now() -> int:
         try:
             return depth(config)
-        except Exception:
+        except (NotConnectedError, HardFailureError):
             return count
 
     for kill in range(6):
+        put(other.bootstrap, queue, (str(n).encode() for n in range(count, count + 20_000)))
+        count += 20_000
+        before = depth_now()
         process = subprocess.Popen([sys.executable, "-c", CODE, str(config.path)])
-        before = count if kill == 0 else depth_now()
-        until(lambda before=before: depth_now() < before, 60)  # type: ignore[misc]
-        if kill % 2:
-            killed(other)
-            other.start()
-            time.sleep(1)
-        process.kill()
-        process.wait()
+        try:
+            until(lambda before=before: depth_now() < before, 60)  # type: ignore[misc]
+            if kill % 2:
+                killed(other)
+                other.start()
+                time.sleep(1)
+        finally:
+            process.kill()
+            process.wait()
     start(config)
     until(lambda: depth_now() == 0, 120)
     found = sorted(map(int, bodies(config.bootstrap_servers, config.journal.topic)))
@@ -201,6 +205,7 @@ def test_a_worker_that_was_frozen_doubles_nothing_when_it_resumes(
         second.acknowledges(1)
         process.send_signal(signal.SIGCONT)
         until(lambda: depth(config) == 0, 120)
+        # Both have partitions again.
         put(other.bootstrap, queue, (str(n).encode() for n in range(count, count + 3000)))
         until(lambda: depth(config) == 0, 60)
     finally:
