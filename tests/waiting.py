@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["patience", "until"]
 
 _MOST = 4.0
+_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_PAUSES = 5.0
+"""Time between two looks, in times of the CPU time of a look."""
 
 
 def patience(seconds: float) -> float:
@@ -25,7 +28,11 @@ def patience(seconds: float) -> float:
 def until(condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
     """Returns when the condition is true; fails after the seconds of which `patience` tells."""
     begun = time.monotonic()
-    while not condition():
+    while True:
+        used = time.process_time()
+        if condition():
+            return
         waited = time.monotonic() - begun
         assert waited < patience(seconds), f"not within {waited:.0f} s: {what or condition}"
-        time.sleep(0.02)
+        # So a look that costs much, at a whole topic for instance, leaves most of a core to what is waited for.
+        time.sleep(min(max(_PAUSE, _PAUSES * (time.process_time() - used)), _LONGEST_PAUSE))
