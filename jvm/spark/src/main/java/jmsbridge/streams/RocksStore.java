@@ -179,10 +179,12 @@ final class RocksStore implements Store {
     }
   }
 
-  /** Names of the tables in the checkpoint. */
+  /** Names of the tables in the checkpoint, which may have none yet. */
   private Set<String> tables() {
     try {
       return Set.copyOf(new HadoopFiles(place).names(place + "/SSTs"));
+    } catch (FileNotFoundException none) {
+      return Set.of();
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
