@@ -28,7 +28,7 @@ def driver(spark: SparkSession) -> TopologyTestDriver:
 
 
 def fill(driver: TopologyTestDriver, run: Any, commits: int) -> None:
-    """Makes versions that are whole copies, each with tables that are new and keys that are not in the same call."""
+    """Makes versions that are whole copies, each with a table that is new; another call has the same keys."""
     for commit in range(commits):
         for number in range(200):
             driver.pipe_input("in", f"k{commit}-{number}", {"n": number})

@@ -2,6 +2,7 @@ package jmsbridge.streams;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -20,24 +21,44 @@ final class CachedStore implements Store {
   /** Changes that are written at once: so few take some milliseconds, which is what a record may wait for. */
   private static final int MOST_CHANGES = 10_000;
   /** Bytes that the JVM takes for an entry beside those of its key and its value. */
-  private static final int ENTRY_BYTES = 120;
+  private static final int ENTRY_BYTES = 150;
   private static final byte[] FIRST = {};
   private static final byte[] LAST = {-1, -1, -1, -1, -1, -1};
 
+  /** Entry, which equals one with the same key. */
   private static final class Slot {
+    private final byte[] key;
+    private final int hash;
     /** Null: removed. */
     private byte[] value;
     /** Whether the RocksDB store has another value. */
     private boolean isChanged;
     /** Whether the RocksDB store may have an entry. */
     private boolean isStored;
+
+    private Slot(byte[] key) {
+      this.key = key;
+      hash = Arrays.hashCode(key);
+    }
+
+    @Override
+    public int hashCode() {
+      return hash;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Slot slot && slot.hash == hash && Arrays.equals(slot.key, key);
+    }
   }
 
   private final RocksStore rocks;
   private final long mostBytes;
-  private final TreeMap<byte[], Slot> slots = new TreeMap<>(Arrays::compareUnsigned);
-  /** Keys of changed slots, in the order of the changes. */
-  private final List<byte[]> changed = new ArrayList<>();
+  private final Map<Slot, Slot> slots = new HashMap<>();
+  /** The slots in the order of their keys, which finds one much more slowly; null: no range was read yet. */
+  private TreeMap<byte[], Slot> sorted;
+  /** Changed slots, in the order of the changes. */
+  private final List<Slot> changed = new ArrayList<>();
   private long bytes;
   /** Whether the slots are all there is. */
   private boolean isWhole;
@@ -112,6 +133,9 @@ final class CachedStore implements Store {
 
   /** Reads all entries, or none if they do not fit. */
   private void fill() {
+    if (rocks.tableBytes() > mostBytes) {
+      return;
+    }
     isWhole = true;
     List<Entry> page = rocks.range(FIRST, LAST, PAGE);
     while (!page.isEmpty()) {
@@ -146,7 +170,7 @@ final class CachedStore implements Store {
 
   @Override
   public synchronized byte[] get(byte[] key) {
-    Slot slot = slots.get(key);
+    Slot slot = find(key);
     if (slot != null) {
       return slot.value;
     }
@@ -163,19 +187,19 @@ final class CachedStore implements Store {
 
   @Override
   public synchronized void put(byte[] key, byte[] value) {
-    Slot slot = slots.get(key);
+    Slot slot = find(key);
     if (slot == null) {
       slot = add(key, value, !isWhole);
     } else {
       bytes += value.length - (slot.value == null ? 0 : slot.value.length);
       slot.value = value;
     }
-    change(key, slot);
+    change(slot);
   }
 
   @Override
   public synchronized void remove(byte[] key) {
-    Slot slot = slots.get(key);
+    Slot slot = find(key);
     if (slot == null) {
       if (isWhole) {
         return;
@@ -186,17 +210,17 @@ final class CachedStore implements Store {
       slot.value = null;
     }
     if (slot.isStored) {
-      change(key, slot);
+      change(slot);
     } else {
-      slots.remove(key);
-      bytes -= size(key, null);
+      slot.isChanged = false;
+      forget(slot);
     }
   }
 
   @Override
   public synchronized List<Entry> range(byte[] from, byte[] to, int limit) {
     if (isWhole) {
-      return merged(List.of(), slots.subMap(from, true, to, false), limit);
+      return merged(List.of(), between(from, to), limit);
     }
     List<Entry> found = new ArrayList<>();
     byte[] at = from;
@@ -206,7 +230,7 @@ final class CachedStore implements Store {
       // What is behind the last entry that is stored comes with the next ones.
       boolean isAll = stored.size() < wanted;
       byte[] end = isAll ? to : Keys.next(stored.get(stored.size() - 1).key());
-      found.addAll(merged(stored, slots.subMap(at, true, end, false), wanted));
+      found.addAll(merged(stored, between(at, end), wanted));
       if (isAll) {
         break;
       }
@@ -242,23 +266,48 @@ final class CachedStore implements Store {
     return found;
   }
 
+  private Slot find(byte[] key) {
+    return slots.get(new Slot(key));
+  }
+
+  /** The slots from a key (included) to a key (excluded). */
+  private NavigableMap<byte[], Slot> between(byte[] from, byte[] to) {
+    if (sorted == null) {
+      sorted = new TreeMap<>(Arrays::compareUnsigned);
+      slots.values().forEach(each -> sorted.put(each.key, each));
+    }
+    return sorted.subMap(from, true, to, false);
+  }
+
   private Slot add(byte[] key, byte[] value, boolean isStored) {
-    Slot slot = new Slot();
+    Slot slot = new Slot(key);
     slot.value = value;
     slot.isStored = isStored;
-    slots.put(key, slot);
+    slots.put(slot, slot);
+    if (sorted != null) {
+      sorted.put(key, slot);
+    }
     bytes += size(key, value);
     return slot;
+  }
+
+  /** Drops a slot whose value is removed. */
+  private void forget(Slot slot) {
+    slots.remove(slot);
+    if (sorted != null) {
+      sorted.remove(slot.key);
+    }
+    bytes -= size(slot.key, null);
   }
 
   private static long size(byte[] key, byte[] value) {
     return key.length + ENTRY_BYTES + (value == null ? 0 : value.length);
   }
 
-  private void change(byte[] key, Slot slot) {
+  private void change(Slot slot) {
     if (!slot.isChanged) {
       slot.isChanged = true;
-      changed.add(key);
+      changed.add(slot);
     }
     if (changed.size() >= MOST_CHANGES) {
       write();
@@ -274,17 +323,15 @@ final class CachedStore implements Store {
   }
 
   private synchronized void write() {
-    for (byte[] key : changed) {
-      Slot slot = slots.get(key);
-      // Gone if it came and went.
-      if (slot != null && slot.isChanged) {
+    for (Slot slot : changed) {
+      // One that came and went is not.
+      if (slot.isChanged) {
+        slot.isChanged = false;
         if (slot.value == null) {
-          rocks.remove(key);
-          slots.remove(key);
-          bytes -= size(key, null);
+          rocks.remove(slot.key);
+          forget(slot);
         } else {
-          rocks.put(key, slot.value);
-          slot.isChanged = false;
+          rocks.put(slot.key, slot.value);
           slot.isStored = true;
         }
       }
@@ -294,6 +341,9 @@ final class CachedStore implements Store {
 
   private void clear() {
     slots.clear();
+    if (sorted != null) {
+      sorted.clear();
+    }
     changed.clear();
     bytes = 0;
     isWhole = false;

@@ -73,6 +73,12 @@ final class Positions extends Offset implements PartitionOffset {
     return reached > start.reached ? reached : NEVER;
   }
 
+  /** Number of records from other positions to these, of partitions that both have. */
+  long after(Positions start) {
+    return next.entrySet().stream()
+        .mapToLong(each -> each.getValue() - start.next.getOrDefault(each.getKey(), each.getValue())).sum();
+  }
+
   @Override
   public String json() {
     Map<String, Map<String, Long>> topics = new TreeMap<>();

@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -15,18 +14,13 @@ import java.util.function.Supplier;
 import jmsbridge.HadoopFiles;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.SparkThrowable;
-import org.apache.spark.TaskContext;
-import org.apache.spark.TaskContext$;
-import org.apache.spark.sql.execution.streaming.state.ByteArrayPair;
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
 import org.apache.spark.sql.execution.streaming.state.RocksDBMetrics;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.util.NextIterator;
 import org.rocksdb.RocksDBException;
 import org.rocksdb.Status;
 import scala.Option;
-import scala.Some;
 
 /**
  * Store in Spark's RocksDB of state stores: entries are on local disk, and each version's changes in a folder of the
@@ -179,10 +173,12 @@ final class RocksStore implements Store {
     }
   }
 
-  /** Names of the tables in the checkpoint. */
+  /** Names of the tables in the checkpoint, which may have none yet. */
   private Set<String> tables() {
     try {
       return Set.copyOf(new HadoopFiles(place).names(place + "/SSTs"));
+    } catch (FileNotFoundException none) {
+      return Set.of();
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }
@@ -212,33 +208,6 @@ final class RocksStore implements Store {
 
   @Override
   public List<Entry> range(byte[] from, byte[] to, int limit) {
-    return undamaged(() -> scanned(from, to, limit));
-  }
-
-  private List<Entry> scanned(byte[] from, byte[] to, int limit) {
-    List<Entry> found = new ArrayList<>();
-    NextIterator<ByteArrayPair> entries = scan(from, to);
-    try {
-      while (found.size() < limit && entries.hasNext()) {
-        ByteArrayPair each = entries.next();
-        found.add(new Entry(each.key(), each.value()));
-      }
-    } finally {
-      entries.closeIfNeeded();
-    }
-    return found;
-  }
-
-  private NextIterator<ByteArrayPair> scan(byte[] from, byte[] to) {
-    // With a context each scan would stay in memory until the end of the task, which may be minutes away.
-    TaskContext context = TaskContext.get();
-    TaskContext$.MODULE$.unset();
-    try {
-      return rocks.rangeScan(new Some<>(from), new Some<>(to), COLUMNS);
-    } finally {
-      if (context != null) {
-        TaskContext$.MODULE$.setTaskContext(context);
-      }
-    }
+    return undamaged(() -> rocks.entries(from, to, limit));
   }
 }

@@ -29,6 +29,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Source of a topology's run, whose id is the option {@code run}: a task for each share of the partitions. */
 public final class TopologySource implements TableProvider {
+  private static final long MOST_WAITING = 1_000_000;
   private static final StructType TYPE = new StructType().add("share", DataTypes.IntegerType, false);
 
   @Override
@@ -86,6 +87,8 @@ public final class TopologySource implements TableProvider {
     /** Null if no node follows the clock. */
     private final BatchClock clock;
     private boolean isRealTime;
+    /** Whether so many records wait that short intervals, between which none is processed, would delay them. */
+    private boolean isBehind;
 
     Stream(String run, RunSettings settings) {
       this.run = run;
@@ -120,7 +123,9 @@ public final class TopologySource implements TableProvider {
         return start;
       }
       if (isRealTime) {
-        return latestOffset();
+        Positions latest = (Positions) latestOffset();
+        isBehind = latest.after((Positions) start) > MOST_WAITING;
+        return latest;
       }
       long now = System.currentTimeMillis();
       Map<TopicPartition, Long> planned = batchEnds.of(ofPresentTopics((Positions) start), () -> consumer().endOffsets(all));
@@ -150,7 +155,7 @@ public final class TopologySource implements TableProvider {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return new ShareReader.Factory(settings, isRealTime ? ShortIntervals.nanos() : Long.MAX_VALUE);
+      return new ShareReader.Factory(settings, isRealTime && !isBehind ? ShortIntervals.nanos() : Long.MAX_VALUE);
     }
 
     @Override
