@@ -1,6 +1,6 @@
 """Topologies that the benchmarks measure; the names of their topics begin with the text in BENCH_PREFIX.
 
-`peer/…/Streams.java` has the same as Kafka Streams programs.
+`peer/…/Streams.java` has the same as Kafka Streams programs, but for Python functions and sums by minute.
 """
 
 from __future__ import annotations

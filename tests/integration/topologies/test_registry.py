@@ -120,3 +120,29 @@ def test_ids_that_are_unknown_or_answered_badly_hold_no_other_records(
     assert code == 3
     assert "does not fit the topology any more (changed: totals" in told
     assert "Four ways out" in told
+
+
+def test_a_registry_that_is_away_for_too_long_ends_no_other_part_of_the_bridge(
+    bench: TopologyBench, registry: RegistryServer
+) -> None:
+    with bench.file.open("a") as file:
+        file.write("schema.registry.outage-timeout=3s\nrouting.create-topics=true\njournal.partitions=1\n")
+    bridge = bench.run_part()
+    send(bench, [click(1, FIRST, page="p", n=0)])
+    bench.comes_to("counts-out", 1)
+    until(lambda: bench.ready()["router"].startswith("ready"), 60, "the router")
+
+    register(registry, bench, 2, SECOND)
+    registry.fault = (401, {"message": "who are you?"})
+    send(bench, [click(2, SECOND, page="p", n=1, note=None)])
+    restarts = "jmsbridge_component_restarts_total"
+    until(lambda: (bench.metric(restarts, component="topology:clicks") or 0) >= 1, 120, "another start")
+    assert "the schema registry has been away for" in bench.log.read_text()
+    assert bench.ready()["router"].startswith("ready")
+    assert not bench.metric(restarts, component="router")
+
+    registry.fault = None
+    bench.comes_to("counts-out", 2)
+    assert numbers(bench) == [0, 1]
+    assert rejected(bench) == 0
+    bench.stop(bridge)

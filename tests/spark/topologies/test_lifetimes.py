@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +24,8 @@ Row = tuple[int, int]
 """Time and value."""
 
 
-REMOVES, FAILS, WAITS = 7, 5, 3
-"""Numbers at which the function of these tests removes its state, raises, and sets a timer."""
+REMOVES, FAILS, WAITS, ENDS = 7, 5, 3, 99
+"""Numbers at which the function of these tests removes its state, raises, sets a timer, and ends its process."""
 
 
 def counted(record: InputRecord, context: ProcessorContext) -> Iterator[dict[str, Any]]:
@@ -32,6 +33,8 @@ def counted(record: InputRecord, context: ProcessorContext) -> Iterator[dict[str
     number, count = record.value["n"], (context.state or {"count": 0})["count"]
     if number == FAILS:
         raise ArithmeticError("five")
+    if number == ENDS:
+        os._exit(1)
     if number is not None:
         context.state = None if number == REMOVES else {"count": count + 1}
     if number == WAITS:
@@ -100,7 +103,7 @@ def counting() -> Topology:
 
 
 @pytest.mark.parametrize("is_held", [False, True])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(records=RECORDS, end=st.integers(0, 60_000))
 def test_state_of_a_process_is_removed_after_a_time(
     spark: SparkSession, is_held: bool, records: list[tuple[str, int, int | None]], end: int
@@ -128,6 +131,18 @@ def test_state_of_a_process_is_removed_after_a_time(
     shown = {row["key"]: row["count"] for row in driver.get_store("counts").all()}
     assert shown == {key: count for key in list(model.states) if (count := model.count(key, model.stream_time))}
     driver.close()
+
+
+def test_state_expires_between_the_records_of_a_request_that_ends_its_process(spark: SparkSession) -> None:
+    driver = TopologyTestDriver(counting(), spark)
+    driver._running()
+    for number, time in ((1, 1_000), (2, 5_000), (4, 16_000), (6, 17_000), (ENDS, 90_000), (8, 20_000)):
+        driver._run.hold("in", b"a", b'{"n":%d}' % number, time)
+    driver._run.processHeld()
+    # The record of 90 s fails, but its time counts, as in a request that is processed as a whole.
+    assert [each.value["count"] for each in driver.read_output("out")] == [0, 1, 0, 1, 0]
+    assert list(driver.get_store("counts").all()) == []
+    assert len(driver.rejected()) == 1
 
 
 class Rows:

@@ -32,6 +32,8 @@ AGGREGATES = {
     "best": "top(struct(n, s), 2)",
     "early": f"collect_list(s, {MOST}) FILTER (WHERE n > 3)",
     "different": "approx_count_distinct(n)",
+    "exactly": "count_distinct(n, 6)",
+    "texts": "count_distinct(concat(s, coalesce(cast(n as string), '')), 10000)",
     "middle": "approx_percentile(n, 0.5)",
     "ends": "approx_percentile(n, array(0, 1))",
     "first_n": "first(n)",
@@ -57,6 +59,8 @@ def model(records: Sequence[tuple[int | None, str]]) -> dict[str, Any]:
         "best": [{"s": s} if n is None else {"n": n, "s": s} for n, s in structs[:2]],
         "early": [s for n, s in rows if n > 3][:MOST],
         "different": len(set(present)),
+        "exactly": min(6, len(set(present))),
+        "texts": len(set(records)),
         "middle": None if not present else float(sorted(present)[(len(present) + 1) // 2 - 1]),
         "ends": None if not present else [float(min(present)), float(max(present))],
         "first_n": records[0][0],
@@ -116,7 +120,7 @@ def test_the_records_of_a_window(
     """A window has what the aggregate of its own list of records says, sessions that were joined too."""
     builder = StreamsBuilder("windows")
     grouped = builder.stream("in", value=json("n int, s string")).group_by_key().windowed_by(windows)
-    wanted = {name: AGGREGATES[name] for name in ("top", "bottom", "different", "middle", "ends")}
+    wanted = {name: AGGREGATES[name] for name in ("top", "bottom", "different", "exactly", "texts", "middle", "ends")}
     grouped.aggregate("t", everything="collect_list(struct(n, s), 10000)", **wanted).suppress().to("out")
     driver = TopologyTestDriver(builder.build(), spark)
     records = samples(seed)
@@ -163,6 +167,7 @@ def test_estimates_are_within_their_errors(spark: SparkSession) -> None:
         "all": "approx_count_distinct(value)",
         "exact": "approx_count_distinct(value, 0.005)",
         "texts": "approx_count_distinct(concat('id-', value))",
+        "signs": "count_distinct(CASE value WHEN 0 THEN 0.0D WHEN 1 THEN -0.0D ELSE double('NaN') END, 9)",
         "zeros": "approx_count_distinct(CASE WHEN value % 2 = 0 THEN 0.0D ELSE -0.0D END)",
         "ranks": "approx_percentile(value, array(0.1, 0.5, 0.99))",
         "fine": "approx_percentile(CAST(value AS decimal(20, 2)), 0.5, 500)",
@@ -180,6 +185,7 @@ def test_estimates_are_within_their_errors(spark: SparkSession) -> None:
     assert abs(value["texts"] - count) < 0.05 * count
     assert abs(value["exact"] - count) < 0.015 * count
     assert value["zeros"] == 1
+    assert value["signs"] == 2
     for rank, found in zip((0.1, 0.5, 0.99), value["ranks"], strict=True):
         assert abs(found - rank * count) < 0.02 * count
     assert abs(value["fine"] - 0.5 * count) < 0.004 * count
@@ -190,6 +196,8 @@ ERRORS = [
     ("collect_set(n, m)", "collect_set needs a constant in place of"),
     ("collect_set(n, 0)", "collect_set keeps a whole number of values from 1 to 10,000, not 0"),
     ("collect_list(n, 10001)", "collect_list keeps a whole number of values from 1 to 10,000, not 10001"),
+    ("count_distinct(n)", "count_distinct is called with 1 arguments: write count_distinct(item, 1000)"),
+    ("count_distinct(v, 9)", "count_distinct cannot compare values of the type MAP<STRING, INT>"),
     ("top(n, 1.5)", "top keeps a whole number of values from 1 to 10,000, not 1.5"),
     ("top(n, 'x')", "top needs a number in place of"),
     ("bottom(v, 2)", "bottom cannot compare values of the type MAP<STRING, INT>"),

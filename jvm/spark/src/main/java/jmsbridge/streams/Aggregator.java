@@ -78,7 +78,7 @@ final class Aggregator implements Serializable {
     for (AggregateExpression each : CollectionConverters.asJava(parts.get()._2())) {
       if (!(each.aggregateFunction() instanceof DeclarativeAggregate function) || each.isDistinct()) {
         throw new IllegalArgumentException("%s cannot be aggregated record by record; use functions such as count, sum,"
-            .formatted(each.sql()) + " avg, min, max, first, last, min_by, max_by, bool_or, collect_list(field, 100), approx_count_distinct");
+            .formatted(each.sql()) + " avg, min, max, first, last, min_by, max_by, bool_or, collect_list(field, 100), count_distinct(field, 100), approx_count_distinct");
       }
       List<Attribute> own = new ArrayList<>();
       CollectionConverters.asJava(function.aggBufferAttributes()).forEach(own::add);

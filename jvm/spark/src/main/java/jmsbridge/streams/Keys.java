@@ -62,6 +62,11 @@ final class Keys {
     return (char) key[Integer.BYTES];
   }
 
+  /** The number at the end of a key. */
+  static long last(byte[] key) {
+    return (long) LONGS.get(key, key.length - Long.BYTES) ^ Long.MIN_VALUE;
+  }
+
   /** A key as that of an entry of another kind, so many kinds behind its own. */
   static byte[] moved(byte[] key, int kinds) {
     byte[] moved = key.clone();

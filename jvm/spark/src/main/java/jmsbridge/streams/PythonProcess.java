@@ -176,6 +176,9 @@ final class PythonProcess extends StatefulNode {
       forgetSlots();
       singly(causes, due, clock, ended);
     }
+    if (ttl >= 0) {
+      outdated(ttl);
+    }
     task.resumeLatest();
   }
 
@@ -271,11 +274,8 @@ final class PythonProcess extends StatefulNode {
     answer.failures((row, error) ->
         task.reject(name, resume(causes, row), new EvaluationException(new IllegalStateException(error))));
     if (state != null) {
-      take(answer);
+      take(answer, until);
       forgetSlots();
-    }
-    if (ttl >= 0) {
-      outdated(ttl);
     }
   }
 
@@ -321,14 +321,14 @@ final class PythonProcess extends StatefulNode {
     return ttl < 0 ? stateRow.kept(kept, 0) : Rows.timedRow(kept, stateRow);
   }
 
-  /** Takes changed states and timers into the store. */
-  private void take(PythonAnswer answer) {
+  /** Takes changed states and timers into the store, as of a stream time. */
+  private void take(PythonAnswer answer, long until) {
     answer.states(states, each -> {
       byte[] at = keys(STATE).bytes(keysOfSlots.get(each.getInt(0))).done();
       if (each.isNullAt(2)) {
         task.store().remove(at);
       } else {
-        put(at, each.getStruct(2, state.size()).copy(), ttl < 0 ? 0 : each.getLong(3));
+        put(at, each.getStruct(2, state.size()).copy(), ttl < 0 ? until : each.getLong(3), until);
       }
     });
     for (UnsafeRow each : ArrowRows.read(answer.timers(), TIMER_CHANGES)) {
@@ -341,12 +341,12 @@ final class PythonProcess extends StatefulNode {
     }
   }
 
-  private void put(byte[] at, UnsafeRow row, long latest) {
+  private void put(byte[] at, UnsafeRow row, long latest, long until) {
     if (ttl < 0) {
       task.store().put(at, Rows.bytes(row));
       return;
     }
-    if (latest + ttl < time()) {
+    if (latest + ttl < until) {
       // That of a late record is past at once.
       task.store().remove(at);
       return;

@@ -230,7 +230,7 @@ final class SlicedWindows extends Aggregates.WindowedAggregate {
   private List<Slice> slices(byte[] of, long from, long to) {
     List<Slice> slices = new ArrayList<>();
     for (Store.Entry each : task.store().range(slice(of, from), slice(of, to))) {
-      slices.add(new Slice(start(each.key()), merged(each.value())));
+      slices.add(new Slice(Keys.last(each.key()), merged(each.value())));
     }
     return slices;
   }

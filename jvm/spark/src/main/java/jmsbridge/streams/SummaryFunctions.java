@@ -42,6 +42,7 @@ final class SummaryFunctions {
   private static final Map<String, Maker> MAKERS = Map.of(
       "collect_list", call -> new ValueLists.First(call.type(), call.most()),
       "collect_set", call -> new ValueLists.Distinct(call.ordered(), call.most()),
+      "count_distinct", call -> new ValueLists.Different(call.ordered(), call.most()),
       "top", call -> new ValueLists.Ranked(call.ordered(), call.most(), false),
       "bottom", call -> new ValueLists.Ranked(call.ordered(), call.most(), true),
       "approx_count_distinct", call -> new Sketches.DistinctCount(call.type(), call.counters()),
@@ -50,6 +51,7 @@ final class SummaryFunctions {
   private static final Map<String, String> EXAMPLES = Map.of(
       "collect_list", "(item, 100), which keeps the first 100 values",
       "collect_set", "(item, 100), which keeps the first 100 values that differ",
+      "count_distinct", "(item, 1000), the number of the values that differ, up to 1000",
       "top", "(amount, 3), the three largest values",
       "bottom", "(amount, 3), the three smallest values",
       "approx_count_distinct", "(item), or (item, 0.01) for a standard error of 1 %",

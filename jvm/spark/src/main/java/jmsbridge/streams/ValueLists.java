@@ -2,6 +2,8 @@ package jmsbridge.streams;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.catalyst.util.TypeUtils$;
@@ -101,6 +103,64 @@ final class ValueLists {
         values.remove(most);
       }
       return true;
+    }
+  }
+
+  /** Number of the values that differ, up to {@code most}; they are kept in their order. */
+  record Different(DataType element, int most) implements Summary {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public DataType keptType() {
+      return DataTypes.createArrayType(element(), false);
+    }
+
+    @Override
+    public DataType type() {
+      return DataTypes.LongType;
+    }
+
+    @Override
+    public Object add(Object kept, Object value) {
+      ArrayData values = kept == null ? new GenericArrayData(new Object[0]) : (ArrayData) kept;
+      Ordering<Object> order = order(element);
+      int from = 0;
+      int to = values.numElements();
+      while (from < to) {
+        int middle = (from + to) >>> 1;
+        int compared = order.compare(values.get(middle, element), value);
+        if (compared == 0) {
+          return kept;
+        }
+        from = compared < 0 ? middle + 1 : from;
+        to = compared < 0 ? to : middle;
+      }
+      int size = values.numElements();
+      if (size == most) {
+        return kept;
+      }
+      Object[] more = new Object[size + 1];
+      for (int at = 0; at < size; at++) {
+        more[at < from ? at : at + 1] = values.get(at, element);
+      }
+      more[from] = value;
+      return new GenericArrayData(more);
+    }
+
+    @Override
+    public Object merge(Object one, Object other) {
+      SortedSet<Object> values = new TreeSet<>(order(element));
+      for (ArrayData each : new ArrayData[] {(ArrayData) one, (ArrayData) other}) {
+        for (int at = 0; at < each.numElements(); at++) {
+          values.add(each.get(at, element));
+        }
+      }
+      return new GenericArrayData(values.stream().limit(most).toArray());
+    }
+
+    @Override
+    public Object result(Object kept) {
+      return kept == null ? 0L : (long) ((ArrayData) kept).numElements();
     }
   }
 
