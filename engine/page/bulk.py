@@ -39,6 +39,7 @@ __all__ = ["bulk_page"]
 
 _PATH = "/dead-letters/all"
 _SEE_OTHER = 303
+_WHERE = "Where"
 _GOOD = (ReplayOutcome.REPLAYED, ReplayOutcome.DISCARDED, ReplayOutcome.WOULD_REPLAY, ReplayOutcome.WOULD_DISCARD)
 
 
@@ -66,7 +67,9 @@ def _change(form: Form, view: View, bulk: BulkRun, request: Request) -> None:
     if action == "confirm":
         report = bulk.report
         what, words = (report.task.action, report.task.words) if report else ("settle", ())
-        target = ", ".join(f"{name}: {value}" for name, value in words) or "all open dead letters"
+        # A predicate can have a value that viewers do not see. The audit of dead letters has it.
+        told = (f"{name}: {'a predicate' if name == _WHERE else value}" for name, value in words)
+        target = ", ".join(told) or "all open dead letters"
         with acting(view, request, f"{what} all", target) as result:
             bulk.settle(form.text("token"))
             result.text = "begun"
@@ -100,4 +103,4 @@ def _words(filters: Filters) -> Iterator[tuple[str, str]]:
     if filters.until_ms is not None:
         yield "Failed before", iso(filters.until_ms)
     if filters.where is not None:
-        yield "Where", filters.where.text
+        yield _WHERE, filters.where.text

@@ -54,7 +54,7 @@ def part(value: object) -> str:
 
 
 def claims(issuer: TokenIssuer, **changed: Any) -> dict[str, Any]:
-    return {"iss": issuer.url, "aud": CLIENT, "iat": NOW, "exp": NOW + 60, "nonce": "n", **USER, **changed}
+    return {"iss": issuer.url, "aud": CLIENT, "iat": NOW, "exp": NOW + 86_400, "nonce": "n", **USER, **changed}
 
 
 def refused(text: str, provider: IdentityProvider) -> str:
@@ -85,8 +85,8 @@ def test_a_token_of_the_issuer_logs_in(issuer: TokenIssuer, provider: IdentityPr
         ({"exp": NOW - 61}, "expired"),
         ({"exp": None}, "has no times"),
         ({"iat": None}, "has no times"),
-        ({"iat": NOW + 600}, "not valid yet"),
-        ({"nbf": NOW + 600}, "not valid yet"),
+        ({"iat": NOW + 86_400}, "not valid yet"),
+        ({"nbf": NOW + 86_400}, "not valid yet"),
         ({"exp": True}, "exp that is not a time"),
         ({"exp": "9999999999"}, "exp that is not a time"),
         ({"exp": float("inf")}, "exp that is not a time"),

@@ -208,6 +208,10 @@ def test_all_that_match_are_replayed_after_a_confirmation_and_the_page_tells_the
     assert post(page, action="confirm", token=token).status_code == 303
     text = shown(page, "<h1>Done</h1>")
     assert "<strong>2 of 2 settled</strong>, 1 skipped." in text
+    target = "Reason: unmatched, Failed at or after: 2026-11-21T00:00:00.000Z, Where: a predicate"
+    assert [(each.user, each.action, each.target, each.result) for each in page.actions.actions] == [
+        ("anna", "replay all", target, result) for result in ("", "begun")
+    ]
     options = kafka.asked[-1][2]
     assert options.actor.user == "anna"
     assert options.actor.command == (

@@ -102,6 +102,10 @@ def test_a_corrected_message_is_replayed_after_what_differs_was_shown(page: Page
     done = page.client.post(PLACE, data={**hidden(asked.text), "confirmed": "yes"}, headers=SAME)
     assert '<a href="/messages/journal/0/9"><code>journal:0:9</code></a>' in done.text
     assert 'href="/messages/journal/0/9/timeline"' in done.text
+    assert [(each.action, each.result) for each in page.actions.actions] == [
+        ("correct and replay", ""),
+        ("correct and replay", "replayed"),
+    ]
     dry, options = kafka.asked[-1]
     assert not dry
     assert options.actor.user == "anna"

@@ -243,6 +243,17 @@ def test_what_is_chosen_is_confirmed_and_then_done_in_the_name_of_the_login(
     assert positions == (Position("dead", 0, 7), Position("dead", 0, 8))
     assert options.actor == Actor("anna", "testclient", f"status page: {action}")
     assert not options.force
+    before, after = page.actions.actions
+    assert (before.action, before.target, before.result) == (action, "dead:0:7, dead:0:8", "")
+    assert (after.id, bool(after.result)) == (before.id, True)
+
+
+def test_nothing_is_settled_that_cannot_be_noted(page: Page, kafka: Kafka) -> None:
+    page.actions.error = UnreachableError("no Kafka")
+    chosen = {"seal": sealed(page), "action": "discard", "position": "0:7", "confirmed": "yes"}
+    answer = page.client.post(PLACE, data=chosen, headers=SAME)
+    assert (answer.status_code, "an action has to be noted, and no Kafka" in answer.text) == (503, True)
+    assert kafka.settled == []
 
 
 def test_from_the_quarantine_a_replay_is_forced(page: Page, kafka: Kafka) -> None:
