@@ -109,8 +109,8 @@ public final class ClaimFolder {
     } finally {
       Files.deleteIfExists(draft);
     }
-    for (Path each : new Path[] {parent, folder}) {
-      try (FileChannel names = FileChannel.open(each, StandardOpenOption.READ)) {
+    for (Path directory : new Path[] {parent, folder}) {
+      try (FileChannel names = FileChannel.open(directory, StandardOpenOption.READ)) {
         names.force(true);
       }
     }

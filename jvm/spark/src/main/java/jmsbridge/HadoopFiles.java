@@ -44,8 +44,8 @@ public final class HadoopFiles {
   /** Names of what is in a folder; FileNotFoundException without the folder. */
   public List<String> names(String folder) throws IOException {
     List<String> names = new ArrayList<>();
-    for (FileStatus each : files.listStatus(new Path(folder))) {
-      names.add(each.getPath().getName());
+    for (FileStatus file : files.listStatus(new Path(folder))) {
+      names.add(file.getPath().getName());
     }
     return names;
   }

@@ -143,11 +143,11 @@ public final class Executors implements DriverPlugin {
   /** Id of an executor that has worked for the query and may not publish any more; null if there is none. */
   public static String silent() {
     long query = RowCounters.query().number();
-    for (Map.Entry<String, Executor> each : KNOWN.entrySet()) {
-      Executor executor = each.getValue();
+    for (Map.Entry<String, Executor> entry : KNOWN.entrySet()) {
+      Executor executor = entry.getValue();
       synchronized (executor) {
         if (executor.hasWorkedFor(query) && !executor.mayPublish()) {
-          return each.getKey();
+          return entry.getKey();
         }
       }
     }

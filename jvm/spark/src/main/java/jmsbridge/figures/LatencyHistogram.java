@@ -45,9 +45,9 @@ final class LatencyHistogram {
    * latency and time in milliseconds.
    */
   String read() {
-    String each = IntStream.range(0, buckets.length)
+    String texts = IntStream.range(0, buckets.length)
         .mapToObj(bucket -> Arrays.toString(examples.get(bucket)))
         .collect(Collectors.joining(",", "[", "]"));
-    return "\"buckets\":" + Arrays.toString(buckets) + ",\"latency_ms\":" + sumMs + ",\"examples\":" + each;
+    return "\"buckets\":" + Arrays.toString(buckets) + ",\"latency_ms\":" + sumMs + ",\"examples\":" + texts;
   }
 }

@@ -225,9 +225,9 @@ public final class RowCounters {
 
   /** Notes that Kafka has not taken the record of a counted row: if it fails when it is routed again, that counts. */
   public static void failed(RowPlace place) {
-    Mark[] at = marks;
-    if (place.partition() < at.length && at[place.partition()].failed.size() < MOST_FAILED) {
-      at[place.partition()].failed.add(place);
+    Mark[] known = marks;
+    if (place.partition() < known.length && known[place.partition()].failed.size() < MOST_FAILED) {
+      known[place.partition()].failed.add(place);
     }
   }
 
@@ -261,14 +261,14 @@ public final class RowCounters {
     // has arrived meanwhile may count as under way until the next reading.
     String sends = Sends.read();
     Counts now = counts;
-    Mark[] at = marks;
+    Mark[] known = marks;
     String cells = IntStream.range(0, now.cells.length)
         .filter(cell -> now.cells[cell].sum() != 0)
         .mapToObj(cell -> cell + "," + now.cells[cell])
         .collect(Collectors.joining(",", "[", "]"));
-    String places = IntStream.range(0, at.length)
-        .filter(partition -> at[partition].processed.get() >= 0)
-        .mapToObj(partition -> partition + "," + at[partition].processed + "," + at[partition].time)
+    String places = IntStream.range(0, known.length)
+        .filter(partition -> known[partition].processed.get() >= 0)
+        .mapToObj(partition -> partition + "," + known[partition].processed + "," + known[partition].time)
         .collect(Collectors.joining(",", "[", "]"));
     return "{\"outcomes\":" + now.kinds.length
         + ",\"width\":" + now.width

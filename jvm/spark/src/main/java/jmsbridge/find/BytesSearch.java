@@ -12,8 +12,8 @@ final class BytesSearch {
   BytesSearch(byte[] wanted) {
     this.wanted = wanted.clone();
     Arrays.fill(steps, wanted.length);
-    for (int at = 0; at < wanted.length - 1; at++) {
-      steps[wanted[at] & 0xff] = wanted.length - 1 - at;
+    for (int index = 0; index < wanted.length - 1; index++) {
+      steps[wanted[index] & 0xff] = wanted.length - 1 - index;
     }
   }
 
@@ -25,12 +25,12 @@ final class BytesSearch {
     byte[] bytes = buffer.array();
     int last = wanted.length - 1;
     int end = buffer.arrayOffset() + buffer.limit();
-    int at = buffer.arrayOffset() + buffer.position();
-    while (at + last < end) {
-      if (last < 0 || Arrays.equals(bytes, at, at + last + 1, wanted, 0, last + 1)) {
+    int start = buffer.arrayOffset() + buffer.position();
+    while (start + last < end) {
+      if (last < 0 || Arrays.equals(bytes, start, start + last + 1, wanted, 0, last + 1)) {
         return true;
       }
-      at += steps[bytes[at + last] & 0xff];
+      start += steps[bytes[start + last] & 0xff];
     }
     return false;
   }

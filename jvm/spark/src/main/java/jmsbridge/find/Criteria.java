@@ -43,7 +43,7 @@ final class Criteria {
       if (!places.isOf(headers)) {
         places = headers.find(names);
       }
-      for (int place : places.at()) {
+      for (int place : places.indexes()) {
         UTF8String value = headers.text(place);
         if (value != null && values.contains(value)) {
           return true;
@@ -100,8 +100,8 @@ final class Criteria {
   }
 
   private static Set<UTF8String> texts(JsonNode json) {
-    Set<UTF8String> found = new HashSet<>();
-    json.forEach(each -> found.add(UTF8String.fromString(each.asText())));
-    return found;
+    Set<UTF8String> names = new HashSet<>();
+    json.forEach(each -> names.add(UTF8String.fromString(each.asText())));
+    return names;
   }
 }

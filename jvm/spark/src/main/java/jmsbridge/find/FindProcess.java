@@ -101,16 +101,16 @@ public final class FindProcess {
     if (sources.isNull()) {
       return;
     }
-    SchemaRegistry found = null;
+    SchemaRegistry schemas = null;
     if (!registry.isNull()) {
       List<String> urls = new ArrayList<>();
       registry.get(0).forEach(url -> urls.add(url.asText()));
       String[] texts = IntStream.range(0, registry.size())
           .mapToObj(at -> registry.get(at).isTextual() ? registry.get(at).asText() : null).toArray(String[]::new);
-      found = new HttpRegistry(RegistrySettings.of(urls, texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
+      schemas = new HttpRegistry(RegistrySettings.of(urls, texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
           registry.get(7).asLong(), registry.get(8).asLong(), texts[9]));
     }
-    Documents.use(SourceSchemas.documents(found, sources.asText()));
+    Documents.use(SourceSchemas.documents(schemas, sources.asText()));
   }
 
   private void read(Round round) throws IOException, ExecutionException, InterruptedException {
@@ -123,8 +123,8 @@ public final class FindProcess {
         round.stop();
       }
     })));
-    for (Future<?> each : work) {
-      while (!isDone(each)) {
+    for (Future<?> task : work) {
+      while (!isDone(task)) {
         progress(round);
       }
     }

@@ -70,7 +70,7 @@ final class IdFilters {
     if (!places.isOf(headers)) {
       places = headers.find(names);
     }
-    for (int place : places.at()) {
+    for (int place : places.indexes()) {
       byte[] value = given[place].value();
       if (value != null) {
         if (count == hashes.length) {
@@ -86,8 +86,8 @@ final class IdFilters {
     Topic topic = topics.get(piece.partition().topic());
     int pages = 1 + (int) ((long) count * BITS_FOR_EACH / PAGE_BITS);
     byte[] bytes = new byte[pages * PAGE_BYTES];
-    for (int at = 0; at < count; at++) {
-      set(bytes, hashes[at], pages);
+    for (int index = 0; index < count; index++) {
+      set(bytes, hashes[index], pages);
     }
     for (int page = 0; page < pages; page++) {
       CRC32 sum = new CRC32();
@@ -122,8 +122,8 @@ final class IdFilters {
     int start = Arrays.equals(id, 0, Math.min(id.length, BEGINNING.length), BEGINNING, 0, BEGINNING.length)
         ? BEGINNING.length : 0;
     long hash = 0xcbf29ce484222325L;
-    for (int at = start; at < id.length; at++) {
-      hash = (hash ^ id[at] & 0xff) * 0x100000001b3L;
+    for (int index = start; index < id.length; index++) {
+      hash = (hash ^ id[index] & 0xff) * 0x100000001b3L;
     }
     hash = (hash ^ hash >>> 30) * 0xbf58476d1ce4e5b9L;
     hash = (hash ^ hash >>> 27) * 0x94d049bb133111ebL;

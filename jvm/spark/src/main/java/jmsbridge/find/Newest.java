@@ -11,15 +11,15 @@ final class Newest {
   /** Limit of the bytes of all of them. */
   private static final long MOST_BYTES = 256 << 20;
 
-  private final int most;
+  private final int capacity;
   /** Place of the last record that was given before; null: none was. */
   private final Hit.Place after;
   private final PriorityQueue<Hit> kept = new PriorityQueue<>(Comparator.comparing(Hit::place).reversed());
   private long bytes;
   private boolean leavesSome;
 
-  Newest(int most, Hit.Place after) {
-    this.most = most;
+  Newest(int capacity, Hit.Place after) {
+    this.capacity = capacity;
     this.after = after;
   }
 
@@ -28,7 +28,7 @@ final class Newest {
     if (after != null && place.compareTo(after) <= 0) {
       return;
     }
-    if (kept.size() == most) {
+    if (kept.size() == capacity) {
       leavesSome = true;
       if (place.compareTo(kept.peek().place()) > 0) {
         return;

@@ -24,9 +24,9 @@ final class Round {
     Hit.Place last = after.isNull() ? null
         : new Hit.Place(after.get(0).asLong(), after.get(1).asText(), after.get(2).asInt(), after.get(3).asLong());
     newest = new Newest(json.get("most").asInt(), last);
-    for (JsonNode each : json.get("pieces")) {
-      TopicPartition partition = new TopicPartition(each.get(0).asText(), each.get(1).asInt());
-      pieces.add(new Piece(partition, each.get(2).asLong(), each.get(3).asLong()));
+    for (JsonNode piece : json.get("pieces")) {
+      TopicPartition partition = new TopicPartition(piece.get(0).asText(), piece.get(1).asInt());
+      pieces.add(new Piece(partition, piece.get(2).asLong(), piece.get(3).asLong()));
     }
   }
 

@@ -45,7 +45,7 @@ final class Styles {
   Header[] plain(HeaderArray array, Header[] given) {
     if (!known.isOf(array)) {
       known = array.find(textNames);
-      style = known.at().length > 0 ? Style.TEXT : other(array);
+      style = known.indexes().length > 0 ? Style.TEXT : other(array);
     }
     return switch (style) {
       case TEXT -> given;
@@ -55,10 +55,10 @@ final class Styles {
   }
 
   private Style other(HeaderArray array) {
-    if (array.find(typedNames).at().length > 0) {
+    if (array.find(typedNames).indexes().length > 0) {
       return Style.TYPED;
     }
-    return array.find(shortNames).at().length > 0 ? Style.SHORT : Style.TEXT;
+    return array.find(shortNames).indexes().length > 0 ? Style.SHORT : Style.TEXT;
   }
 
   private Header renamed(Header header) {

@@ -23,9 +23,9 @@ final class CurrentRecord {
   static RecordRow at(int partition, long offset) {
     RecordRow row = READ.get();
     if (row == null || row.record().offset() != offset || row.record().partition() != partition) {
-      String found = row == null ? "none" : row.record().partition() + ":" + row.record().offset();
+      String position = row == null ? "none" : row.record().partition() + ":" + row.record().offset();
       throw new IllegalStateException("a row of the journal record at " + partition + ":" + offset
-          + " arrives when the record read last is " + found + ": the plan keeps rows back");
+          + " arrives when the record read last is " + position + ": the plan keeps rows back");
     }
     return row;
   }

@@ -34,16 +34,16 @@ public final class HeaderArray extends ArrayData {
   private transient HeaderLayout[] names = {};
   private transient Header[] headers = NONE;
 
-  /** Place of the first header of a name, -1 for none, in all records with this layout. */
-  public record Place(Object layout, int at) {
+  /** Index of the first header of a name, -1 for none, in all records with this layout. */
+  public record Place(Object layout, int index) {
     /** True if the place holds for the headers of this record. */
     public boolean isOf(HeaderArray headers) {
       return layout == headers.layout;
     }
   }
 
-  /** Places of all headers of some names, in all records with this layout. */
-  public record Places(Object layout, int[] at) {
+  /** Indexes of all headers of some names, in all records with this layout. */
+  public record Places(Object layout, int[] indexes) {
     /** True if the places hold for the headers of this record. */
     public boolean isOf(HeaderArray headers) {
       return layout == headers.layout;
@@ -56,10 +56,10 @@ public final class HeaderArray extends ArrayData {
   /** Takes the headers of the next record. */
   public void set(Header[] given) {
     headers = given;
-    HeaderLayout found = layouts.of(given);
-    if (found != layout) {
-      layout = found;
-      names = found.names();
+    HeaderLayout known = layouts.of(given);
+    if (known != layout) {
+      layout = known;
+      names = known.names();
     }
   }
 
@@ -70,8 +70,8 @@ public final class HeaderArray extends ArrayData {
 
   /** Places of all headers of these names. */
   public Places find(Set<UTF8String> wanted) {
-    int[] found = IntStream.range(0, names.length).filter(at -> wanted.contains(names[at].name())).toArray();
-    return new Places(layout, found);
+    int[] indexes = IntStream.range(0, names.length).filter(at -> wanted.contains(names[at].name())).toArray();
+    return new Places(layout, indexes);
   }
 
   /** Value of the header at a place as text, not copied; null for none. */

@@ -41,15 +41,15 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
 
     /** The text, or null; the headers may be null. */
     public UTF8String invoke(ArrayData headers) {
-      int at = find(headers);
-      if (at < 0) {
+      int index = find(headers);
+      if (index < 0) {
         return headers == null ? null : spelled(headers);
       }
       if (headers instanceof HeaderArray record) {
-        return record.text(at);
+        return record.text(index);
       }
-      InternalRow found = headers.getStruct(at, 2);
-      return found.isNullAt(1) ? null : UTF8String.fromBytes(found.getBinary(1));
+      InternalRow header = headers.getStruct(index, 2);
+      return header.isNullAt(1) ? null : UTF8String.fromBytes(header.getBinary(1));
     }
   }
 
@@ -82,16 +82,16 @@ public abstract class HeaderFunction<T> implements ScalarFunction<T> {
       wanted = UTF8String.fromBytes(header);
     }
     if (headers instanceof HeaderArray record) {
-      HeaderArray.Place found = place;
-      if (found == null || !found.isOf(record)) {
-        found = record.find(wanted);
-        place = found;
+      HeaderArray.Place known = place;
+      if (known == null || !known.isOf(record)) {
+        known = record.find(wanted);
+        place = known;
       }
-      return found.at();
+      return known.index();
     }
-    for (int at = 0; headers != null && at < headers.numElements(); at++) {
-      if (wanted.equals(headers.getStruct(at, 2).getUTF8String(0))) {
-        return at;
+    for (int index = 0; headers != null && index < headers.numElements(); index++) {
+      if (wanted.equals(headers.getStruct(index, 2).getUTF8String(0))) {
+        return index;
       }
     }
     return -1;

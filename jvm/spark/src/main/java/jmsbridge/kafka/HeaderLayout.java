@@ -89,11 +89,11 @@ final class HeaderLayout {
 
   /** Place of the first header of this name; -1 if there is none. */
   int find(UTF8String wanted) {
-    int found = -1;
+    int index = -1;
     for (HeaderLayout layout = this; layout.size > 0; layout = layout.parent) {
-      found = layout.name.equals(wanted) ? layout.size - 1 : found;
+      index = layout.name.equals(wanted) ? layout.size - 1 : index;
     }
-    return found;
+    return index;
   }
 
   private HeaderLayout find(Header header) {
@@ -102,10 +102,10 @@ final class HeaderLayout {
     if (recent != null && recent.isLast(buffer, decoded)) {
       return recent;
     }
-    for (HeaderLayout each : longer) {
-      if (each.isLast(buffer, decoded)) {
-        recent = each;
-        return each;
+    for (HeaderLayout layout : longer) {
+      if (layout.isLast(buffer, decoded)) {
+        recent = layout;
+        return layout;
       }
     }
     return null;

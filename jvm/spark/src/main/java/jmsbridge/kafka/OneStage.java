@@ -29,11 +29,11 @@ public final class OneStage {
     if (!STEPS.contains(plan.nodeName())) {
       throw refused("the step " + plan.nodeName());
     }
-    for (Iterator<Expression> each = plan.expressions().iterator(); each.hasNext(); ) {
-      check(each.next());
+    for (Iterator<Expression> expressions = plan.expressions().iterator(); expressions.hasNext(); ) {
+      check(expressions.next());
     }
-    for (Iterator<LogicalPlan> each = plan.children().iterator(); each.hasNext(); ) {
-      check(each.next());
+    for (Iterator<LogicalPlan> children = plan.children().iterator(); children.hasNext(); ) {
+      check(children.next());
     }
   }
 
@@ -41,13 +41,13 @@ public final class OneStage {
     if (PYTHON.contains(expression.getClass().getSimpleName())) {
       throw refused("a Python function");
     }
-    for (Iterator<Expression> each = expression.children().iterator(); each.hasNext(); ) {
-      check(each.next());
+    for (Iterator<Expression> children = expression.children().iterator(); children.hasNext(); ) {
+      check(children.next());
     }
   }
 
-  private static IllegalArgumentException refused(String what) {
-    return new IllegalArgumentException("the plan has " + what
+  private static IllegalArgumentException refused(String step) {
+    return new IllegalArgumentException("the plan has " + step
         + ", which may keep rows back: the sink needs each row before the next journal record is read");
   }
 }

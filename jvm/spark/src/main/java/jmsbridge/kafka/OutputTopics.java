@@ -93,9 +93,9 @@ public final class OutputTopics {
       return limit;
     }
 
-    private void decide(String what) {
+    private void decide(String fault) {
       String shown = name.length() > MOST_SHOWN ? name.substring(0, MOST_SHOWN) + "..." : name;
-      trouble = what == null ? null : "topic '%s' %s".formatted(shown, what);
+      trouble = fault == null ? null : "topic '%s' %s".formatted(shown, fault);
       isDecided = true;
     }
 
@@ -198,20 +198,20 @@ public final class OutputTopics {
         names, new DescribeTopicsOptions().includeAuthorizedOperations(true).timeoutMs(ANSWER_MS)).topicNameValues();
     Map<ConfigResource, KafkaFuture<Config>> settings = admin.describeConfigs(
         names.stream().map(OutputTopics::resource).toList(), new DescribeConfigsOptions().timeoutMs(ANSWER_MS)).values();
-    for (Known each : topics) {
+    for (Known topic : topics) {
       try {
-        Config config = settings.get(resource(each.name)).get();
-        each.limit = Integer.parseInt(config.get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value());
+        Config config = settings.get(resource(topic.name)).get();
+        topic.limit = Integer.parseInt(config.get(TopicConfig.MAX_MESSAGE_BYTES_CONFIG).value());
       } catch (ExecutionException refused) {
         // Missing, or without the right DESCRIBE_CONFIGS; then only the broker knows the limit.
-        each.limit = Integer.MAX_VALUE;
+        topic.limit = Integer.MAX_VALUE;
       } catch (InterruptedException interrupted) {
         throw new InterruptException(interrupted);
       }
       try {
-        each.found(described.get(each.name).get().authorizedOperations());
+        topic.found(described.get(topic.name).get().authorizedOperations());
       } catch (ExecutionException refused) {
-        each.refused(kafka(refused), mayWait);
+        topic.refused(kafka(refused), mayWait);
       } catch (InterruptedException interrupted) {
         throw new InterruptException(interrupted);
       }

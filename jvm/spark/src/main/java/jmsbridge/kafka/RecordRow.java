@@ -73,7 +73,7 @@ final class RecordRow extends InternalRow {
 
   /** Text of the record's first header of that name; null without one or its value. */
   String header(UTF8String name) {
-    UTF8String text = headers.text(headers.find(name).at());
+    UTF8String text = headers.text(headers.find(name).index());
     return text == null ? null : text.toString();
   }
 

@@ -228,10 +228,10 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
 
   /** Adds a seal behind the last position, which is the router's: it comes behind all headers of the message. */
   private void sealLast(List<Header> headers) {
-    for (int at = headers.size() - 1; press != null && at >= 0; at--) {
-      Header header = headers.get(at);
+    for (int index = headers.size() - 1; press != null && index >= 0; index--) {
+      Header header = headers.get(index);
       if (header.key().equals(POSITION_HEADER)) {
-        headers.add(at + 1, sealed(header.value()));
+        headers.add(index + 1, sealed(header.value()));
         return;
       }
     }
@@ -250,8 +250,8 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
     }
     byte[] position = Arrays.copyOf(before, before.length + digits);
     long left = read.record().offset();
-    for (int at = position.length - 1; at >= before.length; at--) {
-      position[at] = (byte) ('0' + left % 10);
+    for (int index = position.length - 1; index >= before.length; index--) {
+      position[index] = (byte) ('0' + left % 10);
       left /= 10;
     }
     return copy == 0 ? position : bytes(new String(position, StandardCharsets.UTF_8) + ":" + copy);
@@ -266,8 +266,8 @@ final class RecordWriter extends ForeachWriter<InternalRow> {
   }
 
   private static void add(List<Header> headers, ArrayData from) {
-    for (int at = 0; at < from.numElements(); at++) {
-      InternalRow header = from.getStruct(at, 2);
+    for (int index = 0; index < from.numElements(); index++) {
+      InternalRow header = from.getStruct(index, 2);
       headers.add(new RecordHeader(header.getUTF8String(0).toString(), header.isNullAt(1) ? null : header.getBinary(1)));
     }
   }

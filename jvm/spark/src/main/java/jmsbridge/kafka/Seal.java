@@ -66,8 +66,8 @@ public final class Seal implements Serializable {
       LONG.set(text, Long.BYTES, offset);
       byte[] value = Arrays.copyOf(run, RUN_CHARACTERS + DIGEST_CHARACTERS);
       long left = hash.of(text, text.length);
-      for (int at = RUN_CHARACTERS; at < value.length; at++) {
-        value[at] = DIGITS[(int) left & (1 << BITS) - 1];
+      for (int index = RUN_CHARACTERS; index < value.length; index++) {
+        value[index] = DIGITS[(int) left & (1 << BITS) - 1];
         left >>>= BITS;
       }
       return value;
@@ -81,16 +81,16 @@ public final class Seal implements Serializable {
    * @throws IllegalArgumentException the last number is not written as the router writes it
    */
   public byte[] value(byte[] position, byte[] topic) {
-    int at = offsetAt(position);
-    if (at < 0) {
+    int start = offsetAt(position);
+    if (start < 0) {
       throw new IllegalArgumentException("a position ends with its offset");
     }
     long offset = 0;
-    for (int digit = at; digit < position.length; digit++) {
+    for (int digit = start; digit < position.length; digit++) {
       offset = 10 * offset + position[digit] - '0';
     }
     Press press = new Press();
-    press.turn(mark(topic, Arrays.copyOf(position, at)));
+    press.turn(mark(topic, Arrays.copyOf(position, start)));
     return press.value(offset);
   }
 
@@ -119,13 +119,13 @@ public final class Seal implements Serializable {
 
   /** Index of a position's last number; -1 if its digits are not those that the router writes. */
   private static int offsetAt(byte[] position) {
-    int at = position.length;
-    while (at > 0 && position[at - 1] >= '0' && position[at - 1] <= '9') {
-      at--;
+    int start = position.length;
+    while (start > 0 && position[start - 1] >= '0' && position[start - 1] <= '9') {
+      start--;
     }
-    int digits = position.length - at;
-    boolean isNumber = digits == 1 || digits > 1 && digits <= MOST_DIGITS && position[at] != '0';
-    return isNumber && at > 0 && position[at - 1] == ':' ? at : -1;
+    int digits = position.length - start;
+    boolean isNumber = digits == 1 || digits > 1 && digits <= MOST_DIGITS && position[start] != '0';
+    return isNumber && start > 0 && position[start - 1] == ':' ? start : -1;
   }
 
   private static byte[] bytes(String text) {

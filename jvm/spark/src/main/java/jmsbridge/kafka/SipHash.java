@@ -37,9 +37,9 @@ public final class SipHash implements Serializable {
     long v2 = first ^ 0x6c7967656e657261L;
     long v3 = second ^ 0x7465646279746573L;
     int whole = length & -Long.BYTES;
-    for (int at = 0; at <= whole + Long.BYTES; at += Long.BYTES) {
-      boolean isEnd = at > whole;
-      long word = isEnd ? 0 : at < whole ? (long) LONG.get(text, at) : rest(text, whole, length);
+    for (int index = 0; index <= whole + Long.BYTES; index += Long.BYTES) {
+      boolean isEnd = index > whole;
+      long word = isEnd ? 0 : index < whole ? (long) LONG.get(text, index) : rest(text, whole, length);
       v3 ^= word;
       v2 ^= isEnd ? 0xff : 0;
       for (int round = isEnd ? 4 : 2; round > 0; round--) {
@@ -62,8 +62,8 @@ public final class SipHash implements Serializable {
   /** The last word: the bytes that are left, and the length in its highest byte. */
   private static long rest(byte[] text, int from, int length) {
     long word = (long) length << 56;
-    for (int at = from; at < length; at++) {
-      word |= (text[at] & 0xffL) << (Byte.SIZE * (at - from));
+    for (int index = from; index < length; index++) {
+      word |= (text[index] & 0xffL) << (Byte.SIZE * (index - from));
     }
     return word;
   }

@@ -24,13 +24,13 @@ public final class Spellings {
 
   /** Text of the header that {@code wanted}, which the record does not have, is another spelling of; null for none. */
   public UTF8String find(ArrayData record, UTF8String wanted) {
-    UTF8String found = wanted.startsWith(PREFIX) ? names(record) : null;
-    if (found == null) {
+    UTF8String spelled = wanted.startsWith(PREFIX) ? names(record) : null;
+    if (spelled == null) {
       return null;
     }
-    if (!found.equals(text)) {
-      headers = read(found);
-      text = found.clone();
+    if (!spelled.equals(text)) {
+      headers = read(spelled);
+      text = spelled.clone();
     }
     UTF8String header = headers.get(wanted);
     return header == null ? null : text(record, header);
@@ -43,15 +43,15 @@ public final class Spellings {
     if (place == null || !place.isOf(headers)) {
       place = headers.find(HEADER);
     }
-    return headers.text(place.at());
+    return headers.text(place.index());
   }
 
   private static UTF8String text(ArrayData record, UTF8String name) {
     if (record instanceof HeaderArray headers) {
-      return headers.text(headers.find(name).at());
+      return headers.text(headers.find(name).index());
     }
-    for (int at = 0; record != null && at < record.numElements(); at++) {
-      InternalRow header = record.getStruct(at, 2);
+    for (int index = 0; record != null && index < record.numElements(); index++) {
+      InternalRow header = record.getStruct(index, 2);
       if (name.equals(header.getUTF8String(0))) {
         return header.isNullAt(1) ? null : UTF8String.fromBytes(header.getBinary(1));
       }
@@ -61,14 +61,14 @@ public final class Spellings {
 
   /** Headers of properties by the spelled ones, in the order of the header's text. */
   public static Map<UTF8String, UTF8String> read(UTF8String text) {
-    Map<UTF8String, UTF8String> found = new LinkedHashMap<>();
+    Map<UTF8String, UTF8String> declared = new LinkedHashMap<>();
     for (String pair : text.toString().split(",", -1)) {
       String[] names = pair.split("=", -1);
       if (names.length == 2) {
-        found.putIfAbsent(header(names[0]), header(names[1]));
+        declared.putIfAbsent(header(names[0]), header(names[1]));
       }
     }
-    return found;
+    return declared;
   }
 
   /** The header of a property, whose name is percent-encoded as in the headers of names and of types. */

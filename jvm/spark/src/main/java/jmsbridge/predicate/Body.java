@@ -109,11 +109,11 @@ final class Body {
     if (paths.isXml(path)) {
       return xmlValues(path).get(0);
     }
-    Object found = document();
+    Object document = document();
     for (JsonPaths.Step step : paths.steps(path)) {
-      found = next(found, step);
+      document = next(document, step);
     }
-    return found instanceof Value value ? value : null;
+    return document instanceof Value value ? value : null;
   }
 
   /** The values that a path names; the last is null if there are too many. XML without a value has null alone. */
@@ -121,41 +121,41 @@ final class Body {
     if (paths.isXml(path)) {
       return xmlValues(path);
     }
-    List<Value> found = new ArrayList<>();
-    if (!collect(document(), paths.steps(path), 0, found)) {
-      found.add(null);
+    List<Value> values = new ArrayList<>();
+    if (!collect(document(), paths.steps(path), 0, values)) {
+      values.add(null);
     }
-    return found;
+    return values;
   }
 
   private List<Value> xmlValues(int path) {
-    List<Value> found = new ArrayList<>();
+    List<Value> values = new ArrayList<>();
     XmlReader.Element root = xml();
-    if (root != null && !collect(root, paths.xmlPath(path), 0, found) || found.isEmpty()) {
-      found.add(null);
+    if (root != null && !collect(root, paths.xmlPath(path), 0, values) || values.isEmpty()) {
+      values.add(null);
     }
-    return found;
+    return values;
   }
 
-  private boolean collect(XmlReader.Element element, XmlPaths.Path path, int step, List<Value> found) {
+  private boolean collect(XmlReader.Element element, XmlPaths.Path path, int step, List<Value> values) {
     if (step < path.steps().length) {
       XmlPaths.Step asked = path.steps()[step];
       List<XmlReader.Element> named = element.children.getOrDefault(asked.name(), List.of());
       int first = asked.position() < 0 ? named.size() - 1 : Math.max(asked.position() - 1, 0);
       int end = asked.position() == 0 ? named.size() : Math.min(first + 1, named.size());
-      for (int at = Math.max(first, 0); at < end; at++) {
-        if (!collect(named.get(at), path, step + 1, found)) {
+      for (int index = Math.max(first, 0); index < end; index++) {
+        if (!collect(named.get(index), path, step + 1, values)) {
           return false;
         }
       }
       return true;
     }
     String text = text(element, path);
-    if (text != null && found.size() == bounds.elements()) {
+    if (text != null && values.size() == bounds.elements()) {
       return false;
     }
     if (text != null) {
-      found.add(path.isNumber() ? number(Numbers.decimal(text)) : Value.text(UTF8String.fromString(text)));
+      values.add(path.isNumber() ? number(Numbers.decimal(text)) : Value.text(UTF8String.fromString(text)));
     }
     return true;
   }
@@ -172,23 +172,23 @@ final class Body {
     return path.isOwnText() && text.isEmpty() ? null : text.toString();
   }
 
-  private boolean collect(Object value, JsonPaths.Step[] steps, int first, List<Value> found) {
-    Object at = value;
+  private boolean collect(Object value, JsonPaths.Step[] steps, int first, List<Value> values) {
+    Object reached = value;
     for (int index = first; index < steps.length; index++) {
       if (steps[index].kind() == JsonPaths.Kind.EACH) {
-        for (Object element : at instanceof List<?> list ? list : List.of()) {
-          if (!collect(element, steps, index + 1, found)) {
+        for (Object element : reached instanceof List<?> list ? list : List.of()) {
+          if (!collect(element, steps, index + 1, values)) {
             return false;
           }
         }
         return true;
       }
-      at = next(at, steps[index]);
+      reached = next(reached, steps[index]);
     }
-    if (found.size() == bounds.elements()) {
+    if (values.size() == bounds.elements()) {
       return false;
     }
-    found.add(at instanceof Value known ? known : null);
+    values.add(reached instanceof Value known ? known : null);
     return true;
   }
 
@@ -200,8 +200,8 @@ final class Body {
     if (!(value instanceof List<?> list)) {
       return null;
     }
-    int at = step.index() < 0 ? list.size() + step.index() : step.index();
-    return at < 0 || at >= list.size() ? null : list.get(at);
+    int index = step.index() < 0 ? list.size() + step.index() : step.index();
+    return index < 0 || index >= list.size() ? null : list.get(index);
   }
 
   private Object document() {
@@ -225,9 +225,9 @@ final class Body {
       return content;
     }
     try {
-      Document found = documents.read(content, origin);
-      schemaType = found.type();
-      return found.json();
+      Document decoded = documents.read(content, origin);
+      schemaType = decoded.type();
+      return decoded.json();
     } catch (UnfitValueException unreadable) {
       schemaFault = unreadable.getMessage();
       return null;

@@ -27,8 +27,8 @@ final class BodyCharset {
     name = step.get("charset").asText();
     characters = step.get("table").isNull() ? null : step.get("table").asText().toCharArray();
     bytes = characters == null ? null : new byte[1 << Character.SIZE];
-    for (int at = 0; characters != null && at < characters.length; at++) {
-      bytes[characters[at]] = (byte) at;
+    for (int index = 0; characters != null && index < characters.length; index++) {
+      bytes[characters[index]] = (byte) index;
     }
   }
 
@@ -52,10 +52,10 @@ final class BodyCharset {
 
   private String listed(byte[] body) throws UnconvertibleBodyException {
     char[] text = new char[body.length];
-    for (int at = 0; at < body.length; at++) {
-      text[at] = characters[body[at] & 0xff];
-      if (text[at] == NO_CHARACTER) {
-        throw noCharacter(body, at, name);
+    for (int index = 0; index < body.length; index++) {
+      text[index] = characters[body[index] & 0xff];
+      if (text[index] == NO_CHARACTER) {
+        throw noCharacter(body, index, name);
       }
     }
     return new String(text);
@@ -63,13 +63,13 @@ final class BodyCharset {
 
   private byte[] listed(CharBuffer text) throws UnconvertibleBodyException {
     byte[] body = new byte[text.length()];
-    for (int at = 0; at < body.length; at++) {
-      char each = text.charAt(at);
-      body[at] = bytes[each];
-      if (characters[body[at] & 0xff] != each || each == NO_CHARACTER) {
-        int place = Character.codePointCount(text, 0, at);
+    for (int index = 0; index < body.length; index++) {
+      char character = text.charAt(index);
+      body[index] = bytes[character];
+      if (characters[body[index] & 0xff] != character || character == NO_CHARACTER) {
+        int place = Character.codePointCount(text, 0, index);
         throw new UnconvertibleBodyException(
-            String.format("U+%04X at %d is not in %s", Character.codePointAt(text, at), place, name));
+            String.format("U+%04X at %d is not in %s", Character.codePointAt(text, index), place, name));
       }
     }
     return body;
@@ -81,19 +81,19 @@ final class BodyCharset {
     boolean isLittle = isTurned || name.equals(LITTLE_ENDIAN);
     int start = isTurned || isMarked && character(body, 0, false) == MARK ? 2 : 0;
     StringBuilder text = new StringBuilder(body.length / 2);
-    for (int at = start; at < body.length; at += 2) {
-      char each = at + 1 < body.length ? character(body, at, isLittle) : Character.MIN_SURROGATE;
-      text.append(each);
-      if (Character.isHighSurrogate(each) && at + 3 < body.length) {
-        char second = character(body, at + 2, isLittle);
+    for (int index = start; index < body.length; index += 2) {
+      char unit = index + 1 < body.length ? character(body, index, isLittle) : Character.MIN_SURROGATE;
+      text.append(unit);
+      if (Character.isHighSurrogate(unit) && index + 3 < body.length) {
+        char second = character(body, index + 2, isLittle);
         if (Character.isLowSurrogate(second)) {
           text.append(second);
-          at += 2;
+          index += 2;
           continue;
         }
       }
-      if (Character.isSurrogate(each)) {
-        throw noCharacter(body, at, name);
+      if (Character.isSurrogate(unit)) {
+        throw noCharacter(body, index, name);
       }
     }
     return text.toString();
@@ -105,16 +105,16 @@ final class BodyCharset {
     if (isMarked) {
       body.putChar(MARK);
     }
-    for (int at = 0; at < text.length(); at++) {
-      char each = text.charAt(at);
-      body.putChar(name.equals(LITTLE_ENDIAN) ? Character.reverseBytes(each) : each);
+    for (int index = 0; index < text.length(); index++) {
+      char character = text.charAt(index);
+      body.putChar(name.equals(LITTLE_ENDIAN) ? Character.reverseBytes(character) : character);
     }
     return body.array();
   }
 
-  private static char character(byte[] body, int at, boolean isLittle) {
-    int low = body[isLittle ? at : at + 1] & 0xff;
-    return (char) ((body[isLittle ? at + 1 : at] & 0xff) << 8 | low);
+  private static char character(byte[] body, int index, boolean isLittle) {
+    int low = body[isLittle ? index : index + 1] & 0xff;
+    return (char) ((body[isLittle ? index + 1 : index] & 0xff) << 8 | low);
   }
 
   private static CharBuffer utf8(byte[] body) throws UnconvertibleBodyException {
@@ -126,8 +126,8 @@ final class BodyCharset {
     return text.flip();
   }
 
-  private static UnconvertibleBodyException noCharacter(byte[] body, int at, String name) {
+  private static UnconvertibleBodyException noCharacter(byte[] body, int index, String name) {
     return new UnconvertibleBodyException(
-        String.format("byte 0x%02X at %d begins no character of %s", body[at], at, name));
+        String.format("byte 0x%02X at %d begins no character of %s", body[index], index, name));
   }
 }

@@ -40,8 +40,8 @@ public final class BodyField extends NamedFunction<UTF8String> {
 
   /** The text of the value under the path. */
   public UTF8String invoke(ArrayData headers, byte[] body) {
-    Value found = new Body(paths, documents, bounds, headers, body).value(0);
-    return found == null ? null : found.plain();
+    Value field = new Body(paths, documents, bounds, headers, body).value(0);
+    return field == null ? null : field.plain();
   }
 
   private Object readResolve() {

@@ -40,9 +40,9 @@ public final class BodySchemas implements Serializable {
   }
 
   private static HashMap<String, NamedSchema> found(JsonNode given, SchemaRegistry registry) {
-    HashMap<String, NamedSchema> found = new HashMap<>();
-    given.properties().forEach(each -> found.put(each.getKey(), NamedSchema.find(each.getValue(), registry)));
-    return found;
+    HashMap<String, NamedSchema> schemas = new HashMap<>();
+    given.properties().forEach(each -> schemas.put(each.getKey(), NamedSchema.find(each.getValue(), registry)));
+    return schemas;
   }
 
   /**
@@ -59,11 +59,11 @@ public final class BodySchemas implements Serializable {
   }
 
   private static BodySchemas get(String name) {
-    BodySchemas found = KNOWN.get(name);
-    if (found == null) {
+    BodySchemas schemas = KNOWN.get(name);
+    if (schemas == null) {
       throw new IllegalArgumentException("no schemas " + name);
     }
-    return found;
+    return schemas;
   }
 
   /** Column function from headers, a route's name and a body to the reason why it does not fit the route's schema. */

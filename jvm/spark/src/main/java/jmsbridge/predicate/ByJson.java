@@ -19,15 +19,15 @@ final class ByJson<T> {
 
   /** The value of a text in JSON. */
   T of(UTF8String json) {
-    T found = known.get(json);
-    if (found == null) {
+    T parsed = known.get(json);
+    if (parsed == null) {
       try {
-        found = make.apply(new ObjectMapper().readTree(json.toString()));
+        parsed = make.apply(new ObjectMapper().readTree(json.toString()));
       } catch (JsonProcessingException error) {
         throw new IllegalArgumentException(error);
       }
-      known.put(json.clone(), found);
+      known.put(json.clone(), parsed);
     }
-    return found;
+    return parsed;
   }
 }

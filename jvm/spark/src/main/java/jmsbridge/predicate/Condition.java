@@ -76,16 +76,16 @@ interface Condition {
   /** Whether a condition is true for one element of a path; unknown if there is none. */
   private static Condition each(int path, Condition condition) {
     return fields -> {
-      Truth found = null;
+      Truth result = null;
       for (Value element : fields.body().values(path)) {
         fields.look(element);
         Truth truth = condition.of(fields);
         if (truth == Truth.TRUE) {
           return truth;
         }
-        found = found == Truth.UNKNOWN ? found : truth;
+        result = result == Truth.UNKNOWN ? result : truth;
       }
-      return found == null ? Truth.UNKNOWN : found;
+      return result == null ? Truth.UNKNOWN : result;
     };
   }
 

@@ -27,28 +27,28 @@ final class Fields {
     private record Field(UTF8String headerName, int header, Declared type, String name, boolean isAddress) {}
 
     Names(JsonNode names) {
-      for (JsonNode each : names) {
-        UTF8String header = UTF8String.fromString(each.get("header").asText());
+      for (JsonNode name : names) {
+        UTF8String header = UTF8String.fromString(name.get("header").asText());
         int index = headers.computeIfAbsent(header, unused -> headers.size());
-        Declared type = each.hasNonNull("type") ? Declared.BY_NAME.get(each.get("type").asText()) : null;
-        fields.add(new Field(header, index, type, each.get("name").asText(), each.get("address").booleanValue()));
+        Declared type = name.hasNonNull("type") ? Declared.BY_NAME.get(name.get("type").asText()) : null;
+        fields.add(new Field(header, index, type, name.get("name").asText(), name.get("address").booleanValue()));
       }
     }
 
     private HeaderArray.Place[] places(HeaderArray record) {
-      HeaderArray.Place[] found = new HeaderArray.Place[headers.size()];
-      headers.forEach((name, index) -> found[index] = record.find(name));
-      return found;
+      HeaderArray.Place[] places = new HeaderArray.Place[headers.size()];
+      headers.forEach((name, index) -> places[index] = record.find(name));
+      return places;
     }
 
     private Declared[] types(UTF8String text) {
-      Declared[] found = new Declared[fields.size()];
+      Declared[] types = new Declared[fields.size()];
       Map<String, Declared> declared = text == null ? Map.of() : Declared.read(text);
-      for (int index = 0; index < found.length; index++) {
+      for (int index = 0; index < types.length; index++) {
         Field field = fields.get(index);
-        found[index] = field.type != null ? field.type : declared.get(field.name);
+        types[index] = field.type != null ? field.type : declared.get(field.name);
       }
-      return found;
+      return types;
     }
   }
 
@@ -120,8 +120,8 @@ final class Fields {
   }
 
   private void search(ArrayData headers) {
-    for (int at = 0; headers != null && at < headers.numElements(); at++) {
-      InternalRow header = headers.getStruct(at, 2);
+    for (int position = 0; headers != null && position < headers.numElements(); position++) {
+      InternalRow header = headers.getStruct(position, 2);
       Integer index = names.headers.get(header.getUTF8String(0));
       if (index != null && !found[index]) {
         found[index] = true;
@@ -190,12 +190,12 @@ final class Fields {
   }
 
   private UTF8String text(int header) {
-    return record == null ? texts[header] : record.text(places[header].at());
+    return record == null ? texts[header] : record.text(places[header].index());
   }
 
   /** Whether there is such a header, which may have no value. */
   private boolean isThere(int header) {
-    return record == null ? found[header] : places[header].at() >= 0;
+    return record == null ? found[header] : places[header].index() >= 0;
   }
 
   /** A destination without its kind. */

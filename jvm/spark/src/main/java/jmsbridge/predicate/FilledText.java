@@ -45,7 +45,7 @@ public final class FilledText extends NamedFunction<UTF8String> {
     if (known == null) {
       known = new ByJson<>(Template::read);
     }
-    Template found = known.of(template);
-    return found.text.text(headers, new Body(found.paths, documents, bounds, headers, body));
+    Template parsed = known.of(template);
+    return parsed.text.text(headers, new Body(parsed.paths, documents, bounds, headers, body));
   }
 }

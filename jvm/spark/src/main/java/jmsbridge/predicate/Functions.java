@@ -57,13 +57,13 @@ public final class Functions implements FunctionCatalog {
 
   @Override
   public UnboundFunction loadFunction(Identifier function) {
-    BoundFunction found = find(function.name());
+    BoundFunction bound = find(function.name());
     return new UnboundFunction() {
       private static final long serialVersionUID = 1L;
 
       @Override
       public BoundFunction bind(StructType arguments) {
-        return found;
+        return bound;
       }
 
       @Override

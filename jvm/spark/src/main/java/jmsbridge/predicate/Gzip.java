@@ -27,7 +27,7 @@ final class Gzip {
   private final byte[] body;
   private final ByteArrayOutputStream all = new ByteArrayOutputStream();
   private final byte[] buffer = new byte[8192];
-  private int at;
+  private int position;
 
   private Gzip(byte[] body) {
     this.body = body;
@@ -63,13 +63,13 @@ final class Gzip {
       do {
         skipHeader();
         inflater.reset();
-        inflater.setInput(body, at, body.length - at);
+        inflater.setInput(body, position, body.length - position);
         byte[] trailer = inflate(inflater);
-        at = body.length - inflater.getRemaining();
-        check(body.length - at >= TRAILER, TRUNCATED);
-        check(Arrays.equals(body, at, at + TRAILER, trailer, 0, TRAILER), DAMAGED);
-        at += TRAILER;
-      } while (at < body.length);
+        position = body.length - inflater.getRemaining();
+        check(body.length - position >= TRAILER, TRUNCATED);
+        check(Arrays.equals(body, position, position + TRAILER, trailer, 0, TRAILER), DAMAGED);
+        position += TRAILER;
+      } while (position < body.length);
     } finally {
       inflater.end();
     }
@@ -77,29 +77,29 @@ final class Gzip {
   }
 
   private void skipHeader() throws UnconvertibleBodyException {
-    int start = at;
-    String other = "no gzip begins at " + start;
+    int start = position;
+    String fault = "no gzip begins at " + start;
     int known = Math.min(MAGIC, body.length - start);
-    check(Arrays.equals(body, start, start + known, PLAIN, 0, known), other);
+    check(Arrays.equals(body, start, start + known, PLAIN, 0, known), fault);
     check(body.length - start >= PLAIN.length, TRUNCATED);
     int flags = body[start + MAGIC];
-    check((flags & RESERVED) == 0, other);
-    at += PLAIN.length;
+    check((flags & RESERVED) == 0, fault);
+    position += PLAIN.length;
     if ((flags & EXTRA) != 0) {
-      check(body.length - at >= 2, TRUNCATED);
-      at += 2 + twoBytes(at);
+      check(body.length - position >= 2, TRUNCATED);
+      position += 2 + twoBytes(position);
     }
     for (int texts = Integer.bitCount(flags & (NAME | COMMENT)); texts > 0; texts--) {
-      while (at < body.length && body[at] != 0) {
-        at++;
+      while (position < body.length && body[position] != 0) {
+        position++;
       }
-      at++;
-      check(at <= body.length, TRUNCATED);
+      position++;
+      check(position <= body.length, TRUNCATED);
     }
-    int end = at;
-    at += (flags & CHECKED) == 0 ? 0 : 2;
-    check(at <= body.length, TRUNCATED);
-    check(at == end || (crc(body, start, end - start) & 0xffff) == twoBytes(end), DAMAGED);
+    int end = position;
+    position += (flags & CHECKED) == 0 ? 0 : 2;
+    check(position <= body.length, TRUNCATED);
+    check(position == end || (crc(body, start, end - start) & 0xffff) == twoBytes(end), DAMAGED);
   }
 
   /** Adds the content of one member, and returns the trailer that belongs to it. */
@@ -108,8 +108,8 @@ final class Gzip {
     while (!inflater.finished()) {
       int size;
       try {
-        int most = UnconvertibleBodyException.LARGEST + 1 - all.size();
-        size = inflater.inflate(buffer, 0, Math.min(buffer.length, most));
+        int room = UnconvertibleBodyException.LARGEST + 1 - all.size();
+        size = inflater.inflate(buffer, 0, Math.min(buffer.length, room));
       } catch (DataFormatException wrong) {
         throw new UnconvertibleBodyException(DAMAGED);
       }

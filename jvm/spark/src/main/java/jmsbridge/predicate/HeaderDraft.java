@@ -34,8 +34,8 @@ final class HeaderDraft {
 
   /** Draft of a record's headers, which may be null. */
   HeaderDraft(ArrayData given) {
-    for (int at = 0; given != null && at < given.numElements(); at++) {
-      InternalRow header = given.getStruct(at, 2);
+    for (int index = 0; given != null && index < given.numElements(); index++) {
+      InternalRow header = given.getStruct(index, 2);
       headers.add(new Header(header.getUTF8String(0), header.isNullAt(1) ? null : header.getBinary(1)));
     }
     types = Declared.read(first(TYPES));
@@ -144,8 +144,8 @@ final class HeaderDraft {
 
   /** The header that a name stands for. */
   private UTF8String resolved(UTF8String name) {
-    UTF8String other = spellings.get(name);
-    return other != null && !has(name) && has(other) ? other : name;
+    UTF8String spelling = spellings.get(name);
+    return spelling != null && !has(name) && has(spelling) ? spelling : name;
   }
 
   private void drop(UTF8String name) {

@@ -41,12 +41,12 @@ final class HeaderEdits {
    */
   HeaderEdits(JsonNode json) {
     removed = Pattern.compile(json.get("removed").asText(), Pattern.DOTALL);
-    for (JsonNode each : json.get("renamed")) {
-      String type = each.get(2).isNull() ? null : each.get(2).asText();
-      renames.add(new Rename(HeaderDraft.header(each.get(0).asText()), HeaderDraft.header(each.get(1).asText()), type));
+    for (JsonNode rename : json.get("renamed")) {
+      String type = rename.get(2).isNull() ? null : rename.get(2).asText();
+      renames.add(new Rename(HeaderDraft.header(rename.get(0).asText()), HeaderDraft.header(rename.get(1).asText()), type));
     }
-    for (JsonNode each : json.get("given")) {
-      given.add(new Given(HeaderDraft.header(each.get(0).asText()), new TextTemplate(each.get(1))));
+    for (JsonNode header : json.get("given")) {
+      given.add(new Given(HeaderDraft.header(header.get(0).asText()), new TextTemplate(header.get(1))));
     }
     paths = new BodyPaths(json.get("paths"));
   }
@@ -55,12 +55,12 @@ final class HeaderEdits {
   ArrayData edited(ArrayData headers, Documents documents, Bounds bounds, byte[] content) {
     HeaderDraft draft = new HeaderDraft(headers);
     draft.remove(removed);
-    for (Rename each : renames) {
-      draft.rename(each.from, each.to, each.type);
+    for (Rename rename : renames) {
+      draft.rename(rename.from, rename.to, rename.type);
     }
     Body body = new Body(paths, documents, bounds, headers, content);
-    for (Given each : given) {
-      draft.give(each.header, each.text(headers, body));
+    for (Given header : given) {
+      draft.give(header.header, header.text(headers, body));
     }
     return draft.finish();
   }

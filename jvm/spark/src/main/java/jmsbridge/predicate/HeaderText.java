@@ -13,10 +13,10 @@ final class HeaderText {
   /** Text of the first header of that name; null without one. The headers may be null. */
   static UTF8String first(ArrayData headers, UTF8String name) {
     if (headers instanceof HeaderArray record) {
-      return record.text(record.find(name).at());
+      return record.text(record.find(name).index());
     }
-    for (int at = 0; headers != null && at < headers.numElements(); at++) {
-      InternalRow header = headers.getStruct(at, 2);
+    for (int index = 0; headers != null && index < headers.numElements(); index++) {
+      InternalRow header = headers.getStruct(index, 2);
       if (header.getUTF8String(0).equals(name)) {
         return header.isNullAt(1) ? null : of(header);
       }

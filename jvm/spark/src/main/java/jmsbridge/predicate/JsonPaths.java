@@ -89,18 +89,18 @@ final class JsonPaths {
   /** Adds a path, a list of names, indexes (from the end if negative) and null for each element; returns its index. */
   int add(JsonNode path) {
     Step[] steps = new Step[path.size()];
-    Wanted at = root;
+    Wanted node = root;
     for (int index = 0; index < steps.length; index++) {
       JsonNode step = path.get(index);
       if (step.isTextual()) {
-        steps[index] = new Step(Kind.FIELD, at.added(step.asText()));
-        at = at.field(steps[index].index);
+        steps[index] = new Step(Kind.FIELD, node.added(step.asText()));
+        node = node.field(steps[index].index);
       } else {
         steps[index] = step.isNull() ? new Step(Kind.EACH, 0) : new Step(Kind.ELEMENT, step.intValue());
-        at = at.element();
+        node = node.element();
       }
     }
-    at.isEnd = true;
+    node.isEnd = true;
     paths.add(steps);
     return paths.size() - 1;
   }

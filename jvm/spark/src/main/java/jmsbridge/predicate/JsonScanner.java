@@ -35,34 +35,34 @@ final class JsonScanner {
 
   private final byte[] text;
   private final int deepest;
-  private int at;
+  private int position;
   private int depth;
 
   JsonScanner(byte[] text, int deepest) {
     this.text = text;
     this.deepest = deepest;
     boolean isMarked = text.length > 2 && text[0] == (byte) 0xef && text[1] == (byte) 0xbb && text[2] == (byte) 0xbf;
-    at = isMarked ? 3 : 0;
+    position = isMarked ? 3 : 0;
   }
 
   /** What is asked of the document. */
   Object read(JsonPaths.Wanted wanted) throws NotJsonException {
-    Object found = value(wanted);
+    Object document = value(wanted);
     end();
-    return found;
+    return document;
   }
 
   /** Checks that only blanks follow. */
   void end() throws NotJsonException {
     skipBlanks();
-    if (at < text.length) {
+    if (position < text.length) {
       throw new NotJsonException();
     }
   }
 
   /** Place of the next character. */
   int place() {
-    return at;
+    return position;
   }
 
   /** Moves behind a value. */
@@ -72,7 +72,7 @@ final class JsonScanner {
 
   /** Number of elements of the array that comes next; stays in front of it. */
   int size() throws NotJsonException {
-    int start = at;
+    int start = position;
     int size = 0;
     if (enter(']')) {
       do {
@@ -81,7 +81,7 @@ final class JsonScanner {
       } while (isNext());
     }
     leave(']');
-    at = start;
+    position = start;
     return size;
   }
 
@@ -94,9 +94,9 @@ final class JsonScanner {
       case '[':
         return array(wanted);
       case '"':
-        int start = at + 1;
+        int start = position + 1;
         boolean isPlain = skipString();
-        return isEnd ? Value.text(characters(start, at - 1, isPlain)) : null;
+        return isEnd ? Value.text(characters(start, position - 1, isPlain)) : null;
       case 't':
         word("true");
         return isEnd ? Value.TRUE : null;
@@ -112,28 +112,28 @@ final class JsonScanner {
   }
 
   private Object object(JsonPaths.Wanted wanted) throws NotJsonException {
-    Object[] found = wanted == null || wanted.size() == 0 ? null : new Object[wanted.size()];
+    Object[] fields = wanted == null || wanted.size() == 0 ? null : new Object[wanted.size()];
     if (enter('}')) {
       do {
-        int start = at + 1;
+        int start = position + 1;
         boolean isPlain = skipName();
-        int field = found == null ? -1 : field(wanted, start, at - 1, isPlain);
+        int field = fields == null ? -1 : field(wanted, start, position - 1, isPlain);
         skipColon();
         Object value = value(field < 0 ? null : wanted.field(field));
         if (field >= 0) {
-          found[field] = value;
+          fields[field] = value;
         }
       } while (isNext());
     }
     leave('}');
-    return found;
+    return fields;
   }
 
   /** The name of the field that comes next, without escapes; moves behind its colon. */
   UTF8String name() throws NotJsonException {
-    int start = at + 1;
+    int start = position + 1;
     boolean isPlain = skipName();
-    UTF8String name = characters(start, at - 1, isPlain);
+    UTF8String name = characters(start, position - 1, isPlain);
     skipColon();
     return name;
   }
@@ -157,22 +157,22 @@ final class JsonScanner {
 
   private Object array(JsonPaths.Wanted wanted) throws NotJsonException {
     JsonPaths.Wanted elements = wanted == null ? null : wanted.elements;
-    List<Object> found = elements == null ? null : new ArrayList<>();
+    List<Object> items = elements == null ? null : new ArrayList<>();
     if (enter(']')) {
       do {
         Object value = value(elements);
         if (elements != null) {
-          found.add(value);
+          items.add(value);
         }
       } while (isNext());
     }
     leave(']');
-    return found;
+    return items;
   }
 
   /** Moves into an object or array that ends with a character; returns whether there is anything in it. */
   boolean enter(char end) throws NotJsonException {
-    at++;
+    position++;
     if (++depth > deepest) {
       throw new NotJsonException();
     }
@@ -195,55 +195,56 @@ final class JsonScanner {
   }
 
   private Value number(boolean isEnd) throws NotJsonException {
-    int start = at;
+    int start = position;
     boolean isNegative = isTaken('-');
-    int whole = at;
+    int whole = position;
     if (!isTaken('0')) {
       digits();
     }
-    int wholeEnd = at;
-    int fraction = at;
+    int wholeEnd = position;
+    int fraction = position;
     if (isTaken('.')) {
-      fraction = at;
+      fraction = position;
       digits();
     }
-    int fractionEnd = at;
-    int exponent = at;
+    int fractionEnd = position;
+    int exponent = position;
     boolean isSmall = false;
     if (isTaken('e') || isTaken('E')) {
       isSmall = isTaken('-');
       if (!isSmall) {
         isTaken('+');
       }
-      exponent = at;
+      exponent = position;
       digits();
     }
     if (!isEnd) {
       return null;
     }
     int digits = wholeEnd - whole + fractionEnd - fraction;
-    if (exponent == at && digits <= DIGITS_OF_LONG) {
+    if (exponent == position && digits <= DIGITS_OF_LONG) {
       return Value.decimal(small(isNegative, whole, wholeEnd, fraction, fractionEnd));
     }
-    BigDecimal found = Numbers.decimal(
-        isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, at), at - start);
-    return found == null ? null : Value.decimal(found);
+    BigDecimal decimal = Numbers.decimal(
+        isNegative, ascii(whole, wholeEnd), ascii(fraction, fractionEnd), isSmall, ascii(exponent, position),
+        position - start);
+    return decimal == null ? null : Value.decimal(decimal);
   }
 
   private BigDecimal small(boolean isNegative, int whole, int wholeEnd, int fraction, int fractionEnd) {
-    long found = 0;
+    long number = 0;
     for (int index = whole; index < wholeEnd; index++) {
-      found = found * 10 + text[index] - '0';
+      number = number * 10 + text[index] - '0';
     }
     for (int index = fraction; index < fractionEnd; index++) {
-      found = found * 10 + text[index] - '0';
+      number = number * 10 + text[index] - '0';
     }
     int scale = fractionEnd - fraction;
-    while (scale > 0 && found % 10 == 0) {
-      found /= 10;
+    while (scale > 0 && number % 10 == 0) {
+      number /= 10;
       scale--;
     }
-    return BigDecimal.valueOf(isNegative ? -found : found, scale);
+    return BigDecimal.valueOf(isNegative ? -number : number, scale);
   }
 
   private String ascii(int start, int end) {
@@ -251,19 +252,19 @@ final class JsonScanner {
   }
 
   private void digits() throws NotJsonException {
-    int start = at;
-    while (at < text.length && text[at] >= '0' && text[at] <= '9') {
-      at++;
+    int start = position;
+    while (position < text.length && text[position] >= '0' && text[position] <= '9') {
+      position++;
     }
-    if (at == start) {
+    if (position == start) {
       throw new NotJsonException();
     }
   }
 
   /** Moves behind a string; returns whether its characters stand there as they are, without escapes. */
   private boolean skipString() throws NotJsonException {
-    int start = ++at;
-    at = plainEnd(start);
+    int start = ++position;
+    position = plainEnd(start);
     boolean isPlain = true;
     boolean isAscii = true;
     while (true) {
@@ -274,7 +275,7 @@ final class JsonScanner {
       if (next >= 0 && next < ' ') {
         throw new NotJsonException();
       }
-      at++;
+      position++;
       if (next == '\\') {
         isPlain = false;
         escape();
@@ -282,10 +283,10 @@ final class JsonScanner {
         isAscii = false;
       }
     }
-    if (!isAscii && !UTF8String.fromBytes(text, start, at - start).isValid()) {
+    if (!isAscii && !UTF8String.fromBytes(text, start, position - start).isValid()) {
       throw new NotJsonException();
     }
-    at++;
+    position++;
     return isPlain;
   }
 
@@ -297,9 +298,9 @@ final class JsonScanner {
       long quotes = bytes ^ ONES * '"';
       long slashes = bytes ^ ONES * '\\';
       // A byte that is less than another borrows from the next one, so that only the lowest bit found is certain.
-      long found = quotes - ONES & ~quotes | slashes - ONES & ~slashes | bytes - ONES * ' ' & ~bytes | bytes;
-      if ((found & HIGH_BITS) != 0) {
-        return index + Long.numberOfTrailingZeros(found & HIGH_BITS) / Byte.SIZE;
+      long marks = quotes - ONES & ~quotes | slashes - ONES & ~slashes | bytes - ONES * ' ' & ~bytes | bytes;
+      if ((marks & HIGH_BITS) != 0) {
+        return index + Long.numberOfTrailingZeros(marks & HIGH_BITS) / Byte.SIZE;
       }
     }
     while (index < text.length && text[index] >= ' ' && text[index] != '"' && text[index] != '\\') {
@@ -310,9 +311,9 @@ final class JsonScanner {
 
   private void escape() throws NotJsonException {
     byte kind = peek();
-    at++;
+    position++;
     if (kind == 'u') {
-      for (int end = at + 4; at < end; at++) {
+      for (int end = position + 4; position < end; position++) {
         if (Character.digit(peek(), 16) < 0) {
           throw new NotJsonException();
         }
@@ -328,23 +329,23 @@ final class JsonScanner {
       return UTF8String.fromBytes(text, start, end - start);
     }
     String raw = new String(text, start, end - start, StandardCharsets.UTF_8);
-    StringBuilder found = new StringBuilder(raw.length());
+    StringBuilder unescaped = new StringBuilder(raw.length());
     for (int index = 0; index < raw.length(); index++) {
       char next = raw.charAt(index);
       if (next != '\\') {
-        found.append(next);
+        unescaped.append(next);
         continue;
       }
       char kind = raw.charAt(++index);
       if (kind == 'u') {
-        found.append((char) Integer.parseInt(raw, index + 1, index + 5, 16));
+        unescaped.append((char) Integer.parseInt(raw, index + 1, index + 5, 16));
         index += 4;
       } else {
         int known = "bfnrt".indexOf(kind);
-        found.append(known < 0 ? kind : "\b\f\n\r\t".charAt(known));
+        unescaped.append(known < 0 ? kind : "\b\f\n\r\t".charAt(known));
       }
     }
-    return UTF8String.fromString(withoutHalves(found));
+    return UTF8String.fromString(withoutHalves(unescaped));
   }
 
   /** The text with a replacement for each half of a character that stands alone. */
@@ -375,19 +376,19 @@ final class JsonScanner {
   }
 
   private boolean isTaken(char wanted) {
-    boolean is = at < text.length && text[at] == wanted;
+    boolean is = position < text.length && text[position] == wanted;
     if (is) {
-      at++;
+      position++;
     }
     return is;
   }
 
   /** The next character. */
   byte peek() throws NotJsonException {
-    if (at == text.length) {
+    if (position == text.length) {
       throw new NotJsonException();
     }
-    return text[at];
+    return text[position];
   }
 
   private static boolean isBlank(byte character) {
@@ -396,8 +397,8 @@ final class JsonScanner {
 
   /** Moves behind blanks. */
   void skipBlanks() {
-    while (at < text.length && text[at] <= ' ' && isBlank(text[at])) {
-      at++;
+    while (position < text.length && text[position] <= ' ' && isBlank(text[position])) {
+      position++;
     }
   }
 }

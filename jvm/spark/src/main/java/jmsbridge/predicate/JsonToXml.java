@@ -46,9 +46,9 @@ final class JsonToXml {
       if (content.length <= bounds.size()) {
         JsonScanner scanner = new JsonScanner(content, bounds.depth());
         scanner.skipBlanks();
-        Object found = value(scanner, content);
+        Object document = value(scanner, content);
         scanner.end();
-        return found;
+        return document;
       }
     } catch (JsonScanner.NotJsonException none) {
       // Says the same as of one that is too large.
@@ -96,28 +96,28 @@ final class JsonToXml {
   /** Writes the element of a value, or one for each value of an array. */
   private void elements(String name, Object value) throws UnconvertibleBodyException {
     checkName(name, name, "an element");
-    for (Object each : value instanceof List<?> several ? several : List.of(value)) {
-      if (each instanceof List) {
+    for (Object item : value instanceof List<?> several ? several : List.of(value)) {
+      if (item instanceof List) {
         throw new UnconvertibleBodyException("the array " + quoted(name) + " has an array in it");
       }
-      element(name, each instanceof Map<?, ?> members ? members : Map.of(TEXT, each));
+      element(name, item instanceof Map<?, ?> members ? members : Map.of(TEXT, item));
     }
   }
 
   private void element(String name, Map<?, ?> members) throws UnconvertibleBodyException {
     write("<" + name);
     for (Map.Entry<?, ?> member : members.entrySet()) {
-      String each = (String) member.getKey();
-      if (each.startsWith("@")) {
-        checkName(each, each.substring(1), "an attribute");
-        write(" " + each.substring(1) + "=\"" + escaped(scalar(each, member.getValue()), true) + "\"");
+      String key = (String) member.getKey();
+      if (key.startsWith("@")) {
+        checkName(key, key.substring(1), "an attribute");
+        write(" " + key.substring(1) + "=\"" + escaped(scalar(key, member.getValue()), true) + "\"");
       }
     }
     write(">");
     for (Map.Entry<?, ?> member : members.entrySet()) {
-      String each = (String) member.getKey();
-      if (!each.startsWith("@") && !each.equals(TEXT)) {
-        elements(each, member.getValue());
+      String key = (String) member.getKey();
+      if (!key.startsWith("@") && !key.equals(TEXT)) {
+        elements(key, member.getValue());
       }
     }
     Object text = members.get(TEXT);
@@ -135,10 +135,10 @@ final class JsonToXml {
     written.writeBytes(part);
   }
 
-  private static void checkName(String member, String name, String what) throws UnconvertibleBodyException {
+  private static void checkName(String member, String name, String role) throws UnconvertibleBodyException {
     // As an attribute it would declare a namespace.
     if (!NAME.matcher(name).matches() || member.equals("@xmlns")) {
-      throw new UnconvertibleBodyException(quoted(member) + " cannot be the name of " + what);
+      throw new UnconvertibleBodyException(quoted(member) + " cannot be the name of " + role);
     }
   }
 
@@ -147,30 +147,30 @@ final class JsonToXml {
     if (!(value instanceof String text)) {
       throw new UnconvertibleBodyException(quoted(name) + " is an object or array and not a text");
     }
-    Matcher found = FORBIDDEN.matcher(text);
-    if (found.find()) {
-      int character = found.group().charAt(0);
+    Matcher forbidden = FORBIDDEN.matcher(text);
+    if (forbidden.find()) {
+      int character = forbidden.group().charAt(0);
       throw new UnconvertibleBodyException(String.format(Locale.ROOT, "U+%04X cannot stand in XML", character));
     }
     return text;
   }
 
   private static String escaped(String text, boolean isAttribute) {
-    StringBuilder found = new StringBuilder(text.length());
+    StringBuilder escaped = new StringBuilder(text.length());
     for (int index = 0; index < text.length(); index++) {
       char next = text.charAt(index);
       switch (next) {
-        case '&' -> found.append("&amp;");
-        case '<' -> found.append("&lt;");
-        case '>' -> found.append("&gt;");
-        case '\r' -> found.append("&#13;");
-        case '"' -> found.append(isAttribute ? "&quot;" : "\"");
-        case '\t' -> found.append(isAttribute ? "&#9;" : "\t");
-        case '\n' -> found.append(isAttribute ? "&#10;" : "\n");
-        default -> found.append(next);
+        case '&' -> escaped.append("&amp;");
+        case '<' -> escaped.append("&lt;");
+        case '>' -> escaped.append("&gt;");
+        case '\r' -> escaped.append("&#13;");
+        case '"' -> escaped.append(isAttribute ? "&quot;" : "\"");
+        case '\t' -> escaped.append(isAttribute ? "&#9;" : "\t");
+        case '\n' -> escaped.append(isAttribute ? "&#10;" : "\n");
+        default -> escaped.append(next);
       }
     }
-    return found.toString();
+    return escaped.toString();
   }
 
   /** The beginning of a name as ASCII, whatever it holds. */

@@ -33,15 +33,15 @@ public final class KeyCheck implements ScalarFunction<Boolean> {
     }
 
     private boolean isPlain(byte[] key) {
-      byte found = 0;
+      byte classes = 0;
       for (byte character : key) {
         byte kind = character < 0 ? 0 : kinds[character];
         if (kind == 0) {
           return false;
         }
-        found |= kind;
+        classes |= kind;
       }
-      return (found & LETTER) != 0;
+      return (classes & LETTER) != 0;
     }
   }
 

@@ -61,11 +61,11 @@ final class Mask {
   /** Mask with the settings that {@code engine/router/plan/masks.py} gives. */
   Mask(JsonNode settings) {
     for (JsonNode path : settings.get("paths")) {
-      Step at = root.get(0);
+      Step current = root.get(0);
       for (JsonNode step : path) {
-        at = at.next(step);
+        current = current.next(step);
       }
-      at.isEnd = true;
+      current.isEnd = true;
     }
     settings.get("types").forEach(name -> typeNames.add(name.asText()));
     method = Method.valueOf(settings.get("method").asText().toUpperCase(Locale.ROOT));
@@ -126,26 +126,26 @@ final class Mask {
   }
 
   private static List<Step> field(List<Step> steps, UTF8String name) {
-    List<Step> found = new ArrayList<>(steps.size());
+    List<Step> following = new ArrayList<>(steps.size());
     for (Step step : steps) {
-      add(found, step.fields.get(name));
+      add(following, step.fields.get(name));
     }
-    return found;
+    return following;
   }
 
   private static List<Step> elements(List<Step> steps, int index, int size) {
-    List<Step> found = new ArrayList<>();
+    List<Step> next = new ArrayList<>();
     for (Step step : steps) {
-      add(found, step.elements.get(null));
-      add(found, step.elements.get(index));
-      add(found, step.elements.get(index - size));
+      add(next, step.elements.get(null));
+      add(next, step.elements.get(index));
+      add(next, step.elements.get(index - size));
     }
-    return found;
+    return next;
   }
 
-  private static void add(List<Step> found, Step step) {
+  private static void add(List<Step> steps, Step step) {
     if (step != null) {
-      found.add(step);
+      steps.add(step);
     }
   }
 

@@ -48,11 +48,11 @@ public final class Masks implements Serializable {
   }
 
   private static Masks get(String name) {
-    Masks found = KNOWN.get(name);
-    if (found == null) {
+    Masks masks = KNOWN.get(name);
+    if (masks == null) {
       throw new IllegalArgumentException("no masks " + name);
     }
-    return found;
+    return masks;
   }
 
   private Object readResolve() {

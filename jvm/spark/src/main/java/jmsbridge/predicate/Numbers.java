@@ -33,24 +33,24 @@ final class Numbers {
   /** True if the text matches {@code [+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?}. */
   static boolean isNumber(UTF8String text) {
     int start = afterSign(text, 0);
-    int at = afterDigits(text, start);
-    int digits = at - start;
-    if (is(text, at, '.')) {
-      int end = afterDigits(text, at + 1);
-      digits += end - at - 1;
-      at = end;
+    int index = afterDigits(text, start);
+    int digits = index - start;
+    if (is(text, index, '.')) {
+      int end = afterDigits(text, index + 1);
+      digits += end - index - 1;
+      index = end;
     }
     if (digits == 0) {
       return false;
     }
-    if (is(text, at, 'e') || is(text, at, 'E')) {
-      int exponent = afterSign(text, at + 1);
-      at = afterDigits(text, exponent);
-      if (at == exponent) {
+    if (is(text, index, 'e') || is(text, index, 'E')) {
+      int exponent = afterSign(text, index + 1);
+      index = afterDigits(text, exponent);
+      if (index == exponent) {
         return false;
       }
     }
-    return at == text.numBytes();
+    return index == text.numBytes();
   }
 
   /** True if a property declared as float or double may have the text as its value. */
@@ -63,8 +63,8 @@ final class Numbers {
     if (text.numBytes() != word.length()) {
       return false;
     }
-    for (int at = 0; at < word.length(); at++) {
-      if ((text.getByte(at) | 0x20) != word.charAt(at)) {
+    for (int index = 0; index < word.length(); index++) {
+      if ((text.getByte(index) | 0x20) != word.charAt(index)) {
         return false;
       }
     }
@@ -123,23 +123,23 @@ final class Numbers {
     if (Math.abs(power + last - first - 1) > EXPONENT) {
       return null;
     }
-    BigDecimal found = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
-    return isNegative ? found.negate() : found;
+    BigDecimal decimal = new BigDecimal(digits.substring(first, last)).scaleByPowerOfTen((int) power);
+    return isNegative ? decimal.negate() : decimal;
   }
 
-  private static int afterSign(UTF8String text, int at) {
-    return is(text, at, '+') || is(text, at, '-') ? at + 1 : at;
+  private static int afterSign(UTF8String text, int index) {
+    return is(text, index, '+') || is(text, index, '-') ? index + 1 : index;
   }
 
   private static int afterDigits(UTF8String text, int start) {
-    int at = start;
-    while (at < text.numBytes() && text.getByte(at) >= '0' && text.getByte(at) <= '9') {
-      at++;
+    int index = start;
+    while (index < text.numBytes() && text.getByte(index) >= '0' && text.getByte(index) <= '9') {
+      index++;
     }
-    return at;
+    return index;
   }
 
-  private static boolean is(UTF8String text, int at, char wanted) {
-    return at < text.numBytes() && text.getByte(at) == wanted;
+  private static boolean is(UTF8String text, int index, char wanted) {
+    return index < text.numBytes() && text.getByte(index) == wanted;
   }
 }

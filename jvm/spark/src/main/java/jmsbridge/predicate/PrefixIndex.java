@@ -24,8 +24,8 @@ final class PrefixIndex implements Index {
   void add(UTF8String prefix, int rule) {
     lowest = Math.min(lowest, rule);
     Node node = root;
-    for (byte each : prefix.getBytes()) {
-      node = node.longer.computeIfAbsent(each, unused -> new Node());
+    for (byte letter : prefix.getBytes()) {
+      node = node.longer.computeIfAbsent(letter, unused -> new Node());
     }
     node.rules = Arrays.copyOf(node.rules, node.rules.length + 1);
     node.rules[node.rules.length - 1] = rule;
@@ -37,9 +37,9 @@ final class PrefixIndex implements Index {
     UTF8String text = value == null ? null : value.text();
     int first = before;
     Node node = text == null ? null : root;
-    for (int at = 0; node != null; at++) {
+    for (int index = 0; node != null; index++) {
       first = rules.first(node.rules, first, fields);
-      node = at < text.numBytes() ? node.longer.get(text.getByte(at)) : null;
+      node = index < text.numBytes() ? node.longer.get(text.getByte(index)) : null;
     }
     return first;
   }

@@ -33,14 +33,14 @@ final class RangeIndex implements Index {
     for (int node = 0; node < 2 * leaves; node++) {
       rules.add(new ArrayList<>());
     }
-    for (Range each : ranges) {
-      int end = leaf(each.high) + leaves + 1;
-      for (int start = leaf(each.low) + leaves; start < end; start >>= 1, end >>= 1) {
+    for (Range range : ranges) {
+      int end = leaf(range.high) + leaves + 1;
+      for (int start = leaf(range.low) + leaves; start < end; start >>= 1, end >>= 1) {
         if ((start & 1) == 1) {
-          rules.get(start++).add(each.rule);
+          rules.get(start++).add(range.rule);
         }
         if ((end & 1) == 1) {
-          rules.get(--end).add(each.rule);
+          rules.get(--end).add(range.rule);
         }
       }
     }

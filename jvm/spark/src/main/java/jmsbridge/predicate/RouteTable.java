@@ -100,8 +100,8 @@ public abstract class RouteTable<T> implements ScalarFunction<T> {
     }
 
     private ArrayData numbers(Fields fields) {
-      int[] found = rules().publications(fields);
-      return UnsafeArrayData.fromPrimitiveArray(found.length == 0 ? NONE : found);
+      int[] publications = rules().publications(fields);
+      return UnsafeArrayData.fromPrimitiveArray(publications.length == 0 ? NONE : publications);
     }
 
     @Override

@@ -61,18 +61,18 @@ final class Rules {
         unfound.add(number);
         continue;
       }
-      for (JsonNode each : rule.get("requires")) {
-        switch (each.get(0).asText()) {
+      for (JsonNode condition : rule.get("requires")) {
+        switch (condition.get(0).asText()) {
           case "TEXTS":
-            addTexts(texts, each.get(1), number);
+            addTexts(texts, condition.get(1), number);
             break;
           case "PREFIX":
-            prefixes.computeIfAbsent(each.get(1).intValue(), PrefixIndex::new).add(text(each.get(2)), number);
+            prefixes.computeIfAbsent(condition.get(1).intValue(), PrefixIndex::new).add(text(condition.get(2)), number);
             break;
           default:
-            double low = each.get(2).asDouble(Double.NEGATIVE_INFINITY);
-            double high = each.get(3).asDouble(Double.POSITIVE_INFINITY);
-            ranges.computeIfAbsent(each.get(1).intValue(), unused -> new ArrayList<>())
+            double low = condition.get(2).asDouble(Double.NEGATIVE_INFINITY);
+            double high = condition.get(3).asDouble(Double.POSITIVE_INFINITY);
+            ranges.computeIfAbsent(condition.get(1).intValue(), unused -> new ArrayList<>())
                 .add(new RangeIndex.Range(low, high, number));
         }
       }
@@ -123,13 +123,13 @@ final class Rules {
   /** Number of the first rule whose include is true and whose exclude is not; null if there is none. */
   Integer first(Fields fields) {
     int first = rules.size();
-    for (Index each : indexes) {
-      first = each.first(fields, first, rules);
+    for (Index index : indexes) {
+      first = index.first(fields, first, rules);
     }
     first = rules.first(others, first, fields);
-    for (Index each : bodyIndexes) {
+    for (Index index : bodyIndexes) {
       // A body is read only while a rule that asks for it may be the first.
-      first = each.lowest() < first ? each.first(fields, first, rules) : first;
+      first = index.lowest() < first ? index.first(fields, first, rules) : first;
     }
     return first == rules.size() ? null : Integer.valueOf(first);
   }
@@ -139,14 +139,14 @@ final class Rules {
    * goes on, the next one. A record with the header {@link #ONLY} has at most the publication of that label.
    */
   int[] publications(Fields fields) {
-    int[] found = new int[publicationCount];
+    int[] passed = new int[publicationCount];
     int count = 0;
     UTF8String only = fields.header(ONLY);
     for (Integer rule = first(fields); rule != null; rule = first(fields)) {
       Publications taken = publications.get(rule);
       for (int number = 0; number < taken.labels.size(); number++) {
         if (only == null || only.equals(taken.labels.get(number))) {
-          found[count++] = taken.first + number;
+          passed[count++] = taken.first + number;
         }
       }
       if (!taken.goesOn) {
@@ -154,6 +154,6 @@ final class Rules {
       }
       fields.goOn(rule);
     }
-    return Arrays.copyOf(found, count);
+    return Arrays.copyOf(passed, count);
   }
 }

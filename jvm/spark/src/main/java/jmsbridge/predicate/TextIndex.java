@@ -32,11 +32,11 @@ final class TextIndex implements Index {
 
   private void add(UTF8String[] texts, int[] rules) {
     int hash = hash(texts);
-    int at = hash & entries.length - 1;
-    while (entries[at] != null) {
-      at = at + 1 & entries.length - 1;
+    int slot = hash & entries.length - 1;
+    while (entries[slot] != null) {
+      slot = slot + 1 & entries.length - 1;
     }
-    entries[at] = new Entry(hash, texts, rules);
+    entries[slot] = new Entry(hash, texts, rules);
     if (heads != null) {
       heads.add(List.of(Arrays.copyOf(texts, headers)));
     }
@@ -53,23 +53,23 @@ final class TextIndex implements Index {
   @Override
   public int first(Fields values, int before, RuleList rules) {
     UTF8String[] texts = new UTF8String[fields.length];
-    for (int at = 0; at < fields.length; at++) {
-      if (at == headers && heads != null && !heads.contains(Arrays.asList(texts).subList(0, headers))) {
+    for (int index = 0; index < fields.length; index++) {
+      if (index == headers && heads != null && !heads.contains(Arrays.asList(texts).subList(0, headers))) {
         return before;
       }
-      Value value = values.value(fields[at]);
-      texts[at] = value == null ? null : value.text();
-      if (texts[at] == null) {
+      Value value = values.value(fields[index]);
+      texts[index] = value == null ? null : value.text();
+      if (texts[index] == null) {
         return before;
       }
     }
     int hash = hash(texts);
-    int at = hash & entries.length - 1;
-    for (Entry entry = entries[at]; entry != null; entry = entries[at]) {
+    int slot = hash & entries.length - 1;
+    for (Entry entry = entries[slot]; entry != null; entry = entries[slot]) {
       if (entry.hash == hash && Arrays.equals(entry.texts, texts)) {
         return rules.first(entry.rules, before, values);
       }
-      at = at + 1 & entries.length - 1;
+      slot = slot + 1 & entries.length - 1;
     }
     return before;
   }

@@ -30,8 +30,8 @@ final class TextTemplate {
     if (json.has("path")) {
       int path = json.get("path").asInt();
       return (headers, body) -> {
-        Value found = body.value(path);
-        return found == null ? null : found.plain();
+        Value value = body.value(path);
+        return value == null ? null : value.plain();
       };
     }
     HeaderFunction.Text field = new HeaderFunction.Text(HeaderDraft.header(json.get("field").asText()).toString());
@@ -47,9 +47,9 @@ final class TextTemplate {
   /** The text for a message; null if one of its values is missing or empty. Headers may be null. */
   UTF8String text(ArrayData headers, Body body) {
     UTF8String[] texts = new UTF8String[parts.size()];
-    for (int at = 0; at < texts.length; at++) {
-      texts[at] = parts.get(at).of(headers, body);
-      if (texts[at] == null || texts[at].numBytes() == 0) {
+    for (int index = 0; index < texts.length; index++) {
+      texts[index] = parts.get(index).of(headers, body);
+      if (texts[index] == null || texts[index].numBytes() == 0) {
         return null;
       }
     }

@@ -138,9 +138,9 @@ final class Value {
     }
     if (sign == Sign.EQ || sign == Sign.NE) {
       UTF8String text = left.text();
-      UTF8String other = right.text();
-      if (text != null && other != null) {
-        return Truth.of(text.equals(other) == (sign == Sign.EQ));
+      UTF8String rightText = right.text();
+      if (text != null && rightText != null) {
+        return Truth.of(text.equals(rightText) == (sign == Sign.EQ));
       }
       Value truth = left.truth();
       Value otherTruth = right.truth();

@@ -31,20 +31,20 @@ final class XmlPaths {
   /** Adds a path and returns its index. */
   int add(JsonNode node) {
     Step[] steps = new Step[node.get("steps").size()];
-    Wanted at = root;
+    Wanted wanted = root;
     for (int index = 0; index < steps.length; index++) {
       JsonNode step = node.get("steps").get(index);
       steps[index] = new Step(step.get(0).asText(), step.get(1).asInt());
-      at = at.children.computeIfAbsent(steps[index].name, unused -> new Wanted());
+      wanted = wanted.children.computeIfAbsent(steps[index].name, unused -> new Wanted());
     }
     String attribute = node.hasNonNull("attribute") ? node.get("attribute").asText() : null;
     boolean isOwnText = node.get("own").booleanValue();
     if (attribute != null) {
-      at.attributes.add(attribute);
+      wanted.attributes.add(attribute);
     } else if (isOwnText) {
-      at.hasOwnText = true;
+      wanted.hasOwnText = true;
     } else {
-      at.hasText = true;
+      wanted.hasText = true;
     }
     paths.add(new Path(steps, attribute, isOwnText, node.get("number").booleanValue()));
     return paths.size() - 1;

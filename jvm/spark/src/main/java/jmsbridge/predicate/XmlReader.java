@@ -144,10 +144,10 @@ final class XmlReader {
       return;
     }
     parent.element.children.computeIfAbsent(name, unused -> new ArrayList<>()).add(element);
-    for (int at = 0; !wanted.attributes.isEmpty() && at < reader.getAttributeCount(); at++) {
-      String attribute = local(reader.getAttributeLocalName(at));
-      if (wanted.attributes.contains(attribute) && !isNamespace(reader, at)) {
-        element.attributes.putIfAbsent(attribute, reader.getAttributeValue(at));
+    for (int index = 0; !wanted.attributes.isEmpty() && index < reader.getAttributeCount(); index++) {
+      String attribute = local(reader.getAttributeLocalName(index));
+      if (wanted.attributes.contains(attribute) && !isNamespace(reader, index)) {
+        element.attributes.putIfAbsent(attribute, reader.getAttributeValue(index));
       }
     }
     element.ownText = wanted.hasOwnText ? new StringBuilder() : null;
@@ -184,8 +184,8 @@ final class XmlReader {
   }
 
   /** True for an attribute that declares a namespace. */
-  static boolean isNamespace(XMLStreamReader reader, int at) {
-    return local(reader.getAttributeLocalName(at)).equals("xmlns") || "xmlns".equals(reader.getAttributePrefix(at));
+  static boolean isNamespace(XMLStreamReader reader, int index) {
+    return local(reader.getAttributeLocalName(index)).equals("xmlns") || "xmlns".equals(reader.getAttributePrefix(index));
   }
 
   /**

@@ -69,10 +69,10 @@ final class XmlToJson implements XmlReader.Handler {
       throw new XmlReader.NotXmlException();
     }
     Open element = new Open(XmlReader.local(reader.getLocalName()));
-    for (int at = 0; at < reader.getAttributeCount(); at++) {
-      String name = "@" + XmlReader.local(reader.getAttributeLocalName(at));
-      if (!XmlReader.isNamespace(reader, at) && !element.members.has(name)) {
-        element.members.put(name, reader.getAttributeValue(at));
+    for (int index = 0; index < reader.getAttributeCount(); index++) {
+      String name = "@" + XmlReader.local(reader.getAttributeLocalName(index));
+      if (!XmlReader.isNamespace(reader, index) && !element.members.has(name)) {
+        element.members.put(name, reader.getAttributeValue(index));
       }
     }
     opened.add(element);
@@ -83,13 +83,13 @@ final class XmlToJson implements XmlReader.Handler {
     Open element = opened.remove(opened.size() - 1);
     ObjectNode parent = opened.get(opened.size() - 1).members;
     JsonNode value = element.value();
-    JsonNode other = parent.get(element.name);
-    if (other == null) {
+    JsonNode former = parent.get(element.name);
+    if (former == null) {
       parent.set(element.name, value);
-    } else if (other instanceof ArrayNode several) {
+    } else if (former instanceof ArrayNode several) {
       several.add(value);
     } else {
-      parent.set(element.name, JsonNodeFactory.instance.arrayNode().add(other).add(value));
+      parent.set(element.name, JsonNodeFactory.instance.arrayNode().add(former).add(value));
     }
   }
 

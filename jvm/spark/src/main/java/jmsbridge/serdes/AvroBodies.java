@@ -41,19 +41,19 @@ final class AvroBodies {
     }
     switch (type.getType()) {
       case RECORD -> {
-        for (Schema.Field each : type.getFields()) {
-          if (each.hasDefaultValue()) {
+        for (Schema.Field field : type.getFields()) {
+          if (field.hasDefaultValue()) {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             BinaryEncoder out = EncoderFactory.get().directBinaryEncoder(bytes, null);
-            new GenericDatumWriter<>(each.schema()).write(GenericData.get().getDefaultValue(each), out);
-            defaults.put(each, bytes.toByteArray());
+            new GenericDatumWriter<>(field.schema()).write(GenericData.get().getDefaultValue(field), out);
+            defaults.put(field, bytes.toByteArray());
           }
-          collect(each.schema(), seen);
+          collect(field.schema(), seen);
         }
       }
       case UNION -> {
-        for (Schema each : type.getTypes()) {
-          collect(each, seen);
+        for (Schema branch : type.getTypes()) {
+          collect(branch, seen);
         }
       }
       case ARRAY -> collect(type.getElementType(), seen);
@@ -109,11 +109,11 @@ final class AvroBodies {
           }
         }
         default -> {
-          Object found = scalar(type, value);
-          if (found == null) {
+          Object written = scalar(type, value);
+          if (written == null) {
             throw place.isNot(value, wanted(type));
           }
-          writeScalar(type, found);
+          writeScalar(type, written);
         }
       }
     }
@@ -135,16 +135,16 @@ final class AvroBodies {
             ? "the schema has no such field"
             : "'%s' stands for the same field".formatted(members.get(field)));
       }
-      for (Schema.Field each : type.getFields()) {
-        String member = members.get(each.name());
+      for (Schema.Field field : type.getFields()) {
+        String member = members.get(field.name());
         if (member != null) {
-          write(each.schema(), object.get(member), place.member(member));
-        } else if (defaults.containsKey(each)) {
-          out.writeFixed(defaults.get(each));
-        } else if (each.schema().isNullable()) {
-          write(each.schema(), null, place);
+          write(field.schema(), object.get(member), place.member(member));
+        } else if (defaults.containsKey(field)) {
+          out.writeFixed(defaults.get(field));
+        } else if (field.schema().isNullable()) {
+          write(field.schema(), null, place);
         } else {
-          throw place.member(each.name()).fault("it is missing, and the schema has no default for it");
+          throw place.member(field.name()).fault("it is missing, and the schema has no default for it");
         }
       }
       if (bytes.size() > Document.MOST_BYTES) {
@@ -154,11 +154,11 @@ final class AvroBodies {
     }
 
     /** Collects the members by the fields that they stand for; returns the first without a field of its own. */
-    private String collect(Schema type, Map<String, Object> object, Map<String, String> found) {
-      for (String each : object.keySet()) {
-        String field = BodyValues.field(each, fromXml, name -> type.getField(name) != null);
-        if (field == null || found.putIfAbsent(field, each) != null) {
-          return each;
+    private String collect(Schema type, Map<String, Object> object, Map<String, String> members) {
+      for (String member : object.keySet()) {
+        String field = BodyValues.field(member, fromXml, name -> type.getField(name) != null);
+        if (field == null || members.putIfAbsent(field, member) != null) {
+          return member;
         }
       }
       return null;
@@ -173,9 +173,9 @@ final class AvroBodies {
       out.writeArrayStart();
       out.setItemCount(elements.size());
       int index = 0;
-      for (Object each : elements) {
+      for (Object element : elements) {
         out.startItem();
-        write(type, each, isSingle ? place : place.element(index++));
+        write(type, element, isSingle ? place : place.element(index++));
       }
       out.writeArrayEnd();
     }
@@ -183,10 +183,10 @@ final class AvroBodies {
     private void writeMap(Schema type, Map<String, Object> object, BodyPlace place) throws IOException {
       out.writeMapStart();
       out.setItemCount(object.size());
-      for (Map.Entry<String, Object> each : object.entrySet()) {
+      for (Map.Entry<String, Object> entry : object.entrySet()) {
         out.startItem();
-        out.writeString(each.getKey());
-        write(type, each.getValue(), place.member(each.getKey()));
+        out.writeString(entry.getKey());
+        write(type, entry.getValue(), place.member(entry.getKey()));
       }
       out.writeMapEnd();
     }
@@ -203,21 +203,21 @@ final class AvroBodies {
 
     /** The first branch that the value fits by a look at it alone; the only one besides null gives the reason. */
     private int branch(List<Schema> branches, Object value) {
-      for (int at = 0; at < branches.size(); at++) {
-        if (fits(branches.get(at), value)) {
-          return at;
+      for (int index = 0; index < branches.size(); index++) {
+        if (fits(branches.get(index), value)) {
+          return index;
         }
       }
-      int others = 0;
+      int choices = 0;
       int last = -1;
       int empty = -1;
       int array = -1;
-      for (int at = 0; at < branches.size(); at++) {
-        Schema each = branches.get(at);
-        empty = isNull(each) ? at : empty;
-        array = each.getType() == Schema.Type.ARRAY ? at : array;
-        others += isNull(each) ? 0 : 1;
-        last = isNull(each) ? last : at;
+      for (int index = 0; index < branches.size(); index++) {
+        Schema branch = branches.get(index);
+        empty = isNull(branch) ? index : empty;
+        array = branch.getType() == Schema.Type.ARRAY ? index : array;
+        choices += isNull(branch) ? 0 : 1;
+        last = isNull(branch) ? last : index;
       }
       if (fromXml && "".equals(value) && empty >= 0) {
         return empty;
@@ -225,7 +225,7 @@ final class AvroBodies {
       if (fromXml && array >= 0) {
         return array;
       }
-      return others == 1 ? last : -1;
+      return choices == 1 ? last : -1;
     }
 
     private boolean fits(Schema type, Object value) {
@@ -259,11 +259,11 @@ final class AvroBodies {
 
     private Long integer(Schema type, Object value) {
       boolean isInt = type.getType() == Schema.Type.INT;
-      BigInteger found = BodyValues.integer(BodyValues.number(value, fromXml),
+      BigInteger number = BodyValues.integer(BodyValues.number(value, fromXml),
           BigInteger.valueOf(isInt ? Integer.MIN_VALUE : Long.MIN_VALUE),
           BigInteger.valueOf(isInt ? Integer.MAX_VALUE : Long.MAX_VALUE));
-      if (found != null) {
-        return found.longValue();
+      if (number != null) {
+        return number.longValue();
       }
       if (type.getLogicalType() instanceof LogicalTypes.Date) {
         return BodyValues.days(value);
@@ -275,26 +275,26 @@ final class AvroBodies {
     private byte[] bytes(Schema type, Object value) {
       boolean isFixed = type.getType() == Schema.Type.FIXED;
       if (type.getLogicalType() instanceof LogicalTypes.Decimal decimal) {
-        BigInteger found = BodyValues.unscaled(
+        BigInteger unscaled = BodyValues.unscaled(
             BodyValues.number(value, fromXml), decimal.getPrecision(), decimal.getScale());
-        return found == null || !isFixed ? found == null ? null : found.toByteArray()
-            : BodyValues.bytes(found, type.getFixedSize());
+        return unscaled == null || !isFixed ? unscaled == null ? null : unscaled.toByteArray()
+            : BodyValues.bytes(unscaled, type.getFixedSize());
       }
-      byte[] found = BodyValues.bytes(value);
-      return found != null && isFixed && found.length != type.getFixedSize() ? null : found;
+      byte[] bytes = BodyValues.bytes(value);
+      return bytes != null && isFixed && bytes.length != type.getFixedSize() ? null : bytes;
     }
 
-    private void writeScalar(Schema type, Object found) throws IOException {
+    private void writeScalar(Schema type, Object written) throws IOException {
       switch (type.getType()) {
-        case BOOLEAN -> out.writeBoolean((Boolean) found);
-        case STRING -> out.writeString((String) found);
-        case ENUM -> out.writeEnum((Integer) found);
-        case INT -> out.writeInt(((Long) found).intValue());
-        case LONG -> out.writeLong((Long) found);
-        case FLOAT -> out.writeFloat((Float) found);
-        case DOUBLE -> out.writeDouble((Double) found);
-        case BYTES -> out.writeBytes((byte[]) found);
-        default -> out.writeFixed((byte[]) found);
+        case BOOLEAN -> out.writeBoolean((Boolean) written);
+        case STRING -> out.writeString((String) written);
+        case ENUM -> out.writeEnum((Integer) written);
+        case INT -> out.writeInt(((Long) written).intValue());
+        case LONG -> out.writeLong((Long) written);
+        case FLOAT -> out.writeFloat((Float) written);
+        case DOUBLE -> out.writeDouble((Double) written);
+        case BYTES -> out.writeBytes((byte[]) written);
+        default -> out.writeFixed((byte[]) written);
       }
     }
   }

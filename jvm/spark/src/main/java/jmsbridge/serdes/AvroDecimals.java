@@ -37,14 +37,14 @@ final class AvroDecimals {
           written.getPrecision(), written.getScale(), read.getPrecision(), read.getScale()));
     }
     if (action instanceof Resolver.RecordAdjust fields) {
-      for (Resolver.Action each : fields.fieldActions) {
-        checkScales(each, seen);
+      for (Resolver.Action part : fields.fieldActions) {
+        checkScales(part, seen);
       }
     } else if (action instanceof Resolver.Container elements) {
       checkScales(elements.elementAction, seen);
     } else if (action instanceof Resolver.WriterUnion branches) {
-      for (Resolver.Action each : branches.actions) {
-        checkScales(each, seen);
+      for (Resolver.Action part : branches.actions) {
+        checkScales(part, seen);
       }
     } else if (action instanceof Resolver.ReaderUnion branch) {
       checkScales(branch.actualAction, seen);
@@ -66,9 +66,9 @@ final class AvroDecimals {
   static void checkDigits(Schema schema, Object value, String name) {
     switch (schema.getType()) {
       case RECORD -> {
-        for (Schema.Field each : schema.getFields()) {
-          String field = name.isEmpty() ? each.name() : name + "." + each.name();
-          checkDigits(each.schema(), ((IndexedRecord) value).get(each.pos()), field);
+        for (Schema.Field member : schema.getFields()) {
+          String field = name.isEmpty() ? member.name() : name + "." + member.name();
+          checkDigits(member.schema(), ((IndexedRecord) value).get(member.pos()), field);
         }
       }
       case UNION ->

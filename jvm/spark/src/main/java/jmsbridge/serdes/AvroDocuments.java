@@ -38,9 +38,9 @@ final class AvroDocuments implements DocumentReader {
     switch (schema.getType()) {
       case RECORD -> {
         out.openObject();
-        for (Schema.Field each : schema.getFields()) {
-          out.name(each.name());
-          write(each.schema(), in, out);
+        for (Schema.Field field : schema.getFields()) {
+          out.name(field.name());
+          write(field.schema(), in, out);
         }
         out.closeObject();
       }

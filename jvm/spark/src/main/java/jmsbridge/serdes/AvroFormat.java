@@ -48,10 +48,10 @@ final class AvroFormat implements Format {
 
   @Override
   public StructType fields(SchemaText schema) {
-    SchemaConverters.SchemaType found = converted(parsed(schema));
-    return found.dataType() instanceof StructType struct && isRecord(schema)
+    SchemaConverters.SchemaType type = converted(parsed(schema));
+    return type.dataType() instanceof StructType struct && isRecord(schema)
         ? struct
-        : new StructType().add(VALUE, found.dataType(), found.nullable());
+        : new StructType().add(VALUE, type.dataType(), type.nullable());
   }
 
   @Override
@@ -84,10 +84,10 @@ final class AvroFormat implements Format {
   }
 
   private static void parse(List<SchemaText.Reference> references, Schema.Parser parser) {
-    for (SchemaText.Reference each : references) {
-      parse(each.schema().references(), parser);
-      if (!parser.getTypes().containsKey(each.name())) {
-        parser.parse(each.schema().text());
+    for (SchemaText.Reference reference : references) {
+      parse(reference.schema().references(), parser);
+      if (!parser.getTypes().containsKey(reference.name())) {
+        parser.parse(reference.schema().text());
       }
     }
   }

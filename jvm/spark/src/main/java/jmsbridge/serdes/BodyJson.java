@@ -45,8 +45,8 @@ final class BodyJson {
 
     /** The number, if it is written as an integer of a long with digits alone; otherwise null. */
     Long plain() {
-      for (int at = text.startsWith("-") ? 1 : 0; at < text.length(); at++) {
-        if (text.charAt(at) < '0' || text.charAt(at) > '9') {
+      for (int index = text.startsWith("-") ? 1 : 0; index < text.length(); index++) {
+        if (text.charAt(index) < '0' || text.charAt(index) > '9') {
           return null;
         }
       }
@@ -64,9 +64,9 @@ final class BodyJson {
     try {
       String text = decoded(json);
       try (JsonParser parser = JSON.createParser(text.startsWith("\ufeff") ? text.substring(1) : text)) {
-        Object found = value(parser, parser.nextToken(), 0);
+        Object document = value(parser, parser.nextToken(), 0);
         if (parser.nextToken() == null) {
-          return found;
+          return document;
         }
       }
     } catch (IOException none) {
@@ -97,19 +97,19 @@ final class BodyJson {
     }
     switch (token) {
       case START_OBJECT -> {
-        Map<String, Object> found = new LinkedHashMap<>();
+        Map<String, Object> members = new LinkedHashMap<>();
         while (parser.nextToken() != JsonToken.END_OBJECT) {
           String name = whole(parser.currentName());
-          found.put(name, value(parser, parser.nextToken(), depth + 1));
+          members.put(name, value(parser, parser.nextToken(), depth + 1));
         }
-        return found;
+        return members;
       }
       case START_ARRAY -> {
-        List<Object> found = new ArrayList<>();
+        List<Object> elements = new ArrayList<>();
         for (JsonToken next = parser.nextToken(); next != JsonToken.END_ARRAY; next = parser.nextToken()) {
-          found.add(value(parser, next, depth + 1));
+          elements.add(value(parser, next, depth + 1));
         }
-        return found;
+        return elements;
       }
       case VALUE_STRING -> {
         return whole(parser.getText());
@@ -123,11 +123,11 @@ final class BodyJson {
       default -> {
         String text = parser.getText();
         boolean isPlain = token == JsonToken.VALUE_NUMBER_INT && text.length() <= MOST_PLAIN;
-        Written found = isPlain ? new Written(text) : number(text);
-        if (found == null) {
+        Written written = isPlain ? new Written(text) : number(text);
+        if (written == null) {
           throw isNot(null);
         }
-        return found;
+        return written;
       }
     }
   }
@@ -137,15 +137,15 @@ final class BodyJson {
     if (text.length() > MOST_CHARACTERS) {
       return null;
     }
-    Matcher found = NUMBER.matcher(text);
-    boolean isShort = found.matches() && (found.group(1) == null || found.group(1).length() <= MOST_EXPONENT_DIGITS);
+    Matcher parts = NUMBER.matcher(text);
+    boolean isShort = parts.matches() && (parts.group(1) == null || parts.group(1).length() <= MOST_EXPONENT_DIGITS);
     return isShort ? new Written(text) : null;
   }
 
   /** The text with a replacement for each half of a character that stands alone. */
   private static String whole(String text) {
-    for (int at = 0; at < text.length(); at++) {
-      if (Character.isSurrogate(text.charAt(at))) {
+    for (int index = 0; index < text.length(); index++) {
+      if (Character.isSurrogate(text.charAt(index))) {
         return new String(text.getBytes(StandardCharsets.UTF_16BE), StandardCharsets.UTF_16BE);
       }
     }

@@ -34,8 +34,8 @@ record BodyPlace(BodyPlace parent, Object step) {
 
   UnfitValueException fault(String reason) {
     StringBuilder path = new StringBuilder();
-    for (BodyPlace each = this; each != null; each = each.parent) {
-      path.insert(0, each.spelled());
+    for (BodyPlace place = this; place != null; place = place.parent) {
+      path.insert(0, place.spelled());
     }
     return new UnfitValueException("%s does not fit: %s".formatted(path, reason));
   }

@@ -46,13 +46,13 @@ final class BodyValues {
   }
 
   /** The integer that a number is, if it lies within two others. */
-  static BigInteger integer(BodyJson.Written number, BigInteger least, BigInteger most) {
+  static BigInteger integer(BodyJson.Written number, BigInteger smallest, BigInteger largest) {
     if (number == null) {
       return null;
     }
     Long plain = number.plain();
-    BigInteger found = plain == null ? integer(number.exact(), 20) : BigInteger.valueOf(plain);
-    return found == null || found.compareTo(least) < 0 || found.compareTo(most) > 0 ? null : found;
+    BigInteger exact = plain == null ? integer(number.exact(), 20) : BigInteger.valueOf(plain);
+    return exact == null || exact.compareTo(smallest) < 0 || exact.compareTo(largest) > 0 ? null : exact;
   }
 
   /** The digits of a number as a decimal of a precision and a scale. */
@@ -85,13 +85,13 @@ final class BodyValues {
   }
 
   static Float single(BodyJson.Written number) {
-    Float found = number == null ? null : Float.valueOf(number.text());
-    return found == null || found.isInfinite() ? null : found;
+    Float nearest = number == null ? null : Float.valueOf(number.text());
+    return nearest == null || nearest.isInfinite() ? null : nearest;
   }
 
   static Double real(BodyJson.Written number) {
-    Double found = number == null ? null : Double.valueOf(number.text());
-    return found == null || found.isInfinite() ? null : found;
+    Double nearest = number == null ? null : Double.valueOf(number.text());
+    return nearest == null || nearest.isInfinite() ? null : nearest;
   }
 
   /** The bytes of a text in base64, as an encoder writes it. */
@@ -100,8 +100,8 @@ final class BodyValues {
       return null;
     }
     try {
-      byte[] found = Base64.getDecoder().decode(text);
-      return Base64.getEncoder().encodeToString(found).equals(text) ? found : null;
+      byte[] bytes = Base64.getDecoder().decode(text);
+      return Base64.getEncoder().encodeToString(bytes).equals(text) ? bytes : null;
     } catch (IllegalArgumentException other) {
       return null;
     }
@@ -113,23 +113,23 @@ final class BodyValues {
     if (least.length > size) {
       return null;
     }
-    byte[] found = new byte[size];
-    Arrays.fill(found, 0, size - least.length, (byte) (number.signum() < 0 ? -1 : 0));
-    System.arraycopy(least, 0, found, size - least.length, least.length);
-    return found;
+    byte[] bytes = new byte[size];
+    Arrays.fill(bytes, 0, size - least.length, (byte) (number.signum() < 0 ? -1 : 0));
+    System.arraycopy(least, 0, bytes, size - least.length, least.length);
+    return bytes;
   }
 
   /** Days since 1970 of a text such as 2026-11-28. */
   static Long days(Object value) {
-    Matcher found = value instanceof String text ? ONLY_DATE.matcher(text) : null;
-    return found == null || !found.matches() ? null : days(found);
+    Matcher date = value instanceof String text ? ONLY_DATE.matcher(text) : null;
+    return date == null || !date.matches() ? null : days(date);
   }
 
-  private static Long days(Matcher found) {
-    int year = Integer.parseInt(found.group(1));
+  private static Long days(Matcher date) {
+    int year = Integer.parseInt(date.group(1));
     try {
       return year == 0 ? null
-          : LocalDate.of(year, Integer.parseInt(found.group(2)), Integer.parseInt(found.group(3))).toEpochDay();
+          : LocalDate.of(year, Integer.parseInt(date.group(2)), Integer.parseInt(date.group(3))).toEpochDay();
     } catch (DateTimeException none) {
       return null;
     }
@@ -137,29 +137,29 @@ final class BodyValues {
 
   /** Time since 1970, in units of so many digits below a second, of a text as {@link #instant} reads it. */
   static Long time(Object value, int digits) {
-    Instant found = instant(value);
+    Instant time = instant(value);
     long unit = (long) Math.pow(10, NANO_DIGITS - digits);
-    return found == null || found.getNano() % unit != 0
+    return time == null || time.getNano() % unit != 0
         ? null
-        : found.getEpochSecond() * (long) Math.pow(10, digits) + found.getNano() / unit;
+        : time.getEpochSecond() * (long) Math.pow(10, digits) + time.getNano() / unit;
   }
 
   /** The time of a text such as 2026-11-28T04:00:00.5+01:00. */
   static Instant instant(Object value) {
-    Matcher found = value instanceof String text ? TIME.matcher(text) : null;
-    Long days = found == null || !found.matches() ? null : days(found);
-    String fraction = days == null || found.group(7) == null ? "" : found.group(7);
+    Matcher time = value instanceof String text ? TIME.matcher(text) : null;
+    Long days = time == null || !time.matches() ? null : days(time);
+    String fraction = days == null || time.group(7) == null ? "" : time.group(7);
     if (days == null || fraction.chars().skip(NANO_DIGITS).anyMatch(each -> each != '0')) {
       return null;
     }
-    long offset = found.group(8) == null ? 0 : seconds(found, 9) * (found.group(8).equals("-") ? -1 : 1);
-    long seconds = days * SECONDS_OF_DAY + seconds(found, 4) + Long.parseLong(found.group(6)) - offset;
+    long offset = time.group(8) == null ? 0 : seconds(time, 9) * (time.group(8).equals("-") ? -1 : 1);
+    long seconds = days * SECONDS_OF_DAY + seconds(time, 4) + Long.parseLong(time.group(6)) - offset;
     String nanos = (fraction + "0".repeat(NANO_DIGITS)).substring(0, NANO_DIGITS);
     return Instant.ofEpochSecond(seconds, Long.parseLong(nanos));
   }
 
-  private static long seconds(Matcher found, int hours) {
-    return Long.parseLong(found.group(hours)) * 3_600 + Long.parseLong(found.group(hours + 1)) * 60;
+  private static long seconds(Matcher time, int hours) {
+    return Long.parseLong(time.group(hours)) * 3_600 + Long.parseLong(time.group(hours + 1)) * 60;
   }
 
   /**

@@ -100,27 +100,27 @@ public final class Documents implements Serializable {
 
   /** The schema of the source of a body, if the body is a bare value; else null. */
   private SourceSchema ofSource(BodyOrigin origin) {
-    SourceSchema found = origin.source() == null ? null : sources.get(origin.source());
-    return found != null && found.has(origin.kind()) ? found : null;
+    SourceSchema schema = origin.source() == null ? null : sources.get(origin.source());
+    return schema != null && schema.has(origin.kind()) ? schema : null;
   }
 
   private WriterSchema registered(int id) {
     if (writers == null) {
       writers = new Recent<>(MOST_READERS);
     }
-    WriterSchema found = writers.get(id);
-    if (found == null) {
+    WriterSchema writer = writers.get(id);
+    if (writer == null) {
       SchemaRegistry.Typed typed = registry.typed(id);
       String words = "the schema with the id %d".formatted(id);
       try {
-        found = new WriterSchema(words, typed, reader(typed), HEAD_BYTES);
+        writer = new WriterSchema(words, typed, reader(typed), HEAD_BYTES);
       } catch (RuntimeException failure) {
         // The libraries have errors of their own for some schemas; one schema does not end the query.
         throw UnfitValueException.of(words, failure);
       }
-      writers.put(id, found);
+      writers.put(id, writer);
     }
-    return found;
+    return writer;
   }
 
   private static DocumentReader reader(SchemaRegistry.Typed typed) {

@@ -133,12 +133,12 @@ public final class HttpRegistry implements SchemaRegistry {
     Wait wait = new Wait();
     while (true) {
       try {
-        SchemaIds.Answer found = schemas.get(type, id);
-        if (found.fault() != null) {
-          throw new UnfitValueException(found.fault());
+        SchemaIds.Answer answer = schemas.get(type, id);
+        if (answer.fault() != null) {
+          throw new UnfitValueException(answer.fault());
         }
-        if (found.schema() != null) {
-          return found.schema();
+        if (answer.schema() != null) {
+          return answer.schema();
         }
       } catch (InterruptedException interrupted) {
         throw ended(interrupted);
@@ -188,9 +188,9 @@ public final class HttpRegistry implements SchemaRegistry {
       return look(new SchemaIds.Id(type, id.number()));
     }
     try {
-      Typed found = new Typed(type, text(path, id.type().equals(SchemaIds.ANY) ? type : id.type(), answer.body()));
-      copies.keep(id.number(), found);
-      return new SchemaIds.Answer(found, null);
+      Typed typed = new Typed(type, text(path, id.type().equals(SchemaIds.ANY) ? type : id.type(), answer.body()));
+      copies.keep(id.number(), typed);
+      return new SchemaIds.Answer(typed, null);
     } catch (RegistryOutageException away) {
       throw away;
     } catch (UnfitValueException | RegistryException fault) {
@@ -216,9 +216,9 @@ public final class HttpRegistry implements SchemaRegistry {
     String path = versions(subject) + "/" + (version == 0 ? "latest" : version) + format(type);
     try {
       JsonNode body = checked(path, ask("GET", path, null));
-      Version found = new Version(body.path("version").asInt(version), body.path("id").asInt(), text(path, type, body));
-      copies.keep(type, subject, version, found);
-      return found;
+      Version latest = new Version(body.path("version").asInt(version), body.path("id").asInt(), text(path, type, body));
+      copies.keep(type, subject, version, latest);
+      return latest;
     } catch (RegistryOutageException away) {
       if (copy != null) {
         LOG.warn("the schema registry is away: the latest version of '{}' is the one of the copies", subject);
@@ -265,11 +265,11 @@ public final class HttpRegistry implements SchemaRegistry {
   private ObjectNode body(String type, SchemaText schema) {
     ObjectNode body = json.createObjectNode().put(SCHEMA, schema.text()).put("schemaType", type);
     ArrayNode references = json.createArrayNode();
-    for (SchemaText.Reference each : schema.references()) {
-      register(type, each.name(), each.schema());
-      String path = subject(each.name());
-      int version = checked(path, ask("POST", path, body(type, each.schema()))).path("version").asInt();
-      references.addObject().put("name", each.name()).put(SUBJECT, each.name()).put("version", version);
+    for (SchemaText.Reference reference : schema.references()) {
+      register(type, reference.name(), reference.schema());
+      String path = subject(reference.name());
+      int version = checked(path, ask("POST", path, body(type, reference.schema()))).path("version").asInt();
+      references.addObject().put("name", reference.name()).put(SUBJECT, reference.name()).put("version", version);
     }
     if (!references.isEmpty()) {
       body.set("references", references);
@@ -278,14 +278,14 @@ public final class HttpRegistry implements SchemaRegistry {
   }
 
   private SchemaText text(String path, String type, JsonNode body) {
-    String found = body.path("schemaType").asText("AVRO");
-    if (!found.equals(type)) {
-      throw new UnfitValueException("%s is a schema of %s and not of %s".formatted(path, found, type));
+    String format = body.path("schemaType").asText("AVRO");
+    if (!format.equals(type)) {
+      throw new UnfitValueException("%s is a schema of %s and not of %s".formatted(path, format, type));
     }
     List<SchemaText.Reference> references = new ArrayList<>();
-    for (JsonNode each : body.path("references")) {
-      SchemaText schema = version(type, each.path(SUBJECT).asText(), each.path("version").asInt()).schema();
-      references.add(new SchemaText.Reference(each.path("name").asText(), schema));
+    for (JsonNode reference : body.path("references")) {
+      SchemaText schema = version(type, reference.path(SUBJECT).asText(), reference.path("version").asInt()).schema();
+      references.add(new SchemaText.Reference(reference.path("name").asText(), schema));
     }
     return new SchemaText(body.path(SCHEMA).asText(), references);
   }
@@ -328,8 +328,8 @@ public final class HttpRegistry implements SchemaRegistry {
   /** Asks each server until one answers. */
   private Reply once(String method, String path, JsonNode body) {
     Reply reply = null;
-    for (int at = 0; at < settings.urls().size(); at++) {
-      int place = (first + at) % settings.urls().size();
+    for (int index = 0; index < settings.urls().size(); index++) {
+      int place = (first + index) % settings.urls().size();
       String url = settings.urls().get(place);
       try {
         Answer answer = send(url, method, path, body);
@@ -376,12 +376,12 @@ public final class HttpRegistry implements SchemaRegistry {
     private Duration pause = FIRST_PAUSE;
 
     /** Waits once more; RegistryOutageException after the time for which the registry may be away. */
-    void on(String what) {
+    void on(String reason) {
       long waited = System.nanoTime() - begun;
       if (waited > patience.toNanos()) {
         throw new RegistryOutageException(
             "the schema registry has been away for %d s (%s); check schema.registry.url, and that it runs"
-                .formatted(Duration.ofNanos(waited).toSeconds(), what),
+                .formatted(Duration.ofNanos(waited).toSeconds(), reason),
             null);
       }
       sleep(pause);

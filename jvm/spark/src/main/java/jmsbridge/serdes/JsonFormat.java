@@ -59,8 +59,8 @@ final class JsonFormat implements Format {
   }
 
   private static StructType declared(SchemaText schema) {
-    DataType found = JsonTypes.of(schema);
-    return found instanceof StructType struct ? struct : new StructType().add(VALUE, found);
+    DataType type = JsonTypes.of(schema);
+    return type instanceof StructType struct ? struct : new StructType().add(VALUE, type);
   }
 
   @Override
@@ -148,20 +148,20 @@ final class JsonFormat implements Format {
       refuse(errors);
       return text;
     }
-    for (Error each : missing) {
-      ((ObjectNode) at(document, each.getInstanceLocation())).putNull(each.getProperty());
+    for (Error error : missing) {
+      ((ObjectNode) at(document, error.getInstanceLocation())).putNull(error.getProperty());
     }
     refuse(check.errors(document));
     return JsonSchemas.JSON.writeValueAsBytes(document);
   }
 
   private static JsonNode at(JsonNode document, NodePath location) {
-    JsonNode found = document;
+    JsonNode node = document;
     for (int step = 0; step < location.getNameCount(); step++) {
       Object element = location.getElement(step);
-      found = element instanceof Integer index ? found.get(index) : found.get(String.valueOf(element));
+      node = element instanceof Integer index ? node.get(index) : node.get(String.valueOf(element));
     }
-    return found;
+    return node;
   }
 
   private static void refuse(List<Error> errors) {

@@ -211,16 +211,16 @@ public final class JsonNumbers implements Serializable {
         return isBetween(text, Long.MIN_VALUE / MICROS, Long.MAX_VALUE / MICROS);
       }
       if (type instanceof IntegralType) {
-        long most = Long.MAX_VALUE >> Long.SIZE - Byte.SIZE * type.defaultSize();
-        return token == JsonToken.VALUE_NUMBER_INT && isBetween(text, -most - 1, most);
+        long largest = Long.MAX_VALUE >> Long.SIZE - Byte.SIZE * type.defaultSize();
+        return token == JsonToken.VALUE_NUMBER_INT && isBetween(text, -largest - 1, largest);
       }
       return true;
     }
 
-    private static boolean isBetween(String text, long least, long most) {
+    private static boolean isBetween(String text, long smallest, long largest) {
       try {
         long number = Long.parseLong(text);
-        return number >= least && number <= most;
+        return number >= smallest && number <= largest;
       } catch (NumberFormatException tooLong) {
         return false;
       }

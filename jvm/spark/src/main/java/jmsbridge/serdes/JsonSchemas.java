@@ -72,15 +72,15 @@ final class JsonSchemas implements BodyCheck {
   }
 
   private static Schema parsed(SchemaText text) {
-    Map<String, String> others = new HashMap<>();
-    collect(text.references(), others);
+    Map<String, String> referenced = new HashMap<>();
+    collect(text.references(), referenced);
     SchemaRegistryConfig settings = SchemaRegistryConfig.builder()
         .formatAssertionsEnabled(false).locale(Locale.ENGLISH).build();
     try {
       Schema schema = com.networknt.schema.SchemaRegistry
           .withDefaultDialect(SpecificationVersion.DRAFT_2020_12, builder -> builder
               .schemaRegistryConfig(settings)
-              .schemas(others)
+              .schemas(referenced)
               .schemaLoader(loader -> loader.fetchRemoteResources(false)))
           .getSchema(text.text(), InputFormat.JSON);
       schema.initializeValidators();
@@ -90,10 +90,10 @@ final class JsonSchemas implements BodyCheck {
     }
   }
 
-  private static void collect(List<SchemaText.Reference> references, Map<String, String> found) {
-    for (SchemaText.Reference each : references) {
-      found.put(each.name(), each.schema().text());
-      collect(each.schema().references(), found);
+  private static void collect(List<SchemaText.Reference> references, Map<String, String> texts) {
+    for (SchemaText.Reference reference : references) {
+      texts.put(reference.name(), reference.schema().text());
+      collect(reference.schema().references(), texts);
     }
   }
 
@@ -138,8 +138,8 @@ final class JsonSchemas implements BodyCheck {
   /** Path of a place in a document whose own path is {@code root}. */
   static String path(String root, NodePath location) {
     StringBuilder path = new StringBuilder(root);
-    for (int at = 0; at < location.getNameCount(); at++) {
-      Object step = location.getElement(at);
+    for (int index = 0; index < location.getNameCount(); index++) {
+      Object step = location.getElement(index);
       if (step instanceof Integer) {
         path.append('[').append(step).append(']');
       } else {

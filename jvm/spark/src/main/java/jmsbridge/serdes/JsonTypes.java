@@ -120,15 +120,15 @@ final class JsonTypes {
     if (node.path("$ref").isTextual()) {
       isNullable = collect(target(node.get("$ref").asText(), place.text()), path, parts);
     }
-    for (JsonNode each : node.path("allOf")) {
-      collect(new Place(each, place.text()), path, parts);
+    for (JsonNode part : node.path("allOf")) {
+      collect(new Place(part, place.text()), path, parts);
     }
     for (String choice : List.of("anyOf", "oneOf")) {
-      List<JsonNode> others = new ArrayList<>();
-      node.path(choice).forEach(others::add);
-      boolean hasNull = others.removeIf(each -> each.path(TYPE).asText().equals(NULL));
-      if (others.size() == 1) {
-        isNullable |= collect(new Place(others.get(0), place.text()), path, parts) | hasNull;
+      List<JsonNode> choices = new ArrayList<>();
+      node.path(choice).forEach(choices::add);
+      boolean hasNull = choices.removeIf(each -> each.path(TYPE).asText().equals(NULL));
+      if (choices.size() == 1) {
+        isNullable |= collect(new Place(choices.get(0), place.text()), path, parts) | hasNull;
       }
     }
     return isNullable;
@@ -150,32 +150,32 @@ final class JsonTypes {
   }
 
   private static Set<String> types(List<Place> parts) {
-    Set<String> found = new LinkedHashSet<>();
-    for (Place each : parts) {
-      JsonNode type = each.node().path(TYPE);
+    Set<String> names = new LinkedHashSet<>();
+    for (Place part : parts) {
+      JsonNode type = part.node().path(TYPE);
       Set<String> own = new LinkedHashSet<>();
       if (type.isTextual()) {
         own.add(type.asText());
       }
       type.forEach(name -> own.add(name.asText()));
-      if (found.isEmpty()) {
-        found.addAll(own);
+      if (names.isEmpty()) {
+        names.addAll(own);
       } else if (!own.isEmpty()) {
-        found.retainAll(own);
+        names.retainAll(own);
       }
     }
-    if (found.isEmpty() && parts.stream().anyMatch(each -> each.node().path(PROPERTIES).isObject())) {
-      found.add(OBJECT);
+    if (names.isEmpty() && parts.stream().anyMatch(each -> each.node().path(PROPERTIES).isObject())) {
+      names.add(OBJECT);
     }
-    if (found.isEmpty() && parts.stream().anyMatch(each -> isTexts(each.node().path("enum")))) {
-      found.add(STRING);
+    if (names.isEmpty() && parts.stream().anyMatch(each -> isTexts(each.node().path("enum")))) {
+      names.add(STRING);
     }
-    return found;
+    return names;
   }
 
   private static boolean isTexts(JsonNode values) {
-    for (JsonNode each : values) {
-      if (!each.isTextual()) {
+    for (JsonNode value : values) {
+      if (!value.isTextual()) {
         return false;
       }
     }
@@ -195,9 +195,9 @@ final class JsonTypes {
       return DataTypes.createMapType(DataTypes.StringType, values.type(), values.isNullable());
     }
     StructType made = new StructType();
-    for (Map.Entry<String, Place> each : properties.entrySet()) {
-      Found field = found(each.getValue(), path.isEmpty() ? each.getKey() : path + "." + each.getKey());
-      made = made.add(each.getKey(), field.type(), field.isNullable() || !required.contains(each.getKey()));
+    for (Map.Entry<String, Place> property : properties.entrySet()) {
+      Found field = found(property.getValue(), path.isEmpty() ? property.getKey() : path + "." + property.getKey());
+      made = made.add(property.getKey(), field.type(), field.isNullable() || !required.contains(property.getKey()));
     }
     return made;
   }
@@ -208,9 +208,9 @@ final class JsonTypes {
   }
 
   private Found inner(List<Place> parts, String keyword, String path, String step) {
-    for (Place each : parts) {
-      if (each.node().path(keyword).isObject()) {
-        return found(new Place(each.node().get(keyword), each.text()), path + step);
+    for (Place part : parts) {
+      if (part.node().path(keyword).isObject()) {
+        return found(new Place(part.node().get(keyword), part.text()), path + step);
       }
     }
     throw new IllegalArgumentException(
@@ -218,14 +218,14 @@ final class JsonTypes {
   }
 
   private static DataType text(List<Place> parts) {
-    for (Place each : parts) {
-      if (each.node().path(FORMAT).asText().equals(TIME)) {
+    for (Place part : parts) {
+      if (part.node().path(FORMAT).asText().equals(TIME)) {
         return DataTypes.TimestampType;
       }
-      if (each.node().path(FORMAT).asText().equals(DATE)) {
+      if (part.node().path(FORMAT).asText().equals(DATE)) {
         return DataTypes.DateType;
       }
-      if (each.node().path(ENCODING).asText().equals(BASE64)) {
+      if (part.node().path(ENCODING).asText().equals(BASE64)) {
         return DataTypes.BinaryType;
       }
     }
@@ -252,10 +252,10 @@ final class JsonTypes {
   static DataType written(DataType declared, DataType own) {
     if (declared instanceof StructType fields && own instanceof StructType given) {
       StructType made = new StructType();
-      for (StructField each : fields.fields()) {
-        boolean isThere = given.getFieldIndex(each.name()).isDefined();
-        DataType type = isThere ? written(each.dataType(), given.apply(each.name()).dataType()) : each.dataType();
-        made = made.add(each.name(), type, true);
+      for (StructField field : fields.fields()) {
+        boolean isThere = given.getFieldIndex(field.name()).isDefined();
+        DataType type = isThere ? written(field.dataType(), given.apply(field.name()).dataType()) : field.dataType();
+        made = made.add(field.name(), type, true);
       }
       return made;
     }
@@ -326,10 +326,10 @@ final class JsonTypes {
   private static ObjectNode object(ObjectNode node, StructType struct) {
     ObjectNode properties = node.put(TYPE, OBJECT).putObject(PROPERTIES);
     List<String> required = new ArrayList<>();
-    for (StructField each : struct.fields()) {
-      properties.set(each.name(), node(each.dataType()));
-      if (!each.nullable()) {
-        required.add(each.name());
+    for (StructField field : struct.fields()) {
+      properties.set(field.name(), node(field.dataType()));
+      if (!field.nullable()) {
+        required.add(field.name());
       }
     }
     if (!required.isEmpty()) {

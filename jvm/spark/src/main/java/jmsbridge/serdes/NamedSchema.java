@@ -30,9 +30,9 @@ public record NamedSchema(String type, String name, SchemaText schema, int id, S
       throw new IllegalArgumentException("the schema %s needs schema.registry.url".formatted(name));
     }
     if (!given.hasNonNull("text")) {
-      SchemaRegistry.Version found =
+      SchemaRegistry.Version version =
           registry.version(type, given.get("subject").asText(), given.get("version").asInt());
-      return new NamedSchema(type, name, found.schema(), found.id(), message, isXml);
+      return new NamedSchema(type, name, version.schema(), version.id(), message, isXml);
     }
     String text = given.get("text").asText();
     SchemaText schema = Formats.of(type, message).schema(text);

@@ -56,10 +56,10 @@ final class ProtobufBodies {
 
   private Map<String, FieldDescriptor> names(Descriptor message) {
     return fields.computeIfAbsent(message, each -> {
-      Map<String, FieldDescriptor> found = new HashMap<>();
-      each.getFields().forEach(field -> found.put(field.getName(), field));
-      each.getFields().forEach(field -> found.putIfAbsent(field.getJsonName(), field));
-      return found;
+      Map<String, FieldDescriptor> fields = new HashMap<>();
+      each.getFields().forEach(field -> fields.put(field.getName(), field));
+      each.getFields().forEach(field -> fields.putIfAbsent(field.getJsonName(), field));
+      return fields;
     });
   }
 
@@ -87,17 +87,17 @@ final class ProtobufBodies {
       }
       DynamicMessage.Builder builder = DynamicMessage.newBuilder(message);
       Map<OneofDescriptor, String> chosen = new HashMap<>();
-      for (Map.Entry<FieldDescriptor, String> each : members(message, object, place).entrySet()) {
-        set(builder, each.getKey(), object.get(each.getValue()), place.member(each.getValue()));
-        OneofDescriptor oneof = each.getKey().getContainingOneof();
-        String other = oneof == null || !builder.hasField(each.getKey()) ? null : chosen.put(oneof, each.getValue());
-        if (other != null) {
-          throw place.member(each.getValue()).fault("'%s' is of the same oneof, '%s'".formatted(other, oneof.getName()));
+      for (Map.Entry<FieldDescriptor, String> member : members(message, object, place).entrySet()) {
+        set(builder, member.getKey(), object.get(member.getValue()), place.member(member.getValue()));
+        OneofDescriptor oneof = member.getKey().getContainingOneof();
+        String former = oneof == null || !builder.hasField(member.getKey()) ? null : chosen.put(oneof, member.getValue());
+        if (former != null) {
+          throw place.member(member.getValue()).fault("'%s' is of the same oneof, '%s'".formatted(former, oneof.getName()));
         }
       }
-      for (FieldDescriptor each : message.getFields()) {
-        if (each.isRequired() && !builder.hasField(each)) {
-          throw place.member(each.getName()).fault("it is missing, and the schema requires it");
+      for (FieldDescriptor field : message.getFields()) {
+        if (field.isRequired() && !builder.hasField(field)) {
+          throw place.member(field.getName()).fault("it is missing, and the schema requires it");
         }
       }
       return builder.buildPartial();
@@ -105,20 +105,20 @@ final class ProtobufBodies {
 
     /** The members by the fields that they stand for. */
     private Map<FieldDescriptor, String> members(Descriptor message, Map<?, ?> object, BodyPlace place) {
-      Map<FieldDescriptor, String> found = new LinkedHashMap<>();
+      Map<FieldDescriptor, String> members = new LinkedHashMap<>();
       Map<String, FieldDescriptor> names = names(message);
-      for (Object each : object.keySet()) {
-        String member = (String) each;
+      for (Object key : object.keySet()) {
+        String member = (String) key;
         String name = BodyValues.field(member, fromXml, names::containsKey);
         if (name == null) {
           throw place.member(member).fault("the schema has no such field");
         }
-        String other = found.putIfAbsent(names.get(name), member);
-        if (other != null) {
-          throw place.member(member).fault("'%s' stands for the same field".formatted(other));
+        String former = members.putIfAbsent(names.get(name), member);
+        if (former != null) {
+          throw place.member(member).fault("'%s' stands for the same field".formatted(former));
         }
       }
-      return found;
+      return members;
     }
 
     private void set(DynamicMessage.Builder builder, FieldDescriptor field, Object value, BodyPlace place) {
@@ -131,8 +131,8 @@ final class ProtobufBodies {
         builder.setField(field, value(field, value, place));
       } else if (value instanceof List<?> list) {
         int index = 0;
-        for (Object each : list) {
-          builder.addRepeatedField(field, value(field, each, place.element(index++)));
+        for (Object element : list) {
+          builder.addRepeatedField(field, value(field, element, place.element(index++)));
         }
       } else if (fromXml) {
         builder.addRepeatedField(field, value(field, value, place));
@@ -153,15 +153,15 @@ final class ProtobufBodies {
       }
       FieldDescriptor key = field.getMessageType().findFieldByNumber(1);
       FieldDescriptor content = field.getMessageType().findFieldByNumber(2);
-      for (Map.Entry<?, ?> each : object.entrySet()) {
-        String name = (String) each.getKey();
-        Object found = key(key, name);
-        if (found == null) {
+      for (Map.Entry<?, ?> entry : object.entrySet()) {
+        String name = (String) entry.getKey();
+        Object mapKey = key(key, name);
+        if (mapKey == null) {
           throw place.member(name).fault("its name is not a key of the type " + name(key));
         }
         builder.addRepeatedField(field, DynamicMessage.newBuilder(field.getMessageType())
-            .setField(key, found)
-            .setField(content, value(content, each.getValue(), place.member(name)))
+            .setField(key, mapKey)
+            .setField(content, value(content, entry.getValue(), place.member(name)))
             .buildPartial());
       }
     }
@@ -178,11 +178,11 @@ final class ProtobufBodies {
       if (field.getJavaType() == FieldDescriptor.JavaType.MESSAGE) {
         return message(field.getMessageType(), value, place);
       }
-      Object found = scalar(field, value);
-      if (found == null) {
+      Object converted = scalar(field, value);
+      if (converted == null) {
         throw place.isNot(value, wanted(field));
       }
-      return found;
+      return converted;
     }
 
     private Object scalar(FieldDescriptor field, Object value) {
@@ -221,12 +221,12 @@ final class ProtobufBodies {
     boolean isInt = field.getJavaType() == FieldDescriptor.JavaType.INT;
     int bits = (isInt ? Integer.SIZE : Long.SIZE) - (isUnsigned ? 0 : 1);
     BigInteger end = BigInteger.ONE.shiftLeft(bits);
-    BigInteger found = BodyValues.integer(number, isUnsigned ? BigInteger.ZERO : end.negate(), end.subtract(BigInteger.ONE));
-    if (found == null) {
+    BigInteger integer = BodyValues.integer(number, isUnsigned ? BigInteger.ZERO : end.negate(), end.subtract(BigInteger.ONE));
+    if (integer == null) {
       return null;
     }
     // Numbers without a sign have the same bits as the Java type with one.
-    return isInt ? (Object) found.intValue() : (Object) found.longValue();
+    return isInt ? (Object) integer.intValue() : (Object) integer.longValue();
   }
 
   private static String name(FieldDescriptor field) {

@@ -29,8 +29,8 @@ final class ProtobufDocuments implements DocumentReader {
 
   /** Documents of bare messages, by the full name of the message; empty: the first one of the schema. */
   static ProtobufDocuments bare(SchemaText schema, String message) {
-    Descriptor found = new ProtobufFormat(message).descriptor(schema);
-    return new ProtobufDocuments(found.getFile(), found);
+    Descriptor descriptor = new ProtobufFormat(message).descriptor(schema);
+    return new ProtobufDocuments(descriptor.getFile(), descriptor);
   }
 
   @Override
@@ -72,8 +72,8 @@ final class ProtobufDocuments implements DocumentReader {
       FieldDescriptor key = field.getMessageType().findFieldByNumber(1);
       FieldDescriptor value = field.getMessageType().findFieldByNumber(2);
       out.openObject();
-      for (int at = 0; at < count; at++) {
-        Message entry = (Message) message.getRepeatedField(field, at);
+      for (int index = 0; index < count; index++) {
+        Message entry = (Message) message.getRepeatedField(field, index);
         out.name(name(key, entry.getField(key)));
         write(value, entry.getField(value), out);
       }
@@ -81,8 +81,8 @@ final class ProtobufDocuments implements DocumentReader {
       return;
     }
     out.openArray();
-    for (int at = 0; at < count; at++) {
-      write(field, message.getRepeatedField(field, at), out);
+    for (int index = 0; index < count; index++) {
+      write(field, message.getRepeatedField(field, index), out);
     }
     out.closeArray();
   }

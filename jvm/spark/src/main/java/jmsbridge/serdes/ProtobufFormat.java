@@ -63,48 +63,48 @@ final class ProtobufFormat implements Format {
   public SchemaText schema(String given) {
     Map<String, FileDescriptorProto> files = new LinkedHashMap<>();
     FileDescriptorProto last = null;
-    FileDescriptorProto own = null;
+    FileDescriptorProto main = null;
     try {
-      for (FileDescriptorProto each : FileDescriptorSet.parseFrom(Base64.getDecoder().decode(given)).getFileList()) {
-        files.put(each.getName(), each);
-        last = each;
-        own = names(each).contains(message) ? each : own;
+      for (FileDescriptorProto proto : FileDescriptorSet.parseFrom(Base64.getDecoder().decode(given)).getFileList()) {
+        files.put(proto.getName(), proto);
+        last = proto;
+        main = names(proto).contains(message) ? proto : main;
       }
     } catch (InvalidProtocolBufferException failure) {
       throw new IllegalArgumentException(
           "the schema is not a FileDescriptorSet; protoc --include_imports --descriptor_set_out=FILE makes one", failure);
     }
-    if (last == null || own == null && !message.isEmpty()) {
+    if (last == null || main == null && !message.isEmpty()) {
       throw new IllegalArgumentException("no file of the schema has the message '%s'".formatted(message));
     }
-    return text(own == null ? last : own, files);
+    return text(main == null ? last : main, files);
   }
 
   private static List<String> names(FileDescriptorProto file) {
-    List<String> found = new ArrayList<>();
-    add(file.getMessageTypeList(), file.getPackage().isEmpty() ? "" : file.getPackage() + ".", found);
-    return found;
+    List<String> names = new ArrayList<>();
+    add(file.getMessageTypeList(), file.getPackage().isEmpty() ? "" : file.getPackage() + ".", names);
+    return names;
   }
 
-  private static void add(List<DescriptorProto> messages, String prefix, List<String> found) {
-    for (DescriptorProto each : messages) {
-      found.add(prefix + each.getName());
-      add(each.getNestedTypeList(), prefix + each.getName() + ".", found);
+  private static void add(List<DescriptorProto> messages, String prefix, List<String> names) {
+    for (DescriptorProto type : messages) {
+      names.add(prefix + type.getName());
+      add(type.getNestedTypeList(), prefix + type.getName() + ".", names);
     }
   }
 
   private static SchemaText text(FileDescriptorProto file, Map<String, FileDescriptorProto> files) {
     List<SchemaText.Reference> references = new ArrayList<>();
-    for (String each : file.getDependencyList()) {
-      if (WELL_KNOWN.containsKey(each)) {
+    for (String name : file.getDependencyList()) {
+      if (WELL_KNOWN.containsKey(name)) {
         continue;
       }
-      if (!files.containsKey(each)) {
+      if (!files.containsKey(name)) {
         throw new IllegalArgumentException(
-            "the schema lacks '%s', which '%s' imports: protoc --include_imports adds it".formatted(each,
+            "the schema lacks '%s', which '%s' imports: protoc --include_imports adds it".formatted(name,
                 file.getName()));
       }
-      references.add(new SchemaText.Reference(each, text(files.get(each), files)));
+      references.add(new SchemaText.Reference(name, text(files.get(name), files)));
     }
     return new SchemaText(Base64.getEncoder().encodeToString(file.toByteArray()), references);
   }
@@ -141,16 +141,16 @@ final class ProtobufFormat implements Format {
       }
       return file.getMessageTypes().get(0);
     }
-    Descriptor found = find(file.getMessageTypes());
-    if (found == null) {
+    Descriptor descriptor = find(file.getMessageTypes());
+    if (descriptor == null) {
       throw new IllegalArgumentException("the schema '%s' has no message '%s'".formatted(file.getName(), message));
     }
-    return found;
+    return descriptor;
   }
 
   private Descriptor find(List<Descriptor> among) {
-    for (Descriptor each : among) {
-      Descriptor found = each.getFullName().equals(message) ? each : find(each.getNestedTypes());
+    for (Descriptor type : among) {
+      Descriptor found = type.getFullName().equals(message) ? type : find(type.getNestedTypes());
       if (found != null) {
         return found;
       }
@@ -160,18 +160,18 @@ final class ProtobufFormat implements Format {
 
   /** The file of a schema; IllegalArgumentException if there is none. */
   static FileDescriptor file(SchemaText schema) {
-    Map<String, FileDescriptor> others = new HashMap<>(WELL_KNOWN);
-    schema.references().forEach(each -> others.put(each.name(), file(each.schema())));
+    Map<String, FileDescriptor> files = new HashMap<>(WELL_KNOWN);
+    schema.references().forEach(each -> files.put(each.name(), file(each.schema())));
     try {
       FileDescriptorProto file = ProtobufText.isText(schema.text())
           ? ProtobufText.descriptor(schema)
           : FileDescriptorProto.parseFrom(Base64.getDecoder().decode(schema.text()));
       List<FileDescriptor> needed = new ArrayList<>();
-      for (String each : file.getDependencyList()) {
-        if (!others.containsKey(each)) {
-          throw new IllegalArgumentException("the schema lacks '%s', which it imports".formatted(each));
+      for (String name : file.getDependencyList()) {
+        if (!files.containsKey(name)) {
+          throw new IllegalArgumentException("the schema lacks '%s', which it imports".formatted(name));
         }
-        needed.add(others.get(each));
+        needed.add(files.get(name));
       }
       return FileDescriptor.buildFrom(file, needed.toArray(FileDescriptor[]::new));
     } catch (InvalidProtocolBufferException | DescriptorValidationException | IllegalArgumentException failure) {
@@ -224,11 +224,11 @@ final class ProtobufFormat implements Format {
 
     /** Why messages of the writer cannot be read; empty: they can. */
     private String fault(List<Integer> path) {
-      Descriptor found = message(file, path);
-      if (found == null) {
+      Descriptor descriptor = message(file, path);
+      if (descriptor == null) {
         return "the schema has no message with the indexes %s".formatted(path);
       }
-      return difference(found, wanted);
+      return difference(descriptor, wanted);
     }
 
     @Override
@@ -245,7 +245,7 @@ final class ProtobufFormat implements Format {
     if (count < 0 || count > bytes.remaining()) {
       throw new UnfitValueException("the indexes of its message are damaged");
     }
-    for (int at = 0; at < count; at++) {
+    for (int index = 0; index < count; index++) {
       path.add(number(bytes));
     }
     return path.isEmpty() ? List.of(0) : path;
@@ -254,25 +254,25 @@ final class ProtobufFormat implements Format {
   /** The message with these indexes; null if there is none. */
   static Descriptor message(FileDescriptor file, List<Integer> path) {
     List<Descriptor> among = file.getMessageTypes();
-    Descriptor found = null;
-    for (int each : path) {
-      if (each < 0 || each >= among.size()) {
+    Descriptor descriptor = null;
+    for (int index : path) {
+      if (index < 0 || index >= among.size()) {
         return null;
       }
-      found = among.get(each);
-      among = found.getNestedTypes();
+      descriptor = among.get(index);
+      among = descriptor.getNestedTypes();
     }
-    return found;
+    return descriptor;
   }
 
   /** A number of Confluent's wire format: zigzag, in groups of seven bits. */
   private static int number(ByteBuffer bytes) {
-    int found = 0;
+    int number = 0;
     for (int shift = 0; shift < Integer.SIZE && bytes.hasRemaining(); shift += 7) {
       int next = bytes.get();
-      found |= (next & 0x7f) << shift;
+      number |= (next & 0x7f) << shift;
       if (next >= 0) {
-        return found >>> 1 ^ -(found & 1);
+        return number >>> 1 ^ -(number & 1);
       }
     }
     throw new UnfitValueException("the indexes of its message are damaged");
@@ -298,8 +298,8 @@ final class ProtobufFormat implements Format {
   /** Writes the indexes of a message in its file, as {@link #indexes} reads them. */
   static void writeIndexes(Descriptor message, OutputStream out) throws IOException {
     List<Integer> path = new ArrayList<>();
-    for (Descriptor each = message; each != null; each = each.getContainingType()) {
-      path.add(0, each.getIndex());
+    for (Descriptor type = message; type != null; type = type.getContainingType()) {
+      path.add(0, type.getIndex());
     }
     // The first message of a file has a short form.
     if (path.equals(List.of(0))) {
@@ -307,8 +307,8 @@ final class ProtobufFormat implements Format {
       return;
     }
     writeNumber(path.size(), out);
-    for (int each : path) {
-      writeNumber(each, out);
+    for (int index : path) {
+      writeNumber(index, out);
     }
   }
 

@@ -51,10 +51,10 @@ final class ProtobufRows {
     this.descriptor = descriptor;
     types = type(descriptor).fields();
     fields = descriptor.getFields();
-    for (FieldDescriptor each : fields) {
-      FieldDescriptor content = each.isMapField() ? value(each) : each;
+    for (FieldDescriptor field : fields) {
+      FieldDescriptor content = field.isMapField() ? value(field) : field;
       if (isMessage(content) && !isTimestamp(content)) {
-        nested.put(each, new ProtobufRows(content.getMessageType()));
+        nested.put(field, new ProtobufRows(content.getMessageType()));
       }
     }
   }
@@ -72,8 +72,8 @@ final class ProtobufRows {
     List<String> path = new ArrayList<>(within);
     path.add(descriptor.getFullName());
     StructType type = new StructType();
-    for (FieldDescriptor each : descriptor.getFields()) {
-      type = type.add(each.getName(), type(each, path), each.hasPresence() && !each.isRequired());
+    for (FieldDescriptor field : descriptor.getFields()) {
+      type = type.add(field.getName(), type(field, path), field.hasPresence() && !field.isRequired());
     }
     return type;
   }
@@ -124,17 +124,17 @@ final class ProtobufRows {
     }
     List<String> path = new ArrayList<>(within);
     path.add(read.getFullName());
-    for (FieldDescriptor each : read.getFields()) {
-      FieldDescriptor other = written.findFieldByNumber(each.getNumber());
+    for (FieldDescriptor field : read.getFields()) {
+      FieldDescriptor other = written.findFieldByNumber(field.getNumber());
       if (other == null) {
         continue;
       }
-      if (!encoding(other).equals(encoding(each)) || other.isMapField() != each.isMapField()) {
-        return "the field %s was written as %s, and cannot be read as %s".formatted(each.getFullName(),
-            text(other), text(each));
+      if (!encoding(other).equals(encoding(field)) || other.isMapField() != field.isMapField()) {
+        return "the field %s was written as %s, and cannot be read as %s".formatted(field.getFullName(),
+            text(other), text(field));
       }
-      if (isMessage(each)) {
-        String inner = difference(other.getMessageType(), each.getMessageType(), path);
+      if (isMessage(field)) {
+        String inner = difference(other.getMessageType(), field.getMessageType(), path);
         if (!inner.isEmpty()) {
           return inner;
         }
@@ -161,10 +161,10 @@ final class ProtobufRows {
 
   InternalRow row(Message message) {
     Object[] values = new Object[fields.size()];
-    for (int at = 0; at < values.length; at++) {
-      FieldDescriptor field = fields.get(at);
+    for (int index = 0; index < values.length; index++) {
+      FieldDescriptor field = fields.get(index);
       boolean isAbsent = field.hasPresence() && !message.hasField(field) && !field.hasDefaultValue();
-      values[at] = isAbsent ? null : read(field, message.getField(field));
+      values[index] = isAbsent ? null : read(field, message.getField(field));
     }
     return new GenericInternalRow(values);
   }
@@ -173,8 +173,8 @@ final class ProtobufRows {
     if (field.isMapField()) {
       // The last of several values of a key counts.
       Map<Object, Object> entries = new LinkedHashMap<>();
-      for (Object each : (List<?>) value) {
-        Message entry = (Message) each;
+      for (Object element : (List<?>) value) {
+        Message entry = (Message) element;
         FieldDescriptor key = field.getMessageType().findFieldByNumber(1);
         entries.put(readSingle(field, key, entry.getField(key)),
             readSingle(field, value(field), entry.getField(value(field))));
@@ -215,16 +215,16 @@ final class ProtobufRows {
   /** The message with the fields of a row; null leaves a field out. */
   DynamicMessage message(InternalRow row) {
     DynamicMessage.Builder message = DynamicMessage.newBuilder(descriptor);
-    for (int at = 0; at < types.length; at++) {
-      if (row.isNullAt(at)) {
+    for (int index = 0; index < types.length; index++) {
+      if (row.isNullAt(index)) {
         continue;
       }
-      FieldDescriptor field = fields.get(at);
+      FieldDescriptor field = fields.get(index);
       OneofDescriptor choice = field.getRealContainingOneof();
       if (choice != null && message.hasOneof(choice)) {
         throw new UnfitValueException("several fields of the oneof %s have values".formatted(choice.getFullName()));
       }
-      write(field, types[at].dataType(), row.get(at, types[at].dataType()), message);
+      write(field, types[index].dataType(), row.get(index, types[index].dataType()), message);
     }
     return message.build();
   }
@@ -233,8 +233,8 @@ final class ProtobufRows {
     if (field.isMapField()) {
       writeMap(field, (MapType) type, (MapData) value, message);
     } else if (field.isRepeated()) {
-      for (Object each : elements((ArrayData) value, ((ArrayType) type).elementType(), field)) {
-        message.addRepeatedField(field, writtenSingle(field, field, each));
+      for (Object element : elements((ArrayData) value, ((ArrayType) type).elementType(), field)) {
+        message.addRepeatedField(field, writtenSingle(field, field, element));
       }
     } else {
       message.setField(field, writtenSingle(field, field, value));
@@ -245,22 +245,22 @@ final class ProtobufRows {
     FieldDescriptor key = field.getMessageType().findFieldByNumber(1);
     List<Object> keys = elements(value.keyArray(), type.keyType(), field);
     List<Object> values = elements(value.valueArray(), type.valueType(), field);
-    for (int at = 0; at < keys.size(); at++) {
+    for (int index = 0; index < keys.size(); index++) {
       message.addRepeatedField(field, DynamicMessage.newBuilder(field.getMessageType())
-          .setField(key, writtenSingle(field, key, keys.get(at)))
-          .setField(value(field), writtenSingle(field, value(field), values.get(at))).build());
+          .setField(key, writtenSingle(field, key, keys.get(index)))
+          .setField(value(field), writtenSingle(field, value(field), values.get(index))).build());
     }
   }
 
   private static List<Object> elements(ArrayData array, DataType type, FieldDescriptor field) {
-    List<Object> found = new ArrayList<>();
-    for (int at = 0; at < array.numElements(); at++) {
-      if (array.isNullAt(at)) {
+    List<Object> elements = new ArrayList<>();
+    for (int index = 0; index < array.numElements(); index++) {
+      if (array.isNullAt(index)) {
         throw new UnfitValueException("%s has an element without a value".formatted(field.getFullName()));
       }
-      found.add(array.get(at, type));
+      elements.add(array.get(index, type));
     }
-    return found;
+    return elements;
   }
 
   private Object writtenSingle(FieldDescriptor owner, FieldDescriptor field, Object value) {
@@ -292,14 +292,14 @@ final class ProtobufRows {
   }
 
   private static EnumValueDescriptor number(FieldDescriptor field, String name) {
-    EnumValueDescriptor found = field.getEnumType().findValueByName(name);
-    if (found == null && name.matches("-?[0-9]{1,9}") && !field.getEnumType().isClosed()) {
+    EnumValueDescriptor constant = field.getEnumType().findValueByName(name);
+    if (constant == null && name.matches("-?[0-9]{1,9}") && !field.getEnumType().isClosed()) {
       return field.getEnumType().findValueByNumberCreatingIfUnknown(Integer.parseInt(name));
     }
-    if (found == null) {
+    if (constant == null) {
       throw new UnfitValueException("'%s' is not a value of %s".formatted(name, field.getEnumType().getFullName()));
     }
-    return found;
+    return constant;
   }
 
   private static DynamicMessage timestamp(Descriptor type, long micros) {

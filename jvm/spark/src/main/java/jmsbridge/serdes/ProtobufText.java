@@ -42,14 +42,14 @@ final class ProtobufText {
     }
   }
 
-  private static void collect(List<SchemaText.Reference> references, Map<String, String> found) {
-    for (SchemaText.Reference each : references) {
-      if (!isText(each.schema().text())) {
+  private static void collect(List<SchemaText.Reference> references, Map<String, String> texts) {
+    for (SchemaText.Reference reference : references) {
+      if (!isText(reference.schema().text())) {
         throw new IllegalArgumentException(
-            "it is text and imports '%s', which is a descriptor: register both alike".formatted(each.name()));
+            "it is text and imports '%s', which is a descriptor: register both alike".formatted(reference.name()));
       }
-      found.put(each.name(), each.schema().text());
-      collect(each.schema().references(), found);
+      texts.put(reference.name(), reference.schema().text());
+      collect(reference.schema().references(), texts);
     }
   }
 

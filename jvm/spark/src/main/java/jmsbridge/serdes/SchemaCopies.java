@@ -38,16 +38,16 @@ final class SchemaCopies {
 
   /** The schema of an id; null if there is no copy. */
   SchemaRegistry.Typed schema(int id) {
-    JsonNode found = read("ids", id + ".json");
-    return found == null ? null : new SchemaRegistry.Typed(found.path(TYPE).asText(), text(found));
+    JsonNode copy = read("ids", id + ".json");
+    return copy == null ? null : new SchemaRegistry.Typed(copy.path(TYPE).asText(), text(copy));
   }
 
   /** A version of a subject; 0: the one that was the latest. Null if there is no copy. */
   SchemaRegistry.Version version(String type, String subject, int number) {
-    JsonNode found = read(folder(subject), file(number));
-    return found == null || !found.path(TYPE).asText().equals(type)
+    JsonNode copy = read(folder(subject), file(number));
+    return copy == null || !copy.path(TYPE).asText().equals(type)
         ? null
-        : new SchemaRegistry.Version(found.path(VERSION).asInt(), found.path("id").asInt(), text(found));
+        : new SchemaRegistry.Version(copy.path(VERSION).asInt(), copy.path("id").asInt(), text(copy));
   }
 
   /** Keeps the schema of an id. */
@@ -81,17 +81,17 @@ final class SchemaCopies {
   private void add(SchemaText schema, ObjectNode node) {
     node.put(SCHEMA, schema.text());
     ArrayNode references = node.putArray(REFERENCES);
-    for (SchemaText.Reference each : schema.references()) {
+    for (SchemaText.Reference reference : schema.references()) {
       ObjectNode inner = json.createObjectNode();
-      add(each.schema(), inner);
-      references.addObject().put("name", each.name()).set(SCHEMA, inner);
+      add(reference.schema(), inner);
+      references.addObject().put("name", reference.name()).set(SCHEMA, inner);
     }
   }
 
   private static SchemaText text(JsonNode node) {
     List<SchemaText.Reference> references = new ArrayList<>();
-    for (JsonNode each : node.path(REFERENCES)) {
-      references.add(new SchemaText.Reference(each.path("name").asText(), text(each.path(SCHEMA))));
+    for (JsonNode reference : node.path(REFERENCES)) {
+      references.add(new SchemaText.Reference(reference.path("name").asText(), text(reference.path(SCHEMA))));
     }
     return new SchemaText(node.path(SCHEMA).asText(), references);
   }
@@ -102,8 +102,8 @@ final class SchemaCopies {
     }
     Path path = folder.resolve(place).resolve(file);
     try {
-      JsonNode found = Files.exists(path) ? json.readTree(Files.readAllBytes(path)) : null;
-      return found != null && found.path(SCHEMA).isTextual() && found.path(TYPE).isTextual() ? found : null;
+      JsonNode copy = Files.exists(path) ? json.readTree(Files.readAllBytes(path)) : null;
+      return copy != null && copy.path(SCHEMA).isTextual() && copy.path(TYPE).isTextual() ? copy : null;
     } catch (IOException damaged) {
       LOG.warn("the copy {} of a schema cannot be read, and is not used: {}", path, damaged.getMessage());
       return null;

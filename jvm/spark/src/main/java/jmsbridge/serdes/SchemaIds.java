@@ -69,8 +69,8 @@ final class SchemaIds {
 
   /** Begins to ask for ids of which nothing is known, unless there are too many. */
   void expect(String type, Collection<Integer> numbers) {
-    for (int each : numbers) {
-      Id id = new Id(type, each);
+    for (int number : numbers) {
+      Id id = new Id(type, number);
       if (expected.size() < MOST_EXPECTED && known(id) == null) {
         expected.computeIfAbsent(id, any -> CompletableFuture.supplyAsync(() -> {
           try {

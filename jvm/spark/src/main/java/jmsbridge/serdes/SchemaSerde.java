@@ -60,11 +60,11 @@ public final class SchemaSerde {
     if (!given.isEmpty()) {
       return new SchemaReader(role, format, registry, format.schema(given), 0);
     }
-    SchemaRegistry.Version found = registered(topic);
+    SchemaRegistry.Version registered = registered(topic);
     if (version != 0) {
-      return new SchemaReader(role, format, registry, found.schema(), 0);
+      return new SchemaReader(role, format, registry, registered.schema(), 0);
     }
-    SchemaRegistry.Version used = pinned == 0 || pinned == found.number() ? found : pinned(topic, pinned, found);
+    SchemaRegistry.Version used = pinned == 0 || pinned == registered.number() ? registered : pinned(topic, pinned, registered);
     return new SchemaReader(role, format, registry, used.schema(), used.number());
   }
 
@@ -120,14 +120,14 @@ public final class SchemaSerde {
   }
 
   private void check(StructType fields, StructType wanted, List<String> required) {
-    List<String> own = List.of(fields.fieldNames());
+    List<String> names = List.of(fields.fieldNames());
     List<String> known = List.of(wanted.fieldNames());
-    List<String> missing = required.stream().filter(each -> !own.contains(each)).toList();
-    List<String> more = own.stream().filter(each -> !known.contains(each)).toList();
+    List<String> missing = required.stream().filter(each -> !names.contains(each)).toList();
+    List<String> more = names.stream().filter(each -> !known.contains(each)).toList();
     if (!missing.isEmpty() || !more.isEmpty()) {
       throw new IllegalArgumentException(
           "the fields %s do not fit the schema's %s (missing: %s; not in the schema: %s): choose others with %s"
-              .formatted(own, known, missing, more, role == Role.KEY ? "select_key" : "map_values"));
+              .formatted(names, known, missing, more, role == Role.KEY ? "select_key" : "map_values"));
     }
   }
 }

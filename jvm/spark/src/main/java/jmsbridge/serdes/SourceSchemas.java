@@ -15,14 +15,14 @@ public final class SourceSchemas {
    * @param registry null: there is no registry
    */
   public static Documents documents(SchemaRegistry registry, String json) {
-    HashMap<String, SourceSchema> found = new HashMap<>();
+    HashMap<String, SourceSchema> schemas = new HashMap<>();
     try {
       new ObjectMapper().readTree(json).properties()
-          .forEach(each -> found.put(each.getKey(), find(each.getKey(), each.getValue(), registry)));
+          .forEach(each -> schemas.put(each.getKey(), find(each.getKey(), each.getValue(), registry)));
     } catch (JsonProcessingException error) {
       throw new IllegalArgumentException(error);
     }
-    return new Documents(registry, found);
+    return new Documents(registry, schemas);
   }
 
   private static SourceSchema find(String source, JsonNode given, SchemaRegistry registry) {
@@ -30,9 +30,9 @@ public final class SourceSchemas {
     try {
       NamedSchema schema = NamedSchema.find(given, registry);
       SchemaRegistry.Typed typed = new SchemaRegistry.Typed(schema.type(), schema.schema());
-      SourceSchema found = new SourceSchema(words, typed, schema.message(), given.get("takesText").asBoolean());
-      found.writer();
-      return found;
+      SourceSchema parsed = new SourceSchema(words, typed, schema.message(), given.get("takesText").asBoolean());
+      parsed.writer();
+      return parsed;
     } catch (IllegalArgumentException failure) {
       throw new IllegalArgumentException("%s cannot be used: %s".formatted(words, failure.getMessage()), failure);
     }

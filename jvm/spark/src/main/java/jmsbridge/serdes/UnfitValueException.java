@@ -9,10 +9,10 @@ public final class UnfitValueException extends RuntimeException {
   }
 
   /** Wraps the failure of a library, whose first line says what is wrong. */
-  static UnfitValueException of(String what, Exception failure) {
+  static UnfitValueException of(String fault, Exception failure) {
     String text = String.valueOf(failure.getMessage()).lines().findFirst().orElse("");
     String kind = failure.getClass().getSimpleName();
     boolean isTold = failure.getMessage() != null && !text.isBlank();
-    return new UnfitValueException(isTold ? "%s: %s".formatted(what, text) : "%s (%s)".formatted(what, kind));
+    return new UnfitValueException(isTold ? "%s: %s".formatted(fault, text) : "%s (%s)".formatted(fault, kind));
   }
 }

@@ -60,8 +60,8 @@ final class BatchClock {
     if (level++ < levels) {
       return Positions.NEVER;
     }
-    long found = reading;
+    long latest = reading;
     reading = Positions.NEVER;
-    return found;
+    return latest;
   }
 }

@@ -146,48 +146,48 @@ final class BatchEnds implements AutoCloseable {
       Map<TopicPartition, Long> limits, Map<TopicPartition, Long> from, Map<TopicPartition, Long> most) {
     Map<TopicPartition, Long> asked = only(limits, at -> limits.get(at) >= 0);
     Map<TopicPartition, OffsetAndTimestamp> firsts = asked.isEmpty() ? Map.of() : consumer().offsetsForTimes(asked);
-    Map<TopicPartition, Long> found = new HashMap<>();
+    Map<TopicPartition, Long> limited = new HashMap<>();
     limits.forEach((at, limit) -> {
       OffsetAndTimestamp first = firsts.get(at);
       long offset = limit < 0 ? from.get(at) : first == null ? most.get(at) : first.offset();
-      found.put(at, Math.max(from.get(at), Math.min(offset, most.get(at))));
+      limited.put(at, Math.max(from.get(at), Math.min(offset, most.get(at))));
     });
     // A later time before the position, or one that is ahead of the clock, hides what comes behind it.
-    Map<TopicPartition, Long> hidden = only(found, at -> firsts.get(at) != null
+    Map<TopicPartition, Long> hidden = only(limited, at -> firsts.get(at) != null
         && (firsts.get(at).offset() < from.get(at) || isAhead(at.topic(), firsts.get(at).timestamp())));
     times(only(from, hidden::containsKey), most).forEach((at, time) -> {
       if (time < limits.get(at) || time == Long.MAX_VALUE) {
-        found.put(at, most.get(at));
+        limited.put(at, most.get(at));
       }
     });
-    return found;
+    return limited;
   }
 
   /** Time of the first record at or behind each offset; the greatest if there is none before the end, or it has none. */
   private Map<TopicPartition, Long> times(Map<TopicPartition, Long> offsets, Map<TopicPartition, Long> ends) {
-    Map<TopicPartition, Long> found = new HashMap<>();
+    Map<TopicPartition, Long> times = new HashMap<>();
     if (offsets.isEmpty()) {
-      return found;
+      return times;
     }
     // Partitions that stay assigned would stay paused.
     consumer().unsubscribe();
     consumer.assign(offsets.keySet());
     offsets.forEach((at, offset) -> consumer.seek(at, gaps.behind(at, offset)));
     long begun = System.nanoTime();
-    while (found.size() < offsets.size()) {
+    while (times.size() < offsets.size()) {
       ConsumerRecords<byte[], byte[]> records = poll();
-      for (TopicPartition at : records.partitions()) {
-        found.put(at, time(records.records(at).get(0)));
-        consumer.pause(Set.of(at));
+      for (TopicPartition partition : records.partitions()) {
+        times.put(partition, time(records.records(partition).get(0)));
+        consumer.pause(Set.of(partition));
       }
-      offsets.keySet().stream().filter(at -> !found.containsKey(at) && consumer.position(at) >= ends.get(at))
-          .forEach(at -> found.put(at, Long.MAX_VALUE));
+      offsets.keySet().stream().filter(at -> !times.containsKey(at) && consumer.position(at) >= ends.get(at))
+          .forEach(at -> times.put(at, Long.MAX_VALUE));
       if (System.nanoTime() - begun > LIMIT_NANOS) {
         throw new TimeoutException("Kafka gave nothing of %s for %d s".formatted(
-            only(offsets, at -> !found.containsKey(at)).keySet(), LIMIT_NANOS / 1_000_000_000));
+            only(offsets, at -> !times.containsKey(at)).keySet(), LIMIT_NANOS / 1_000_000_000));
       }
     }
-    return found;
+    return times;
   }
 
   private long time(ConsumerRecord<byte[], byte[]> record) {
@@ -200,12 +200,12 @@ final class BatchEnds implements AutoCloseable {
 
   /** Whether a record will have no time, since it is ahead of the clock. */
   private boolean isAhead(String topic, long time) {
-    long most = settings.program().maxAhead(topic);
-    return most >= 0 && time - most > System.currentTimeMillis();
+    long lead = settings.program().maxAhead(topic);
+    return lead >= 0 && time - lead > System.currentTimeMillis();
   }
 
-  private boolean isInternal(TopicPartition at) {
-    return settings.program().isInternal(at.topic());
+  private boolean isInternal(TopicPartition partition) {
+    return settings.program().isInternal(partition.topic());
   }
 
   private ConsumerRecords<byte[], byte[]> poll() {

@@ -36,13 +36,13 @@ final class ClockReadings {
 
     /** The latest reading for a record; the smallest number if there is none. */
     private long at(long offset) {
-      long found = Long.MIN_VALUE;
-      for (int at = readings.size() - 1; at >= 0 && found == Long.MIN_VALUE; at--) {
-        if (readings.get(at).offset <= offset) {
-          found = readings.get(at).time;
+      long time = Long.MIN_VALUE;
+      for (int index = readings.size() - 1; index >= 0 && time == Long.MIN_VALUE; index--) {
+        if (readings.get(index).offset <= offset) {
+          time = readings.get(index).time;
         }
       }
-      return found;
+      return time;
     }
 
     private boolean isAhead(long offset, long earliest, LongSupplier clock) {
@@ -86,8 +86,8 @@ final class ClockReadings {
     judged.repeatedUntil = position;
     String[] parts = committed.split(" ");
     judged.wasJudging = parts[0].equals(MARK);
-    for (int at = 1; judged.wasJudging && at < parts.length; at++) {
-      String[] reading = parts[at].split(":");
+    for (int index = 1; judged.wasJudging && index < parts.length; index++) {
+      String[] reading = parts[index].split(":");
       judged.readings.add(new Reading(number(reading[0]), number(reading[1])));
     }
   }
@@ -112,8 +112,8 @@ final class ClockReadings {
       return "";
     }
     StringBuilder text = new StringBuilder(MARK);
-    for (Reading each : judged.readings) {
-      text.append(' ').append(text(each.offset)).append(':').append(text(each.time));
+    for (Reading reading : judged.readings) {
+      text.append(' ').append(text(reading.offset)).append(':').append(text(reading.time));
     }
     return text.toString();
   }

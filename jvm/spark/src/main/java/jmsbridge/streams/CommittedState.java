@@ -63,9 +63,9 @@ public final class CommittedState implements StateRows.Shares {
   /** Closes the stores and removes their local files. */
   public void close() {
     tasks.values().forEach(Task::release);
-    for (RocksStore each : stores) {
-      each.rollBack();
-      each.close();
+    for (RocksStore store : stores) {
+      store.rollBack();
+      store.close();
     }
   }
 }

@@ -28,22 +28,22 @@ final class Deduplicate extends StatefulNode {
 
   @Override
   void process(StreamRecord record, int port) {
-    UnsafeRow found = id.apply(record, record.value());
+    UnsafeRow identity = id.apply(record, record.value());
     long time = observe(record);
-    if (found.isNullAt(0)) {
+    if (identity.isNullAt(0)) {
       task.count(name, "null_keys");
       forward(record);
       return;
     }
-    byte[] at = keys(STATE).bytes(found.getBytes()).done();
-    byte[] passed = task.store().get(at);
+    byte[] stateKey = keys(STATE).bytes(identity.getBytes()).done();
+    byte[] passed = task.store().get(stateKey);
     if (record.time() + within <= time) {
       // So old that what is known of its id may be gone.
       task.count(name, "late_records");
     } else if (passed != null && Math.abs(record.time() - time(passed)) < within) {
       task.count(name, "repeated_records");
     } else {
-      task.store().put(at, keys(STATE).number(record.time()).done());
+      task.store().put(stateKey, keys(STATE).number(record.time()).done());
       forward(record);
     }
     expire();

@@ -95,18 +95,18 @@ final class Expressions {
    * such as {@code nullif} or {@code count_if} uses twice.
    */
   static Map<ExprId, Expression> computed(LogicalPlan plan) {
-    Map<ExprId, Expression> found = new HashMap<>();
+    Map<ExprId, Expression> fields = new HashMap<>();
     if (plan instanceof Project project) {
       Map<ExprId, Expression> below = computed(project.child());
-      for (NamedExpression each : CollectionConverters.asJava(project.projectList())) {
-        if (each instanceof Alias alias) {
-          found.put(alias.exprId(), inlined(alias.child(), below));
-        } else if (below.containsKey(each.exprId())) {
-          found.put(each.exprId(), below.get(each.exprId()));
+      for (NamedExpression column : CollectionConverters.asJava(project.projectList())) {
+        if (column instanceof Alias alias) {
+          fields.put(alias.exprId(), inlined(alias.child(), below));
+        } else if (below.containsKey(column.exprId())) {
+          fields.put(column.exprId(), below.get(column.exprId()));
         }
       }
     }
-    return found;
+    return fields;
   }
 
   /** An expression with what is computed below in place of its names. */
@@ -134,9 +134,9 @@ final class Expressions {
         .add("partition", DataTypes.IntegerType)
         .add("offset", DataTypes.LongType);
     StructType all = fields;
-    for (StructField each : about.fields()) {
-      boolean isHidden = List.of(fields.fieldNames()).contains(each.name());
-      all = all.add(isHidden ? each.name() + " of the record" : each.name(), each.dataType());
+    for (StructField field : about.fields()) {
+      boolean isHidden = List.of(fields.fieldNames()).contains(field.name());
+      all = all.add(isHidden ? field.name() + " of the record" : field.name(), field.dataType());
     }
     return all;
   }

@@ -85,29 +85,29 @@ final class ForeignKeys {
     @Override
     void process(StreamRecord record, int port) {
       if (port == Joins.RIGHT) {
-        for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(record.key()).done())) {
-          Keys.Reader reader = new Keys.Reader(each.key());
+        for (Store.Entry entry : task.store().startingWith(keys(STATE).bytes(record.key()).done())) {
+          Keys.Reader reader = new Keys.Reader(entry.key());
           reader.bytes();
-          answer(reader.bytes(), each.value(), record.value(), record, record.time());
+          answer(reader.bytes(), entry.value(), record.value(), record, record.time());
         }
         return;
       }
       byte[] asked = record.value().getBinary(0);
       byte[] key = Pair.first(asked);
       byte[] row = Pair.second(asked);
-      byte[] at = keys(STATE).bytes(record.key()).bytes(key).done();
+      byte[] stateKey = keys(STATE).bytes(record.key()).bytes(key).done();
       if (row.length == 0) {
-        task.store().remove(at);
+        task.store().remove(stateKey);
       } else {
-        task.store().put(at, row);
+        task.store().put(stateKey, row);
         TableState partners = (TableState) right;
         long latest = Math.max(record.time(), partners.timeOf(record.key()));
         answer(key, row, partners.lookUp(record.key()), record, latest);
       }
     }
 
-    private void answer(byte[] key, byte[] left, InternalRow found, StreamRecord cause, long time) {
-      byte[] value = Pair.of(left, found == null ? NOTHING : Rows.bytes(found));
+    private void answer(byte[] key, byte[] left, InternalRow partner, StreamRecord cause, long time) {
+      byte[] value = Pair.of(left, partner == null ? NOTHING : Rows.bytes(partner));
       task.send(answers, key, value, time, cause.headers());
     }
   }
@@ -147,9 +147,9 @@ final class ForeignKeys {
         if (present == null || !Arrays.equals(Rows.bytes(present), row)) {
           return;
         }
-        byte[] found = Pair.second(answer);
-        if (!Arrays.equals(found, NO_KEY)) {
-          UnsafeRow right = found.length == 0 ? null : rights.row(found, 0);
+        byte[] partner = Pair.second(answer);
+        if (!Arrays.equals(partner, NO_KEY)) {
+          UnsafeRow right = partner.length == 0 ? null : rights.row(partner, 0);
           now = right != null || isLeft ? joiner.join(present, right) : null;
         }
       }

@@ -37,8 +37,8 @@ final class Gaps {
   }
 
   /** An offset of a partition, or the end of the partition's last gap if that is behind it. */
-  long behind(TopicPartition at, long offset) {
-    return Math.max(offset, ends.getOrDefault(at, 0L));
+  long behind(TopicPartition partition, long offset) {
+    return Math.max(offset, ends.getOrDefault(partition, 0L));
   }
 
   /** Offset behind each gap by topic, partition and first offset, with tabs between them; from any thread. */

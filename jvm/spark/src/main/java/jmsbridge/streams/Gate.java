@@ -51,14 +51,14 @@ final class Gate {
    * Whether a record of a topic that feeds an internal one may be processed.
    *
    * @param time the record's time
-   * @param own the time of the first record of all such topics of the share
+   * @param shareTime the time of the first record of all such topics of the share
    */
-  boolean passesFeeder(long time, long own) {
+  boolean passesFeeder(long time, long shareTime) {
     if (pace == null) {
       return true;
     }
     if (time > feederLimit) {
-      feederLimit = order.limit(Math.min(least(own), time));
+      feederLimit = order.limit(Math.min(least(shareTime), time));
     }
     return time <= feederLimit;
   }
@@ -67,15 +67,15 @@ final class Gate {
    * Whether a record may be processed that meets those of an internal topic.
    *
    * @param time the record's time
-   * @param own the time of the first record of the topics of the share that feed internal ones
+   * @param shareTime the time of the first record of the topics of the share that feed internal ones
    * @param ask gives the present ends of the internal partitions of the share
    * @param isFetched whether a partition is fetched up to an end
    */
   boolean passesFollower(
-      long time, long own, Supplier<Map<TopicPartition, Long>> ask,
+      long time, long shareTime, Supplier<Map<TopicPartition, Long>> ask,
       BiPredicate<TopicPartition, Long> isFetched) {
     if (time > followerLimit && ends == null) {
-      endsTime = Math.min(least(own), time);
+      endsTime = Math.min(least(shareTime), time);
       ends = ask.get();
     }
     if (ends != null && ends.entrySet().stream().allMatch(each -> isFetched.test(each.getKey(), each.getValue()))) {
@@ -108,12 +108,12 @@ final class Gate {
     }
   }
 
-  private long least(long own) {
-    if (own > reached) {
+  private long least(long shareTime) {
+    if (shareTime > reached) {
       deliver.run();
     }
-    reach(own);
-    return pace == null ? own : Math.min(own, pace.least(batch));
+    reach(shareTime);
+    return pace == null ? shareTime : Math.min(shareTime, pace.least(batch));
   }
 
   private void reach(long time) {

@@ -9,15 +9,15 @@ final class GradualPass {
   private static final int RECORDS = 64;
 
   private final Store store;
-  private final int most;
+  private final int mostEntries;
   private int records;
   /** Where the pass goes on; null: none is under way. */
   private byte[] from;
 
-  /** Creates a pass of which a step looks at {@code most} entries: more than {@link #RECORDS} records can add. */
-  GradualPass(Store store, int most) {
+  /** Creates a pass of which a step looks at so many entries: more than {@link #RECORDS} records can add. */
+  GradualPass(Store store, int mostEntries) {
     this.store = store;
-    this.most = most;
+    this.mostEntries = mostEntries;
   }
 
   boolean isUnderWay() {
@@ -32,13 +32,13 @@ final class GradualPass {
   /** Takes a step through the entries from a key to another (excluded); true if it was the last one. */
   boolean step(byte[] first, byte[] end, Predicate<Store.Entry> isOld) {
     // Not from the first key again, where RocksDB would pass each entry that was removed.
-    List<Store.Entry> some = store.range(from == null ? first : from, end, most);
-    for (Store.Entry each : some) {
-      if (isOld.test(each)) {
-        store.remove(each.key());
+    List<Store.Entry> some = store.range(from == null ? first : from, end, mostEntries);
+    for (Store.Entry entry : some) {
+      if (isOld.test(entry)) {
+        store.remove(entry.key());
       }
     }
-    from = some.size() < most ? null : Keys.next(some.get(most - 1).key());
+    from = some.size() < mostEntries ? null : Keys.next(some.get(mostEntries - 1).key());
     return from == null;
   }
 }

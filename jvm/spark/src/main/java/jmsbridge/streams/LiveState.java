@@ -28,9 +28,9 @@ public final class LiveState implements StateRows.Shares {
 
   /** Offset of the next record of each partition, under topic and partition with a tab between them. */
   public Map<String, Long> positions() {
-    Map<String, Long> found = new HashMap<>();
-    TopologyRun.next(run).forEach((at, offset) -> found.put(at.topic() + "\t" + at.partition(), offset));
-    return found;
+    Map<String, Long> positions = new HashMap<>();
+    TopologyRun.next(run).forEach((at, offset) -> positions.put(at.topic() + "\t" + at.partition(), offset));
+    return positions;
   }
 
   @Override

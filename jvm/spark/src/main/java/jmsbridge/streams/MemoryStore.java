@@ -27,13 +27,13 @@ final class MemoryStore implements Store {
 
   @Override
   public List<Entry> range(byte[] from, byte[] to, int limit) {
-    List<Entry> found = new ArrayList<>();
-    for (Map.Entry<byte[], byte[]> each : entries.subMap(from, to).entrySet()) {
-      if (found.size() == limit) {
+    List<Entry> inRange = new ArrayList<>();
+    for (Map.Entry<byte[], byte[]> entry : entries.subMap(from, to).entrySet()) {
+      if (inRange.size() == limit) {
         break;
       }
-      found.add(new Entry(each.getKey(), each.getValue()));
+      inRange.add(new Entry(entry.getKey(), entry.getValue()));
     }
-    return found;
+    return inRange;
   }
 }

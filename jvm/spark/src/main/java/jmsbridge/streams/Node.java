@@ -48,8 +48,8 @@ abstract class Node implements Serializable {
 
   /** Hands a record to all consumers. One that cannot evaluate it leaves it to the task's policy for failures. */
   final void forward(StreamRecord record) {
-    for (int at = 0; at < consumers.size(); at++) {
-      pass(record, at);
+    for (int index = 0; index < consumers.size(); index++) {
+      pass(record, index);
     }
   }
 

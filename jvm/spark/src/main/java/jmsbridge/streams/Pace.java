@@ -36,9 +36,9 @@ final class Pace {
   /** The least time that the shares have reached in a batch. */
   synchronized long least(long batch) {
     long least = Long.MAX_VALUE;
-    for (int each = 0; each < times.length; each++) {
-      if (batches[each] <= batch) {
-        least = Math.min(least, batches[each] == batch ? times[each] : Long.MIN_VALUE);
+    for (int share = 0; share < times.length; share++) {
+      if (batches[share] <= batch) {
+        least = Math.min(least, batches[share] == batch ? times[share] : Long.MIN_VALUE);
       }
     }
     return least;

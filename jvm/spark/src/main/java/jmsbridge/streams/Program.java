@@ -174,8 +174,8 @@ public final class Program implements TopologyFacts, Serializable {
       out.writeObject(this);
       try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray())) {
         @Override
-        protected Class<?> resolveClass(ObjectStreamClass each) throws ClassNotFoundException {
-          return Class.forName(each.getName(), false, loader);
+        protected Class<?> resolveClass(ObjectStreamClass description) throws ClassNotFoundException {
+          return Class.forName(description.getName(), false, loader);
         }
       }) {
         return (Program) in.readObject();

@@ -59,7 +59,7 @@ final class PythonAnswer {
   }
 
   private void take(int count, StructType type, Consumer<UnsafeRow> taker) {
-    for (int at = 0; at < count; at++) {
+    for (int index = 0; index < count; index++) {
       byte[] piece = pieces.isEmpty() ? more.get() : pieces.poll();
       ArrowRows.read(piece, type).forEach(taker);
     }

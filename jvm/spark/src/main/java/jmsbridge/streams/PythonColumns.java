@@ -58,19 +58,19 @@ final class PythonColumns extends Node {
 
   /** Has the function process each record of a request that has ended its process by itself, to find which one did. */
   private void singly(List<PythonBatch.Cause> causes, PythonEndedException ended) {
-    for (PythonBatch.Cause each : causes) {
+    for (PythonBatch.Cause cause : causes) {
       PythonEndedException failure = causes.size() == 1 ? ended : null;
       if (failure == null) {
-        batch.add(each.record(), each.source(), 0);
+        batch.add(cause.record(), cause.source(), 0);
         try {
-          forward(List.of(each), ask());
-        } catch (PythonEndedException again) {
-          failure = again;
+          forward(List.of(cause), ask());
+        } catch (PythonEndedException second) {
+          failure = second;
         }
       }
       if (failure != null) {
-        each.resume(task);
-        task.reject(name, each.record(), new EvaluationException(failure));
+        cause.resume(task);
+        task.reject(name, cause.record(), new EvaluationException(failure));
       }
     }
   }

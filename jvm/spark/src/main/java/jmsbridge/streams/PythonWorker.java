@@ -82,13 +82,13 @@ final class PythonWorker implements AutoCloseable {
     }
     out.flush();
     byte[][] answer = new byte[in.readInt()][];
-    for (int at = 0; at < answer.length; at++) {
+    for (int index = 0; index < answer.length; index++) {
       int length = in.readInt();
       if (length < 0 || length > Limits.MOST_ANSWER_BYTES) {
         throw new IOException("it has sent bytes that are not an answer");
       }
-      answer[at] = in.readNBytes(length);
-      if (answer[at].length < length) {
+      answer[index] = in.readNBytes(length);
+      if (answer[index].length < length) {
         throw new EOFException();
       }
     }
@@ -102,8 +102,8 @@ final class PythonWorker implements AutoCloseable {
     out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
     in = new DataInputStream(new BufferedInputStream(process.getInputStream(), 1 << 16));
     out.writeInt(code.functions().size());
-    for (byte[] each : code.functions()) {
-      write(each);
+    for (byte[] function : code.functions()) {
+      write(function);
     }
     out.flush();
     in.readInt();

@@ -69,13 +69,13 @@ final class Regrouping {
       byte[] value = record.value().getBinary(0);
       byte[] member = Pair.first(value);
       byte[] row = Pair.second(value);
-      byte[] at = keys(STATE).bytes(record.key()).bytes(member).done();
+      byte[] stateKey = keys(STATE).bytes(record.key()).bytes(member).done();
       InternalRow before = lookUp(record.key());
       long latest = Math.max(record.time(), timeOf(record.key()));
       if (row.length == 0) {
-        task.store().remove(at);
+        task.store().remove(stateKey);
       } else {
-        task.store().put(at, Rows.timed(record.time(), row));
+        task.store().put(stateKey, Rows.timed(record.time(), row));
       }
       InternalRow now;
       EvaluationException failed = null;
@@ -83,7 +83,7 @@ final class Regrouping {
         now = total(record.key());
       } catch (EvaluationException failure) {
         failed = failure;
-        task.store().remove(at);
+        task.store().remove(stateKey);
         now = lookUp(record.key());
       }
       if (now != null || before != null) {
@@ -113,17 +113,17 @@ final class Regrouping {
     @Override
     public long timeOf(byte[] group) {
       long latest = Long.MIN_VALUE;
-      for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
-        latest = Math.max(latest, Rows.time(each.value()));
+      for (Store.Entry entry : task.store().startingWith(keys(STATE).bytes(group).done())) {
+        latest = Math.max(latest, Rows.time(entry.value()));
       }
       return latest;
     }
 
     private InternalRow total(byte[] group) {
       UnsafeRow buffer = null;
-      for (Store.Entry each : task.store().startingWith(keys(STATE).bytes(group).done())) {
-        UnsafeRow row = Rows.timedRow(each.value(), members);
-        StreamRecord member = StreamRecord.of(group, row, Rows.time(each.value()));
+      for (Store.Entry entry : task.store().startingWith(keys(STATE).bytes(group).done())) {
+        UnsafeRow row = Rows.timedRow(entry.value(), members);
+        StreamRecord member = StreamRecord.of(group, row, Rows.time(entry.value()));
         buffer = aggregator.add(buffer == null ? aggregator.empty() : buffer, member);
       }
       return buffer == null ? null : aggregator.result(buffer);

@@ -58,9 +58,9 @@ final class RowCheck implements Serializable {
     if (fault != null) {
       throw new UnfitValueException("the bytes are not a row of this topology: " + fault);
     }
-    UnsafeRow found = new UnsafeRow(row.fields);
-    found.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + from, bytes.length - from);
-    return found;
+    UnsafeRow checkedRow = new UnsafeRow(row.fields);
+    checkedRow.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + from, bytes.length - from);
+    return checkedRow;
   }
 
   /**
@@ -76,8 +76,8 @@ final class RowCheck implements Serializable {
     }
   }
 
-  private static long word(byte[] in, int at) {
-    return (long) LONGS.get(in, at);
+  private static long word(byte[] in, int index) {
+    return (long) LONGS.get(in, index);
   }
 
   private static boolean isSet(byte[] in, int bits, int number) {
@@ -193,8 +193,8 @@ final class RowCheck implements Serializable {
       bits = wordsOf(fields);
       fixed = bits + fields * WORD;
       Slot[] slots = new Slot[fields];
-      for (int at = 0; at < fields; at++) {
-        slots[at] = slot(all[at].dataType());
+      for (int index = 0; index < fields; index++) {
+        slots[index] = slot(all[index].dataType());
       }
       checked = IntStream.range(0, fields).filter(at -> slots[at] != null).toArray();
       checks = IntStream.of(checked).mapToObj(at -> slots[at]).toArray(Slot[]::new);
@@ -205,10 +205,10 @@ final class RowCheck implements Serializable {
       if (length < fixed || length % WORD != 0) {
         return "%d bytes cannot have %d fields".formatted(length, fields);
       }
-      for (int each = 0; each < checked.length; each++) {
-        int field = checked[each];
+      for (int index = 0; index < checked.length; index++) {
+        int field = checked[index];
         if (!isSet(in, from, field)) {
-          String fault = checks[each].fault(in, from, length, from + bits + field * WORD, fixed);
+          String fault = checks[index].fault(in, from, length, from + bits + field * WORD, fixed);
           if (fault != null) {
             return "field %d: %s".formatted(field, fault);
           }
@@ -239,11 +239,11 @@ final class RowCheck implements Serializable {
       if (fixed > length) {
         return "%d bytes cannot have %d elements".formatted(length, count);
       }
-      for (int at = 0; check != null && at < count; at++) {
-        if (!isSet(in, from + WORD, at)) {
-          String fault = check.fault(in, from, length, from + elements + at * elementBytes, (int) fixed);
+      for (int index = 0; check != null && index < count; index++) {
+        if (!isSet(in, from + WORD, index)) {
+          String fault = check.fault(in, from, length, from + elements + index * elementBytes, (int) fixed);
           if (fault != null) {
-            return "element %d: %s".formatted(at, fault);
+            return "element %d: %s".formatted(index, fault);
           }
         }
       }

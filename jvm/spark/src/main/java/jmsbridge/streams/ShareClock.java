@@ -48,9 +48,9 @@ final class ShareClock {
     if (ends.entrySet().stream().anyMatch(each -> next.getOrDefault(each.getKey(), 0L) < each.getValue())) {
       return Positions.NEVER;
     }
-    long found = reading;
+    long latest = reading;
     reading = Positions.NEVER;
     reachedAt = nanos;
-    return found;
+    return latest;
   }
 }

@@ -97,10 +97,10 @@ final class ShareConsumer implements AutoCloseable {
     this.settings = settings.isExact() ? settings.consumer() : settings.groupConsumer();
     consumer = new KafkaConsumer<>(this.settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     consumer.assign(of);
-    for (TopicPartition each : of) {
-      Fetched own = new Fetched(each, settings);
-      byPartition.put(each, own);
-      partitions.add(own);
+    for (TopicPartition partition : of) {
+      Fetched queue = new Fetched(partition, settings);
+      byPartition.put(partition, queue);
+      partitions.add(queue);
     }
   }
 
@@ -109,16 +109,16 @@ final class ShareConsumer implements AutoCloseable {
     isBatch = until != null;
     isHeld = false;
     from.forEach((at, first) -> {
-      Fetched each = byPartition.get(at);
+      Fetched queue = byPartition.get(at);
       long offset = gaps.behind(at, first);
-      if (each.next != offset) {
+      if (queue.next != offset) {
         consumer.seek(at, offset);
-        each.waiting.clear();
-        each.next = offset;
-        each.isBehind = true;
+        queue.waiting.clear();
+        queue.next = offset;
+        queue.isBehind = true;
       }
       // The batch may have been planned when the topology did not read this topic or partition yet.
-      each.end = until == null ? Long.MAX_VALUE : until.getOrDefault(at, offset);
+      queue.end = until == null ? Long.MAX_VALUE : until.getOrDefault(at, offset);
     });
   }
 
@@ -173,9 +173,9 @@ final class ShareConsumer implements AutoCloseable {
   /** Whether the first record is known: no partition has any that are not fetched. False if there is none. */
   private boolean isReady() {
     boolean isAny = false;
-    for (Fetched each : partitions) {
-      boolean isEmpty = each.waiting.isEmpty();
-      if (isEmpty && each.isBehind) {
+    for (Fetched queue : partitions) {
+      boolean isEmpty = queue.waiting.isEmpty();
+      if (isEmpty && queue.isBehind) {
         return false;
       }
       isAny |= !isEmpty;
@@ -232,16 +232,16 @@ final class ShareConsumer implements AutoCloseable {
     ConsumerRecord<byte[], byte[]> found = null;
     long earliest = Long.MAX_VALUE;
     long fed = Long.MAX_VALUE;
-    for (Fetched each : partitions) {
-      ConsumerRecord<byte[], byte[]> head = each.head();
+    for (Fetched queue : partitions) {
+      ConsumerRecord<byte[], byte[]> head = queue.head();
       if (head != null) {
-        long time = each.time(head, clock);
-        if (found == null || time < earliest || time == earliest && each.of.topic().compareTo(first.of.topic()) < 0) {
-          first = each;
+        long time = queue.time(head, clock);
+        if (found == null || time < earliest || time == earliest && queue.of.topic().compareTo(first.of.topic()) < 0) {
+          first = queue;
           found = head;
           earliest = time;
         }
-        fed = each.isFeeder ? Math.min(fed, time) : fed;
+        fed = queue.isFeeder ? Math.min(fed, time) : fed;
       }
     }
     isHeld = first != null && gate != null && !passes(first, earliest, fed);
@@ -289,8 +289,8 @@ final class ShareConsumer implements AutoCloseable {
     return byPartition.get(of).isPaused || consumer.position(of) >= end;
   }
 
-  private boolean hasMore(Fetched each) {
-    return consumer.currentLag(each.of).orElse(1) > 0;
+  private boolean hasMore(Fetched queue) {
+    return consumer.currentLag(queue.of).orElse(1) > 0;
   }
 
   private void poll(long limitMs) {
@@ -301,31 +301,31 @@ final class ShareConsumer implements AutoCloseable {
       gaps.skip(consumer, gone);
       records = ConsumerRecords.empty();
     }
-    for (TopicPartition each : records.partitions()) {
-      byPartition.get(each).waiting.addAll(records.records(each));
-      fetched.accept(each.topic(), records.records(each));
+    for (TopicPartition partition : records.partitions()) {
+      byPartition.get(partition).waiting.addAll(records.records(partition));
+      fetched.accept(partition.topic(), records.records(partition));
     }
-    for (Fetched each : partitions) {
-      if (each.waiting.size() > MOST_WAITING && !each.isPaused) {
-        each.isPaused = true;
-        consumer.pause(List.of(each.of));
-      } else if (each.waiting.isEmpty()) {
-        each.next = consumer.position(each.of);
-        each.isBehind = hasMore(each);
+    for (Fetched queue : partitions) {
+      if (queue.waiting.size() > MOST_WAITING && !queue.isPaused) {
+        queue.isPaused = true;
+        consumer.pause(List.of(queue.of));
+      } else if (queue.waiting.isEmpty()) {
+        queue.next = consumer.position(queue.of);
+        queue.isBehind = hasMore(queue);
       }
     }
   }
 
   private boolean isFetched() {
-    for (Fetched each : partitions) {
-      if (!isFetched(each)) {
+    for (Fetched queue : partitions) {
+      if (!isFetched(queue)) {
         return false;
       }
     }
     return true;
   }
 
-  private boolean isFetched(Fetched each) {
-    return !each.waiting.isEmpty() || each.next >= each.end || consumer.position(each.of) >= each.end;
+  private boolean isFetched(Fetched queue) {
+    return !queue.waiting.isEmpty() || queue.next >= queue.end || consumer.position(queue.of) >= queue.end;
   }
 }

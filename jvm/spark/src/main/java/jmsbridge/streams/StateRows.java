@@ -30,12 +30,12 @@ public final class StateRows {
     }
   }
 
-  /** The next rows as lines, {@code most} of them at most, and no more once they have so many bytes. */
-  public byte[] take(int most, int mostBytes) {
+  /** The next rows as lines, {@code mostRows} of them at most, and no more once they have so many bytes. */
+  public byte[] take(int mostRows, int mostBytes) {
     ByteArrayOutputStream lines = new ByteArrayOutputStream();
-    for (int rows = 0; share < shares.count() && rows < most && lines.size() < mostBytes;) {
+    for (int rows = 0; share < shares.count() && rows < mostRows && lines.size() < mostBytes;) {
       StatePage page = shares.read(
-          share, new StatePage.Question(node, range, from, most - rows, mostBytes - lines.size()));
+          share, new StatePage.Question(node, range, from, mostRows - rows, mostBytes - lines.size()));
       lines.writeBytes(page.lines());
       rows += page.rows();
       from = page.next();

@@ -23,23 +23,23 @@ record StreamRecord(
     return new StreamRecord(key, value, null, time, NO_HEADERS, null, 0, 0);
   }
 
-  StreamRecord withKey(byte[] other) {
-    return new StreamRecord(other, value, before, time, headers, topic, partition, offset);
+  StreamRecord withKey(byte[] newKey) {
+    return new StreamRecord(newKey, value, before, time, headers, topic, partition, offset);
   }
 
-  StreamRecord withValue(InternalRow other) {
-    return new StreamRecord(key, other, null, time, headers, topic, partition, offset);
+  StreamRecord withValue(InternalRow newValue) {
+    return new StreamRecord(key, newValue, null, time, headers, topic, partition, offset);
   }
 
   StreamRecord withChange(InternalRow now, InternalRow former) {
     return new StreamRecord(key, now, former, time, headers, topic, partition, offset);
   }
 
-  StreamRecord withHeaders(Header[] others) {
-    return new StreamRecord(key, value, before, time, others, topic, partition, offset);
+  StreamRecord withHeaders(Header[] newHeaders) {
+    return new StreamRecord(key, value, before, time, newHeaders, topic, partition, offset);
   }
 
-  StreamRecord withTime(long other) {
-    return new StreamRecord(key, value, before, other, headers, topic, partition, offset);
+  StreamRecord withTime(long newTime) {
+    return new StreamRecord(key, value, before, newTime, headers, topic, partition, offset);
   }
 }

@@ -32,13 +32,13 @@ final class Ticks {
 
   /** Reads the text beside a position, which may be of others. */
   static Ticks read(String text) {
-    Ticks found = new Ticks();
+    Ticks ticks = new Ticks();
     if (text.startsWith(BEGIN)) {
-      for (String each : text.substring(BEGIN.length()).split(" ")) {
-        found.list.add(Tick.read(each));
+      for (String tick : text.substring(BEGIN.length()).split(" ")) {
+        ticks.list.add(Tick.read(tick));
       }
     }
-    return found;
+    return ticks;
   }
 
   String text() {

@@ -35,17 +35,17 @@ class ToTable extends StatefulNode implements TableState {
 
   /** Keeps a value under the key of a record, or none if it is null, and forwards the change. */
   final void change(StreamRecord record, InternalRow now) {
-    byte[] at = keys(STATE).bytes(record.key()).done();
-    byte[] kept = task.store().get(at);
+    byte[] stateKey = keys(STATE).bytes(record.key()).done();
+    byte[] kept = task.store().get(stateKey);
     if (now != null) {
       if (ttl >= 0 && (kept == null || record.time() < Rows.time(kept))) {
-        expireAfter(record.time() + ttl, at);
+        expireAfter(record.time() + ttl, stateKey);
       }
-      task.store().put(at, Rows.timed(record.time(), now));
+      task.store().put(stateKey, Rows.timed(record.time(), now));
     } else if (kept == null) {
       return;
     } else {
-      task.store().remove(at);
+      task.store().remove(stateKey);
     }
     forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, rows)));
   }
@@ -53,10 +53,10 @@ class ToTable extends StatefulNode implements TableState {
   @Override
   final void expire() {
     if (ttl >= 0) {
-      for (Store.Entry each : outdated(ttl)) {
-        byte[] key = new Keys.Reader(each.key()).bytes();
-        InternalRow former = Rows.timedRow(each.value(), rows);
-        forward(StreamRecord.of(key, null, Rows.time(each.value()) + ttl).withChange(null, former));
+      for (Store.Entry entry : outdated(ttl)) {
+        byte[] key = new Keys.Reader(entry.key()).bytes();
+        InternalRow former = Rows.timedRow(entry.value(), rows);
+        forward(StreamRecord.of(key, null, Rows.time(entry.value()) + ttl).withChange(null, former));
       }
     }
   }

@@ -147,8 +147,8 @@ public final class TopologySource implements TableProvider {
     @Override
     public Offset mergeOffsets(PartitionOffset[] offsets) {
       Map<TopicPartition, Long> next = new HashMap<>();
-      for (PartitionOffset each : offsets) {
-        next.putAll(((Positions) each).next());
+      for (PartitionOffset start : offsets) {
+        next.putAll(((Positions) start).next());
       }
       return new Positions(next);
     }
@@ -196,24 +196,24 @@ public final class TopologySource implements TableProvider {
 
     /** The positions of the topics that the topology reads now; one that is new to it begins with its first record. */
     private Map<TopicPartition, Long> ofPresentTopics(Positions start) {
-      Map<TopicPartition, Long> found = new HashMap<>(start.next());
-      found.keySet().retainAll(all);
+      Map<TopicPartition, Long> ends = new HashMap<>(start.next());
+      ends.keySet().retainAll(all);
       Set<TopicPartition> fresh = new HashSet<>(all);
-      fresh.removeAll(found.keySet());
+      fresh.removeAll(ends.keySet());
       if (!fresh.isEmpty()) {
         beginnings.keySet().retainAll(fresh);
         fresh.removeAll(beginnings.keySet());
         beginnings.putAll(consumer().beginningOffsets(fresh));
-        found.putAll(beginnings);
+        ends.putAll(beginnings);
       }
-      return found;
+      return ends;
     }
 
     private Map<TopicPartition, Long> of(int share, Map<TopicPartition, Long> offsets) {
-      Map<TopicPartition, Long> found = new HashMap<>(offsets);
+      Map<TopicPartition, Long> next = new HashMap<>(offsets);
       // A batch of the run before can have ends of topics that are not read any more.
-      found.keySet().removeIf(each -> each.partition() != share || !all.contains(each));
-      return found;
+      next.keySet().removeIf(each -> each.partition() != share || !all.contains(each));
+      return next;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {

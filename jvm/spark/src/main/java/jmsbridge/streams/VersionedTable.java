@@ -42,8 +42,8 @@ final class VersionedTable extends StatefulNode implements TableState {
   }
 
   private void change(StreamRecord record) {
-    byte[] at = keys(STATE).bytes(record.key()).done();
-    byte[] kept = task.store().get(at);
+    byte[] stateKey = keys(STATE).bytes(record.key()).done();
+    byte[] kept = task.store().get(stateKey);
     List<Store.Entry> newest = task.store().range(versions(record.key()), Keys.behind(versions(record.key())), 1);
     long latest = Long.MIN_VALUE;
     if (kept != null) {
@@ -64,11 +64,11 @@ final class VersionedTable extends StatefulNode implements TableState {
       putVersion(record.key(), latest, Rows.bytes(Rows.timedRow(kept, rows)), record.time());
     }
     if (now == null) {
-      task.store().remove(at);
+      task.store().remove(stateKey);
       putVersion(record.key(), record.time(), REMOVAL, record.time());
     } else {
       removeVersion(version(record.key(), record.time()), record.time());
-      task.store().put(at, Rows.timed(record.time(), now));
+      task.store().put(stateKey, Rows.timed(record.time(), now));
     }
     if (now != null || kept != null) {
       forward(record.withChange(now, kept == null ? null : Rows.timedRow(kept, rows)));
@@ -77,18 +77,18 @@ final class VersionedTable extends StatefulNode implements TableState {
 
   /** Keeps a version until its end is so long ago that nobody can ask for it. */
   private void putVersion(byte[] key, long from, byte[] row, long end) {
-    byte[] at = version(key, from);
-    removeVersion(at, from);
-    task.store().put(at, row);
-    expireAfter(end + history, at);
+    byte[] version = version(key, from);
+    removeVersion(version, from);
+    task.store().put(version, row);
+    expireAfter(end + history, version);
   }
 
   /** Removes a version, if it is there, so that another one can take its place. */
-  private void removeVersion(byte[] at, long from) {
-    byte[] kept = task.store().get(at);
+  private void removeVersion(byte[] version, long from) {
+    byte[] kept = task.store().get(version);
     if (kept != null) {
-      task.store().remove(at);
-      forgetExpiry(from + history, at);
+      task.store().remove(version);
+      forgetExpiry(from + history, version);
     }
   }
 
@@ -117,8 +117,8 @@ final class VersionedTable extends StatefulNode implements TableState {
     if (time == StreamRecord.NO_TIME || time < time() - history) {
       return null;
     }
-    List<Store.Entry> found = task.store().range(version(key, time), Keys.behind(versions(key)), 1);
-    return found.isEmpty() || found.get(0).value().length == 0 ? null : rows.kept(found.get(0).value(), 0);
+    List<Store.Entry> versions = task.store().range(version(key, time), Keys.behind(versions(key)), 1);
+    return versions.isEmpty() || versions.get(0).value().length == 0 ? null : rows.kept(versions.get(0).value(), 0);
   }
 
   @Override
