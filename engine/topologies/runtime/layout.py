@@ -274,7 +274,9 @@ def _settings(node: Node) -> list[str]:
     match node:
         case Aggregate():
             columns = [f"{name}={_text(each)}" for name, each in node.columns.items()]
-            return [*columns, str(node.windows), str(node.only_final), *_lifetime(node)]
+            # Without windows, the state is the same whichever changes are given.
+            only_final = node.only_final and node.windows is not None
+            return [*columns, str(node.windows), str(only_final), *_lifetime(node)]
         case ToTable(history_ms=int()):
             return ["history"]
         case ToTable():
