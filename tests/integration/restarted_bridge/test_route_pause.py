@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,6 +97,11 @@ def test_a_pause_that_cannot_be_is_refused_with_the_reason(editor: Editor) -> No
         editor.reload(TO_A)
     a, _ = editor.wait_for_all()
     assert sent <= set(a)
+    noted = command(editor, "audit", "--target", "route:al", "--json").stdout.splitlines()
+    found = [(each["action"], each["target"], each["result"][:8]) for each in map(json.loads, noted)]
+    refused = [("pause", "route:al", "refused:"), ("resume", "route:all", "refused:")]
+    assert found[-3:] == [*refused, ("resume", "route:all", "refused:")]
+    assert re.fullmatch(r"(.+ \()?.+@.+", json.loads(noted[-1])["user"])
 
 
 @pytest.mark.kills
