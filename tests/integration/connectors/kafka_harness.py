@@ -33,7 +33,7 @@ def create(server: EmbeddedKafka, topic: str, partitions: int = 1) -> None:
 
     def made() -> bool:
         try:
-            client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+            client.create_topics([NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})])[topic].result(30)
         except KafkaException:
             return False
         return True
