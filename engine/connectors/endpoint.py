@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from engine.claims.bodies import KeptBodies
-from engine.kafka.clients import KafkaClients
 from engine.tracing_section import TracingConfig
+from routes.kafka_access import KafkaAccess
 from routes.model import Route
 from routes.systems import BrokerConfig, SourceConfig
 
 if TYPE_CHECKING:
+    from engine.kafka.clients import KafkaClients
     from routes.model import Config
 
 __all__ = ["SystemEndpoint"]
@@ -35,8 +36,8 @@ class SystemEndpoint(Generic[SettingsT_co]):
     """Folder of its messages, if its system keeps them in files."""
     data: Path
     """Folder of the bridge's own files."""
-    kafka: KafkaClients
-    """Maker of clients of the Kafka that has the journal."""
+    access: KafkaAccess
+    """Kafka that has the journal."""
     journal: str
     """Topic of the journal."""
     own_topics: frozenset[str]
@@ -62,7 +63,7 @@ class SystemEndpoint(Generic[SettingsT_co]):
             config.url(settings),
             config.root(settings),
             config.embedded.data,
-            KafkaClients(config.kafka_access),
+            config.kafka_access,
             config.journal.topic,
             config.own_topics,
             config.section(TracingConfig),
@@ -72,9 +73,17 @@ class SystemEndpoint(Generic[SettingsT_co]):
         )
 
     @property
+    def kafka(self) -> KafkaClients:
+        """Maker of clients of that Kafka."""
+        # Imported here: `send` and `receive` of brokers need no Kafka client, whose import takes a while.
+        from engine.kafka.clients import KafkaClients
+
+        return KafkaClients(self.access)
+
+    @property
     def max_message_bytes(self) -> int:
         """Size of the largest message that the journal takes."""
-        return self.kafka.access.max_message_bytes
+        return self.access.max_message_bytes
 
 
 def _routes_to(sink: str, routes: Iterable[Route]) -> tuple[Route, ...]:

@@ -28,7 +28,7 @@ class KafkaDepth:
     def __init__(self, endpoint: SystemEndpoint[KafkaSourceConfig]) -> None:
         """Creates the depth without connecting."""
         self._endpoint = endpoint
-        self._kafka = KafkaClients(endpoint.settings.access(endpoint.kafka.access))
+        self._kafka = KafkaClients(endpoint.settings.access(endpoint.access))
         self._begins_at_end = begins_at_end(endpoint)
         self._consumer: Consumer | None = None
         self._offsets: KafkaOffsets | None = None

@@ -33,7 +33,7 @@ def finding(endpoint: SystemEndpoint[KafkaClusterConfig], client_id: str) -> str
         HardFailureError: it refuses the login, or the use of a topic, or lacks one to which a route sends.
     """
     broker = endpoint.settings
-    access = replace(broker.access(endpoint.kafka.access), client_id=client_id)
+    access = replace(broker.access(endpoint.access), client_id=client_id)
     cluster = Cluster(KafkaClients(access), _ANSWER_SECONDS)
     if not isinstance(broker, KafkaSourceConfig):
         written = _written(endpoint)

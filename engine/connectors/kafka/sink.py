@@ -55,7 +55,7 @@ class KafkaSink:
         """Sets up the sink without connecting; its workers differ by their partitions alone."""
         del worker
         self._endpoint = endpoint
-        self._kafka = KafkaClients(endpoint.settings.access(endpoint.kafka.access))
+        self._kafka = KafkaClients(endpoint.settings.access(endpoint.access))
         self._seals = PositionSeals(endpoint.position_keys)
         self._values = NewestValues(self._kafka, endpoint.settings.position_topic)
         self._topics = TargetTopics(self._kafka)

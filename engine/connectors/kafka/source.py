@@ -69,7 +69,7 @@ def is_wanted(endpoint: SystemEndpoint[KafkaSourceConfig], topic: str) -> bool:
 
 def begins_at_end(endpoint: SystemEndpoint[KafkaSourceConfig]) -> bool:
     """Returns True if a source leaves out the records that a topic has at first."""
-    return librdkafka(endpoint.kafka.access, "consumer").get("auto.offset.reset") in _LATEST
+    return librdkafka(endpoint.access, "consumer").get("auto.offset.reset") in _LATEST
 
 
 class KafkaSource:
@@ -80,7 +80,7 @@ class KafkaSource:
         source = endpoint.settings
         self._endpoint = endpoint
         self._source = source
-        self._kafka = KafkaClients(source.access(endpoint.kafka.access))
+        self._kafka = KafkaClients(source.access(endpoint.access))
         """Access to the cluster that is read."""
         self._worker = worker
         self._reader = RecordConverter(source, endpoint.bridge_id, propagates=endpoint.tracing.propagate)
@@ -99,7 +99,7 @@ class KafkaSource:
         """Kafka's id of each topic of which partitions are assigned; it is committed with their offsets."""
         self._removed = 0
         self._offsets: KafkaOffsets | None = None
-        defaults = librdkafka(endpoint.kafka.access, "consumer")
+        defaults = librdkafka(endpoint.access, "consumer")
         self._begins_at = OFFSET_END if begins_at_end(endpoint) else OFFSET_BEGINNING
         self._is_cooperative = "cooperative" in str(defaults.get("partition.assignment.strategy"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.embedded import EmbeddedKafka
+from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from engine.looks.action import ActionQuestion, AuditedAction
 from engine.looks.log import LookLog, LookTopic, last_actions
@@ -29,5 +30,5 @@ def test_actions_are_kept_with_their_results_and_found_again(kafka: EmbeddedKafk
     assert last_actions(where, ActionQuestion(), 1, 10.0) == [later]
     assert last_actions(where, ActionQuestion(user="ANN"), 5, 10.0) == [first]
     assert last_actions(where, ActionQuestion(action="send", target="orders"), 5, 10.0) == [later]
-    settings = Cluster(config.kafka_access, 10.0).settings([where.name])[where.name]
+    settings = Cluster(KafkaClients(config.kafka_access), 10.0).settings([where.name])[where.name]
     assert (where.name, settings["retention.ms"]) == (f"{journal}.actions", str(90 * 24 * 3_600_000))
