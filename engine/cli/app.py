@@ -50,7 +50,7 @@ _COMMANDS = {
     "journal": "journal.app",
     "message": "message.message",
     "dlt": "dlt.app",
-    "looks": "looks.looks",
+    "looks": "audit.looks",
     "backup": "backup.backup",
     "restore": "backup.restore",
     "audit": "audit.audit",

@@ -1,25 +1,59 @@
-"""`jms-bridge audit`: the audit of actions of users."""
+"""`jms-bridge looks | audit`: the audits of looks at bodies of messages, and of actions of users."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
 from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load
 from engine.cli.output import console, note
-from engine.printable import LONGEST_REASON, json_text, printable, shortened
+from engine.printable import LONGEST_REASON, json_text, listed, printable, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from engine.looks.action import AuditedAction
+    from engine.looks.look import Look
 
-__all__ = ["audit"]
+__all__ = ["audit", "looks"]
 
 _ANSWER_SECONDS = 10.0
+
+
+class _Entry(Protocol):
+    """Entry of an audit."""
+
+    @property
+    def time(self) -> str: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    def members(self) -> Mapping[str, Any]: ...
+
+
+_EntryT = TypeVar("_EntryT", bound=_Entry)
+
+
+@command("jms-bridge looks", "jms-bridge looks --user anna", "jms-bridge looks -n 1000 --json")
+def looks(
+    user: Annotated[str | None, typer.Option(metavar="TEXT", help="Part of the user's name.")] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="NUMBER", help="Number of entries to show.")
+    ] = 50,
+    json_output: Json = False,
+    config: ConfigFile = DEFAULT_CONFIG,
+) -> None:
+    """Show who looked at the bodies of which messages, on the status page or through its API, the newest last."""
+    from engine.looks.log import LookTopic, last_looks
+
+    latest = last_looks(LookTopic.of(load(config)), count, _ANSWER_SECONDS, user or "")
+    columns = ("way", "masked", "records")
+    _show(latest, columns, _look_cells, "nobody has looked at a body yet", json_output=json_output)
 
 
 @command("jms-bridge audit", "jms-bridge audit --user anna --action replay", "jms-bridge audit -n 1000 --json")
@@ -45,24 +79,44 @@ def audit(
 
     question = ActionQuestion(user or "", action or "", target or "")
     latest = last_actions(LookTopic.of_actions(load(config)), question, count, _ANSWER_SECONDS)
+    _show(latest, ("action", "on", "result"), _action_cells, "no such action is noted", json_output=json_output)
+
+
+def _show(
+    entries: Sequence[_EntryT],
+    columns: Sequence[str],
+    cells: Callable[[_EntryT], Sequence[str]],
+    nothing: str,
+    *,
+    json_output: bool,
+) -> None:
+    """Prints a line for each entry: when and by whom, and the `cells` of `columns`; without entries, `nothing`."""
     if json_output:
-        for each in latest:
+        for each in entries:
             typer.echo(json_text(each.members()))
-    elif latest:
-        console().print(_table(latest))
-    else:
-        note("no such action is noted")
-
-
-def _table(actions: Sequence[AuditedAction]) -> Table:
-    """A line for each action."""
+        return
+    if not entries:
+        note(nothing)
+        return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("time", "by", "role", "action", "on", "result"):
+    for name in ("time", "by", "role", *columns):
         table.add_column(name, overflow="fold")
-    for each in actions:
+    for each in entries:
         by = "@".join(filter(None, (each.user, each.host)))
-        texts = (each.time, by, each.role, each.action, each.target, each.result or "not known")
-        table.add_row(*(printable(shortened(text, LONGEST_REASON)) or "-" for text in texts))
-    return table
+        table.add_row(*map(_cell, (each.time, by, each.role)), *cells(each))
+    console().print(table)
+
+
+def _look_cells(look: Look) -> Sequence[str]:
+    records = printable(look.state or listed(list(map(str, look.records))))
+    return _cell(look.way), "yes" if look.masked else "no", records
+
+
+def _action_cells(action: AuditedAction) -> Sequence[str]:
+    return _cell(action.action), _cell(action.target), _cell(action.result or "not known")
+
+
+def _cell(text: str) -> str:
+    return printable(shortened(text, LONGEST_REASON)) or "-"
