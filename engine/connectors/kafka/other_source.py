@@ -199,12 +199,7 @@ class OtherClusterSource(KafkaSource):
         """Handles the loss of all shares in a rebalance: commits what was handed over, and drops what was only read."""
         self._read.clear()
         self._shares, self._is_moved = frozenset(), True
-        if not self._next:
-            return
-        try:
-            self._commit(self._next)
-        except (JournalError, HardFailureError, NotConnectedError) as error:
-            self._fault = error
+        self._commit_handed_over()
 
     def _check_ids(self, now: Mapping[str, TopicFacts]) -> None:
         """Raises NotConnectedError if a topic is another one of its name.

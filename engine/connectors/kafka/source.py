@@ -328,6 +328,10 @@ class KafkaSource:
         """
         revoked = {(place.topic, place.partition) for place in places}
         self._read = deque(m for m in self._read if (m.topic(), m.partition()) not in revoked)
+        self._commit_handed_over()
+
+    def _commit_handed_over(self) -> None:
+        """Commits the offsets of records handed over, in a rebalance; a failure is raised by the next call."""
         if not self._next:
             return
         try:
