@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,18 +13,18 @@ from engine.kafka.settings import java_settings, librdkafka
 from routes.config import lint_text, loads
 from routes.keys.values import BadValueError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-START = """\
+SECURITY = Path(__file__).parents[3] / "docs" / "security.md"
+BRIDGE_ALONE = """\
 bridge.id=b
 embedded=off
-kafka.bootstrap.servers=h:1
 source.s.type=stomp
 source.s.url=stomp://h:1
 source.s.destinations=queue:q
 routes.r.in.include=msg.address==q
 routes.r.out.topic=t
+"""
+START = f"""\
+{BRIDGE_ALONE}kafka.bootstrap.servers=h:1
 kafka.security.protocol=SASL_SSL
 kafka.sasl.mechanism=GSSAPI
 """
@@ -142,3 +143,26 @@ def test_a_librdkafka_without_kerberos_is_refused_with_what_to_do(
         "this installation's librdkafka is built without Kerberos",
     )
     assert "docs/security.md" in fault.hint
+
+
+RECIPES = [
+    block
+    for block in re.findall(r"^```\n(.*?)^```$", SECURITY.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if block.startswith("kafka.bootstrap.servers=")
+]
+
+
+OTHER = {
+    "kafka.": "",
+    "source.k.": "kafka.bootstrap.servers=h:1\nsource.k.type=kafka\nsource.k.destinations=a\n",
+    "sink.k.": "kafka.bootstrap.servers=h:1\nsink.k.type=kafka\nroutes.q.in.include=a = 1\nroutes.q.out.topic=k:a\n",
+}
+"""What a configuration has besides a login by keys that begin so."""
+
+
+@pytest.mark.parametrize("keys", OTHER, ids=["own", "source", "sink"])
+@pytest.mark.parametrize("recipe", RECIPES, ids=["confluent", "azure", "msk", "kerberos"])
+def test_the_recipes_of_the_documentation_have_no_fault(folder: Path, recipe: str, keys: str) -> None:
+    text = f"{BRIDGE_ALONE}{OTHER[keys]}{re.sub('^kafka[.]', keys, recipe, flags=re.MULTILINE)}"
+    environment = dict.fromkeys(("CONFLUENT_KEY", "CONFLUENT_SECRET", "EVENT_HUBS_CONNECTION_STRING"), "long-secret")
+    assert lint_text(text, folder, environment).faults == ()
