@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,10 +20,10 @@ from tests.kdc import MISSING, REALM, KerberosServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 pytestmark = [pytest.mark.further_systems, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
+ROOT = Path(__file__).parents[3]
 PYTHONS_CLIENTS = """\
 import sys
 from confluent_kafka import TopicPartition
@@ -119,7 +120,7 @@ def python_clients(folder: Path, login: Mapping[str, str], topic: str) -> str:
         text=True,
         check=False,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     return (done.stdout or done.stderr).strip()
 
