@@ -15,7 +15,7 @@ from routes.keys.values import BadValueError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["keytab_principals", "lacks_kerberos", "use_keytab"]
+__all__ = ["keytab_principals", "use_keytab"]
 
 _HEAD = b"\x05\x02"
 """Beginning of every keytab since Kerberos 5, release 1.0."""
@@ -28,17 +28,6 @@ def use_keytab(keytab: str) -> None:
     """
     os.putenv("KRB5_CLIENT_KTNAME", f"FILE:{keytab}")
     os.putenv("KRB5CCNAME", "MEMORY:jms-bridge")
-
-
-def lacks_kerberos() -> bool:
-    """True if librdkafka is built without Kerberos, as it is in confluent-kafka's packages on PyPI."""
-    from confluent_kafka import KafkaException, Producer
-
-    try:
-        Producer({"builtin.features": "sasl_gssapi", "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    except KafkaException:
-        return True
-    return False
 
 
 def keytab_principals(keytab: Path) -> list[str]:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from engine.kafka.kerberos import keytab_principals, lacks_kerberos
+from engine.kafka.kerberos import keytab_principals
 from engine.kafka.security import (
     ENDPOINT,
     GSSAPI,
@@ -116,6 +116,9 @@ def _token_endpoint(settings: Settings, keys: ClientKeys, mechanism: Setting) ->
 
 def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
     """Checks that librdkafka can log in by Kerberos, and that the keytab is one of the principal alone."""
+    # Loaded only here: most configurations are checked without librdkafka.
+    from engine.kafka.clients import lacks_kerberos
+
     if lacks_kerberos():
         what = "this installation's librdkafka is built without Kerberos"
         hint = "build it and confluent-kafka with libsasl2 (docs/security.md, Logins by Kerberos), or use another login"

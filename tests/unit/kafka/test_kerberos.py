@@ -7,7 +7,9 @@ import struct
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 
+from engine.kafka.clients import QUIET, lacks_kerberos
 from engine.kafka.kerberos import keytab_principals
 from engine.kafka.settings import java_settings, librdkafka
 from routes.config import lint_text, loads
@@ -51,7 +53,7 @@ BRIDGE = keytab(entry("bridge"), entry("bridge"))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a keytab, where librdkafka can do Kerberos."""
-    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: False)
+    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: False)
     (tmp_path / "bridge.keytab").write_bytes(BRIDGE)
     return tmp_path
 
@@ -136,7 +138,7 @@ def test_a_librdkafka_without_kerberos_is_refused_with_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert lint_text(START + LOGIN, folder).faults == ()
-    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: True)
+    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: True)
     (fault,) = lint_text(START + LOGIN, folder).faults
     assert (fault.key, fault.message) == (
         "kafka.sasl.mechanism",
@@ -166,3 +168,13 @@ def test_the_recipes_of_the_documentation_have_no_fault(folder: Path, recipe: st
     text = f"{BRIDGE_ALONE}{OTHER[keys]}{re.sub('^kafka[.]', keys, recipe, flags=re.MULTILINE)}"
     environment = dict.fromkeys(("CONFLUENT_KEY", "CONFLUENT_SECRET", "EVENT_HUBS_CONNECTION_STRING"), "long-secret")
     assert lint_text(text, folder, environment).faults == ()
+
+
+def test_the_client_is_asked_whether_it_can_log_in_by_kerberos() -> None:
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI", "bootstrap.servers": "127.0.0.1:1"}
+    try:
+        Producer({**QUIET, **settings})
+    except KafkaException:
+        assert lacks_kerberos()
+    else:
+        assert not lacks_kerberos()
