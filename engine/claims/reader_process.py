@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 from typing import TYPE_CHECKING
@@ -78,6 +79,8 @@ class BodyReader:
                     pass_fds=(settings.fileno(), arguments.fileno()),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
+                    # Without the variables that `engine.kafka.kerberos` sets for this process alone.
+                    env=os.environ,
                     umask=UMASK,
                     # As for Spark's JVM: Python ends it, and its input ends with Python.
                     preexec_fn=ignore_signals,

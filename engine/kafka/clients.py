@@ -13,8 +13,9 @@ import structlog
 from confluent_kafka import Consumer, KafkaException, Producer, libversion
 from confluent_kafka.admin import AdminClient
 
+from engine.kafka.kerberos import use_keytab
 from engine.kafka.msk_token import new_msk_token
-from engine.kafka.security import MSK_IAM
+from engine.kafka.security import KEYTAB, MSK_IAM
 from engine.kafka.settings import librdkafka
 from routes.errors import BridgeError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
+    from engine.kafka.settings import Role
     from routes.kafka_access import KafkaAccess
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "SESSION_MS",
     "KafkaClients",
     "answers",
+    "lacks_kerberos",
     "librdkafka_version",
     "member",
     "sink_group",
@@ -73,27 +76,28 @@ class KafkaClients:
 
         Raises as `engine.kafka.settings.librdkafka`, and KafkaException for a setting that the client refuses.
         """
-        configured = librdkafka(self.access, "consumer") | _tokens(self.access)
+        configured = _configured(self.access, "consumer")
         return Consumer({**defaults, **configured, "group.id": group, **settings, **QUIET})
 
     def producer(self, settings: Mapping[str, Any] = _NOTHING, defaults: Mapping[str, Any] = _NOTHING) -> Producer:
         """Returns a new producer; settings and errors are as for `consumer`."""
-        return Producer(
-            {**defaults, **librdkafka(self.access, "producer"), **_tokens(self.access), **settings, **QUIET}
-        )
+        return Producer({**defaults, **_configured(self.access, "producer"), **settings, **QUIET})
 
     def admin(self, on_error: Callable[[KafkaError], None] | None = None) -> AdminClient:
         """Returns a new admin client, which calls `on_error` with errors of its connections; raises as `consumer`."""
-        settings: dict[str, Any] = {**librdkafka(self.access, "admin"), **_tokens(self.access), **QUIET}
+        settings = {**_configured(self.access, "admin"), **QUIET}
         if on_error is not None:
             settings["error_cb"] = on_error
         return AdminClient(settings)
 
 
-def _tokens(access: KafkaAccess) -> dict[str, Any]:
-    """The setting of a client that gets tokens from the bridge itself; empty for any other."""
+def _configured(access: KafkaAccess, role: Role) -> dict[str, Any]:
+    """The user's settings of a client, with what its login needs of this process: tickets, or a source of tokens."""
+    settings: dict[str, Any] = dict(librdkafka(access, role))
+    if keytab := settings.get(KEYTAB):
+        use_keytab(keytab)
     if access.common.get("sasl.mechanism") != MSK_IAM:
-        return {}
+        return settings
 
     def token(_: str) -> tuple[str, float]:
         try:
@@ -103,7 +107,7 @@ def _tokens(access: KafkaAccess) -> dict[str, Any]:
             _log.warning("no token for Kafka", servers=access.servers, why=str(error))
             raise
 
-    return {"oauth_cb": token}
+    return {**settings, "oauth_cb": token}
 
 
 def answers(servers: str, timeout_seconds: float) -> bool:
@@ -112,6 +116,16 @@ def answers(servers: str, timeout_seconds: float) -> bool:
         return bool(AdminClient({"bootstrap.servers": servers, **QUIET}).list_topics(timeout=timeout_seconds).brokers)
     except KafkaException:
         return False
+
+
+def lacks_kerberos() -> bool:
+    """True if librdkafka is built without Kerberos, as it is in confluent-kafka's packages on PyPI."""
+    try:
+        # The second setting, which does not exist, is refused where the first is not: no client is made.
+        Producer({**QUIET, "builtin.features": "sasl_gssapi", "no.client": ""})
+    except KafkaException as error:
+        return "sasl_gssapi" in error.args[0].str()
+    return False
 
 
 def member(on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS) -> dict[str, Any]:

@@ -85,8 +85,10 @@ UNPLACED = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RA
 END = frozenset({KafkaError._PARTITION_EOF})
 """The end of a partition is reached."""
 LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
-"""The login is refused, or no token for it could be fetched; see `is_login_refused`."""
+"""The login is refused, or no token or ticket for it could be fetched; see `is_login_refused`."""
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"  # noqa: S105 - librdkafka's words
+_NO_KDC = "Cannot contact any KDC"
+"""Words of MIT's Kerberos about servers that do not answer at present."""
 _TOKEN_REFUSALS = (
     *("invalid_client", "unauthorized_client", "access_denied", "invalid_scope", "invalid_target"),
     *("invalid_grant", "unsupported_grant_type", "invalid_request"),
@@ -99,7 +101,7 @@ FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, Kafka
 _FATAL = frozenset({KafkaError._FATAL, KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID, KafkaError.PRODUCER_FENCED})
 
 _MISSING_TOPIC = "there is no such topic; create it, or start the whole bridge, which does"
-_LOGIN = "the login is refused; check kafka.sasl.*"
+_LOGIN = "the login is refused; check {keys}sasl.*"
 _VERBS = {"READ": "read", "WRITE": "write to", "READ and WRITE": "read and write"}
 _REMEDIES: Mapping[int, str] = {
     **dict.fromkeys(MISSING, _MISSING_TOPIC),
@@ -154,19 +156,20 @@ def is_text_too_long(error: KafkaError) -> bool:
 
 
 def is_login_refused(error: KafkaError) -> bool:
-    """True if Kafka refuses the login, or the issuer of tokens the client; false if no token could be fetched."""
-    if error.code() not in LOGIN:
+    """True if Kafka refuses the login, or the issuer of tokens the client; false if no token or ticket was fetched."""
+    if error.code() not in LOGIN or _NO_KDC in error.str():
         return False
     return _NO_TOKEN not in error.str() or any(f'"{refused}"' in error.str() for refused in _TOKEN_REFUSALS)
 
 
-def remedy(error: KafkaError, rights: str = "READ") -> str | None:
+def remedy(error: KafkaError, rights: str = "READ", keys: str = "kafka.") -> str | None:
     """Reason and remedy of a refusal in one line; None for an error that a retry may overcome.
 
-    `rights` are those on the topic that the request needs: READ, WRITE, or READ and WRITE.
+    `rights` are those on the topic that the request needs: READ, WRITE, or READ and WRITE; `keys` those of
+    `KafkaAccess`.
     """
     found = None if error.code() in LOGIN and not is_login_refused(error) else _REMEDIES.get(error.code())
-    return None if found is None else found.format(verb=_VERBS[rights], rights=rights)
+    return None if found is None else found.format(verb=_VERBS[rights], rights=rights, keys=keys)
 
 
 def refusal(
@@ -174,13 +177,12 @@ def refusal(
 ) -> HardFailureError | None:
     """Error for the operator about a refusal; None for an error that a retry may overcome.
 
-    `what` names the thing that is refused, such as `topic 'orders'`; `rights` as for `remedy`, `keys` those of
-    `KafkaAccess`.
+    `what` names the thing that is refused, such as `topic 'orders'`; `rights` and `keys` are as for `remedy`.
     """
     if is_login_refused(error):
         where = f"Kafka at {servers} refuses the login: {error.str()}"
         return HardFailureError(f"{where}; check {keys}sasl.* and {keys}security.protocol")
-    if found := remedy(error, rights):
+    if found := remedy(error, rights, keys):
         return HardFailureError(f"Kafka at {servers} refuses {what}: {found} ({error.name()})")
     return None
 

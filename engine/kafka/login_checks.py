@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from engine.kafka.security import ENDPOINT, ISSUER, MSK_IAM, OAUTHBEARER, read_jaas, store_type
+from engine.kafka.kerberos import keytab_principals
+from engine.kafka.security import (
+    ENDPOINT,
+    GSSAPI,
+    ISSUER,
+    KEYTAB,
+    MSK_IAM,
+    OAUTHBEARER,
+    PRINCIPAL,
+    read_jaas,
+    store_type,
+)
 from routes.errors import Level
 from routes.keys.values import BadValueError
 
@@ -18,18 +30,21 @@ if TYPE_CHECKING:
 __all__ = ["ClientKeys", "check_certificates", "check_in_the_clear", "check_login", "is_file", "not_one_of"]
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
-_OTHER_MECHANISMS = {
-    "GSSAPI": "librdkafka as it comes from PyPI has no Kerberos; have the brokers take SCRAM-SHA-512 as well",
-    MSK_IAM: "it is for other clusters: the Java client in Spark does not know it; use SCRAM-SHA-512 or mutual TLS, "
-    "which MSK offers too",
-}
-"""Mechanisms that not all clients of the bridge's own Kafka can do, each with a way out."""
 _PASSWORD = ("sasl.username", "sasl.password")
 _TOKEN = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
+_TICKET = (PRINCIPAL, KEYTAB)
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), _PASSWORD),
+    OAUTHBEARER: _TOKEN,
+    GSSAPI: _TICKET,
+    MSK_IAM: (),
+}
+"""Settings that a login needs, by mechanism."""
+_MECHANISMS = tuple(_NEEDED)
+_PRINCIPAL = re.compile(r"[\w.-]+(/[\w.-]+)?@[\w.-]+")
 _ENDPOINTS = (ENDPOINT, ISSUER)
 _USED_BY = {
-    **dict.fromkeys((*_PASSWORD, *_TOKEN, *_ENDPOINTS, "sasl.jaas.config"), ("SASL", "SASL_SSL")),
+    **dict.fromkeys((*_PASSWORD, *_TOKEN, *_TICKET, *_ENDPOINTS, "sasl.jaas.config"), ("SASL", "SASL_SSL")),
     **dict.fromkeys(("store.location", "ca.location", "certificate.location"), ("SSL", "SSL or SASL_SSL")),
 }
 """By the end of a setting's name: the part that the name of a security protocol using it contains, and the text for a
@@ -45,11 +60,6 @@ class ClientKeys:
     settings: Mapping[str, Setting]
     """Settings by the names of Kafka's."""
 
-    @property
-    def is_other_cluster(self) -> bool:
-        """True if the cluster is not that of the journal: only the clients of Python connect to it."""
-        return self.prefix != "kafka."
-
     def get(self, name: str) -> Setting | None:
         """Returns the setting of a name; None if the file does not set it."""
         return self.settings.get(name)
@@ -60,25 +70,26 @@ def check_login(settings: Settings, keys: ClientKeys) -> None:
     protocol, mechanism = keys.get("security.protocol"), keys.get("sasl.mechanism")
     if protocol and protocol.value and protocol.value not in _PROTOCOLS:
         not_one_of(settings, protocol, _PROTOCOLS)
-    by_iam = mechanism is not None and mechanism.value == MSK_IAM and keys.is_other_cluster
-    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS and not by_iam:
-        not_one_of(settings, mechanism, _MECHANISMS, _OTHER_MECHANISMS.get(mechanism.value, ""))
+    if mechanism and mechanism.value and mechanism.value not in _MECHANISMS:
+        not_one_of(settings, mechanism, _MECHANISMS)
     jaas = keys.get("sasl.jaas.config")
     if jaas and jaas.value:
         try:
             read_jaas(jaas.value)
         except BadValueError as error:
             settings.faults.append(jaas.entry.fault(str(error), error.hint))
-    by_token = mechanism is not None and mechanism.value == OAUTHBEARER
-    if mechanism is not None and by_token:
+    if mechanism is not None and mechanism.value == OAUTHBEARER:
         _token_endpoint(settings, keys, mechanism)
+    if mechanism is not None and mechanism.value == GSSAPI:
+        _kerberos(settings, keys, mechanism)
     if protocol and str(protocol.value).startswith("SASL_"):
         if mechanism is None:
             hint = f"set {keys.prefix}sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
-        needed = _TOKEN if by_token else _PASSWORD
-        if jaas is None and not by_iam and not all(keys.get(name) for name in needed):
-            hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in needed)}, or {keys.prefix}sasl.jaas.config"
+        needed = _NEEDED.get(str(mechanism.value) if mechanism else "", _PASSWORD)
+        if (jaas is None or needed == _TICKET) and not all(keys.get(name) for name in needed):
+            hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in needed)}"
+            hint += "" if needed == _TICKET else f", or {keys.prefix}sasl.jaas.config"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
 
 
@@ -101,6 +112,41 @@ def _token_endpoint(settings: Settings, keys: ClientKeys, mechanism: Setting) ->
         elif address.scheme == "http":
             what = "the secret of the client goes over the network in the clear"
             settings.faults.append(setting.entry.fault(what, "use https", level=Level.WARNING))
+
+
+def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
+    """Checks that librdkafka can log in by Kerberos, and that the keytab is one of the principal alone."""
+    # Loaded only here: most configurations are checked without librdkafka.
+    from engine.kafka.clients import lacks_kerberos
+
+    if lacks_kerberos():
+        what = "this installation's librdkafka is built without Kerberos"
+        hint = "build it and confluent-kafka with libsasl2 (docs/security.md, Logins by Kerberos), or use another login"
+        settings.faults.append(mechanism.entry.fault(what, hint))
+    principal, keytab = keys.get(PRINCIPAL), keys.get(KEYTAB)
+    if principal is None or not principal.value:
+        return
+    _one_principal(settings, principal)
+    if not _PRINCIPAL.fullmatch(principal.value):
+        settings.faults.append(principal.entry.fault(f"'{principal.value}' is not NAME@REALM", "bridge@EXAMPLE.COM"))
+    elif keytab is not None and keytab.value and settings.has_file(keytab.value):
+        try:
+            found = keytab_principals(settings.base / keytab.value)
+        except BadValueError as error:
+            settings.faults.append(keytab.entry.fault(str(error), error.hint))
+            return
+        if found != [principal.value]:
+            what = f"'{keytab.value}' is not a keytab of '{principal.value}' alone"
+            hint = f"it has keys of {', '.join(found) or 'nobody'}; extract one with `ktadd` of kadmin"
+            settings.faults.append(keytab.entry.fault(what, hint))
+
+
+def _one_principal(settings: Settings, principal: Setting) -> None:
+    """Checks that all clusters have one principal: a process has the tickets of one."""
+    first = next(each for each in settings.by_key.values() if each.entry.key.endswith(PRINCIPAL))
+    if first.value != principal.value:
+        what = f"'{principal.value}' is another principal than that of '{first.entry.key}'"
+        settings.faults.append(principal.entry.fault(what, "a bridge has one principal; use it for all clusters"))
 
 
 def check_in_the_clear(settings: Settings, keys: ClientKeys) -> None:
@@ -162,7 +208,7 @@ def _certificate_pair(settings: Settings, keys: ClientKeys) -> None:
 
 def is_file(name: str) -> bool:
     """True if a setting's value is the path of a file, relative to the folder of the configuration."""
-    return name.endswith(".location")
+    return name.endswith((".location", ".keytab"))
 
 
 def not_one_of(settings: Settings, setting: Setting, values: tuple[str, ...], hint: str = "") -> None:

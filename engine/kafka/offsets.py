@@ -98,7 +98,7 @@ class KafkaOffsets:
 
     def __init__(self, clients: KafkaClients) -> None:
         self._clients = clients
-        self._servers = clients.servers
+        self._servers, self._keys = clients.servers, clients.access.keys
         self._admin = clients.admin()
 
     def topics(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
@@ -235,7 +235,7 @@ class KafkaOffsets:
 
     def _translated(self, error: KafkaError, topics: Sequence[str]) -> Exception:
         what = "topic " + listed([f"'{topic}'" for topic in topics])
-        refused = None if error.code() in MISSING else refusal(error, self._servers, what)
+        refused = None if error.code() in MISSING else refusal(error, self._servers, what, keys=self._keys)
         return refused or unanswered(self._servers, error, what)
 
 

@@ -55,6 +55,10 @@ COMMON: Mapping[str, str | None] = {
     "retry.backoff.ms": "retry.backoff.ms",
     "sasl.client.callback.handler.class": None,
     "sasl.jaas.config": None,
+    "sasl.kerberos.min.time.before.relogin": None,
+    "sasl.kerberos.service.name": "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter": None,
+    "sasl.kerberos.ticket.renew.window.factor": None,
     "sasl.login.callback.handler.class": None,
     "sasl.login.class": None,
     "sasl.login.connect.timeout.ms": None,
@@ -139,6 +143,7 @@ TWO_SPELLINGS = frozenset(
         *("sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"),
         *("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.extensions"),
         *("sasl.oauthbearer.issuer", "sasl.oauthbearer.method", "sasl.oauthbearer.scope", "https.ca.location"),
+        *("sasl.kerberos.principal", "sasl.kerberos.keytab"),
     }
 )
 """Names of librdkafka that are accepted as well, and translated for Java; and the issuer of tokens, which neither of
@@ -260,7 +265,8 @@ kafka.ssl.ca.location=tls/ca.pem
 
 Java's spelling does as well: `kafka.sasl.jaas.config`, `kafka.ssl.truststore.location` (PEM),
 `kafka.ssl.keystore.location` (PEM or PKCS12). A client certificate in two files is `kafka.ssl.certificate.location` and
-`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER.
+`kafka.ssl.key.location` (PEM, the key in PKCS#8). Mechanisms are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER,
+GSSAPI and AWS_MSK_IAM.
 
 With OAUTHBEARER the clients log in by tokens, which an OpenID Connect server gives to a client with a secret, and get
 new ones before these expire:
@@ -277,6 +283,18 @@ kafka.sasl.oauthbearer.scope=kafka
 In place of `issuer`, which is asked for its token endpoint at the start, `kafka.sasl.oauthbearer.token.endpoint.url`
 names that. `kafka.https.ca.location` (PEM) has the certificates to trust there, if the system does not know them;
 `kafka.sasl.oauthbearer.extensions=logicalCluster=lkc-1,identityPoolId=pool-1` is what Confluent Cloud wants besides.
+
+A login by Kerberos (GSSAPI) has a principal, and a keytab with its key. `kafka.sasl.kerberos.service.name` is the first
+part of the brokers' principals, `kafka` by default. It needs a [librdkafka with
+Kerberos](security.md#logins-by-kerberos):
+
+```
+kafka.security.protocol=SASL_SSL
+kafka.sasl.mechanism=GSSAPI
+kafka.sasl.kerberos.principal=bridge@EXAMPLE.COM
+kafka.sasl.kerberos.keytab=bridge.keytab
+```
+
 Recipes for Confluent Cloud, Azure Event Hubs and Amazon MSK are in [security.md](security.md#logins-to-kafka-services).
 """
 """Part of the page of all keys."""

@@ -10,15 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.kafka.msk_token import msk_region
 from routes.keys.secrets import Secret
 from routes.keys.values import BadValueError
 
 __all__ = [
     "ENDPOINT",
+    "GSSAPI",
     "ISSUER",
     "ISSUER_TRUST",
+    "KEYTAB",
     "MSK_IAM",
     "OAUTHBEARER",
+    "PRINCIPAL",
+    "SERVICE",
     "java_certificates",
     "java_login",
     "librdkafka_certificates",
@@ -30,12 +35,18 @@ __all__ = [
 
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 """Setting with the URL that gives tokens."""
+GSSAPI = "GSSAPI"
+"""SASL mechanism of a login by Kerberos (RFC 4752)."""
+PRINCIPAL = "sasl.kerberos.principal"
+"""Setting with the Kerberos name of the bridge, its realm included."""
+KEYTAB = "sasl.kerberos.keytab"
+"""Setting with the file that has the principal's key."""
 ISSUER = "sasl.oauthbearer.issuer"
 """Setting, of the bridge alone, with the URL of the server that names the token endpoint."""
 ISSUER_TRUST = "https.ca.location"
 """Setting with the certificates to trust there, a PEM file."""
 MSK_IAM = "AWS_MSK_IAM"
-"""SASL mechanism of a login by IAM at Amazon MSK; clients that do not have it log in by tokens, `msk_token`."""
+"""SASL mechanism of a login by IAM at Amazon MSK; the clients, which do not have it, log in by tokens, `msk_token`."""
 OAUTHBEARER = "OAUTHBEARER"
 """SASL mechanism of a login by a token (RFC 7628), which an OpenID Connect server gives to a client with a secret."""
 
@@ -43,6 +54,13 @@ _OPTION = re.compile(
     r"""(?P<name>[\w.]+)\s*=\s*(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|(?P<bare>[^\s;"']+))"""
 )
 _SUFFIXES = {".pem": "PEM", ".crt": "PEM", ".cer": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12", ".jks": "JKS"}
+SERVICE = "sasl.kerberos.service.name"
+"""Setting with the first part of the brokers' principals, `kafka` by default; Java's client has no default."""
+_KAFKAS = "org.apache.kafka.common.security."
+"""Package with the login modules of Kafka's client."""
+_KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+"""Login module of Java."""
+_MSK_HANDLER = "jmsbridge.msk.MskLogin"
 _LOGIN_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 _EXTENSION = "extension_"
 """Beginning of those options of Java's login module that are SASL extensions, such as Confluent's `logicalCluster`."""
@@ -86,6 +104,8 @@ def read_jaas(text: str) -> dict[str, str]:
     if match is None:
         raise BadValueError("the value is not a JAAS configuration", _example(_PLAIN))
     name = match[1].rpartition(".")[2]
+    if match[1] == _KERBEROS:
+        raise BadValueError("a login by Kerberos has keys of its own", f"set {PRINCIPAL} and {KEYTAB} in place of this")
     if name not in _MODULES:
         raise BadValueError(f"the login module '{name}' is not supported", " or ".join(_MODULES))
     module = _MODULES[name]
@@ -106,7 +126,7 @@ def write_jaas(mechanism: str, settings: Mapping[str, str]) -> str:
     for extension in filter(None, settings.get(_EXTENSIONS, "").split(",")):
         name, _, value = extension.partition("=")
         options[_EXTENSION + name.strip()] = value.strip()
-    return _jaas(module, options)
+    return _jaas(_KAFKAS + module.path, options)
 
 
 def store_type(location: str, declared: str | None) -> str | None:
@@ -118,6 +138,9 @@ def store_type(location: str, declared: str | None) -> str | None:
 
 def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
     """Librdkafka's settings of the login among settings that are `given` under Java's names."""
+    if given.get("sasl.mechanism") == GSSAPI:
+        # The process itself has the tickets, `kerberos.use_keytab`: 0 starts no kinit for them.
+        return {PRINCIPAL: given[PRINCIPAL], KEYTAB: given[KEYTAB], "sasl.kerberos.min.time.before.relogin": "0"}
     jaas = given.get("sasl.jaas.config")
     names = (*_PASSWORD.values(), *_TOKEN.values(), _EXTENSIONS, ISSUER_TRUST)
     settings = {name: given[name] for name in names if name in given} | (read_jaas(jaas) if jaas else {})
@@ -128,9 +151,27 @@ def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def java_login(given: Mapping[str, str]) -> dict[str, str]:
-    """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any."""
+def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
+    """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any.
+
+    Args:
+        given: the settings of the clients.
+        servers: `host:port,…` of the brokers.
+
+    Raises:
+        HardFailureError: the login is one by IAM, and the region of the brokers is not known.
+    """
     mechanism = given.get("sasl.mechanism", "PLAIN")
+    if mechanism == GSSAPI:
+        options = {"useKeyTab": "true", "storeKey": "true", "doNotPrompt": "true"}
+        jaas = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
+        return {"sasl.jaas.config": jaas, SERVICE: given.get(SERVICE, "kafka")}
+    if mechanism == MSK_IAM:
+        return {
+            "sasl.mechanism": OAUTHBEARER,
+            "sasl.jaas.config": _jaas(_KAFKAS + _OAUTH.path, {"region": msk_region(servers)}),
+            "sasl.login.callback.handler.class": _MSK_HANDLER,
+        }
     jaas = given.get("sasl.jaas.config")
     settings: dict[str, str] = {}
     if jaas is None and ("sasl.username" in given or mechanism == OAUTHBEARER):
@@ -197,10 +238,10 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _jaas(module: _LoginModule, options: Mapping[str, str]) -> str:
+def _jaas(module: str, options: Mapping[str, str]) -> str:
     written = " ".join(f"{name}={_quoted(value)}" for name, value in options.items())
-    return f"org.apache.kafka.common.security.{module.path} required {written};"
+    return f"{module} required {written};"
 
 
 def _example(module: _LoginModule) -> str:
-    return f"as in {_jaas(module, dict.fromkeys(module.required, '…'))}"
+    return f"as in {_jaas(_KAFKAS + module.path, dict.fromkeys(module.required, '…'))}"

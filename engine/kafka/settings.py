@@ -72,7 +72,7 @@ def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
     """Settings of a client in Java, without those that matter only for speed. Raises as `librdkafka`."""
     given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
-    settings |= java_login(given) | java_certificates(given)
+    settings |= java_login(given, access.servers) | java_certificates(given)
     settings["bootstrap.servers"] = access.servers
     settings.setdefault("client.id", access.client_id)
     if role == "producer":
@@ -115,5 +115,5 @@ def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
         if is_file(name):
             settings[name] = str(base / value)
     if ISSUER in settings:
-        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST))
+        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST), access.keys)
     return settings

@@ -116,6 +116,8 @@ class Child:
                 [*self._command, "--status-fd", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *(() if self._lock is None else (self._lock,))),
+                # Without the variables that `engine.kafka.kerberos` sets for this process alone.
+                env=os.environ,
                 # Ctrl-C in the terminal goes to the supervisor only; and killing the session's group ends all that the
                 # child started.
                 start_new_session=True,

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 MAY_USE = {
     "jmsbridge": (),
     "jmsbridge.figures": (),
+    "jmsbridge.msk": (),
     "jmsbridge.kafka": ("jmsbridge.figures",),
     "jmsbridge.predicate": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
     "jmsbridge.serdes": ("jmsbridge",),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import javaproperties
@@ -23,6 +25,7 @@ from engine.embedded import EmbeddedKafka, free_ports
 from engine.embedded.ports import LOOPBACK
 from engine.kafka.settings import java_settings
 from routes.model import Config
+from tests.aws import MetadataService
 from tests.certificates import LOOPBACK as THIS_HOST
 from tests.certificates import STORE_PASSWORD, keep, sign
 from tests.conftest import JARS
@@ -30,6 +33,7 @@ from tests.java import java_program
 from tests.token_issuer import TokenIssuer
 
 _LIST_TOPICS = Path(__file__).with_name("ListTopics.java")
+_IAM_VALIDATOR = Path(__file__).with_name("IamValidator.java")
 
 
 class JavaClient:
@@ -69,12 +73,16 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
 
 
 class SecuredKafka(EmbeddedKafka):
-    """`bootstrap` lets anybody do anything; `sasl` and `tokens` know `bridge`; `tls` asks for a certificate."""
+    """`bootstrap` lets anybody do anything; `sasl` and `tokens` know `bridge`; `tls` asks for a certificate.
 
-    def __init__(self, data: Path, certificates: Path, issuer: TokenIssuer) -> None:
-        self._plain_port, self._sasl_port, self._tls_port, tokens_port = free_ports(4)
+    `iam` lets whoever has the key of `aws` do anything.
+    """
+
+    def __init__(self, data: Path, certificates: Path, issuer: TokenIssuer, aws: MetadataService) -> None:
+        self._plain_port, self._sasl_port, self._tls_port, tokens_port, iam_port = free_ports(5)
         super().__init__(data, self._plain_port, JARS)
-        self.issuer = issuer
+        self.issuer, self.aws = issuer, aws
+        self.iam = f"{LOOPBACK}:{iam_port}"
         self.sasl = f"{LOOPBACK}:{self._sasl_port}"
         self.tokens = f"{LOOPBACK}:{tokens_port}"
         self.tls = f"{LOOPBACK}:{self._tls_port}"
@@ -82,17 +90,17 @@ class SecuredKafka(EmbeddedKafka):
 
     def _properties(self, controller_port: int) -> dict[str, str]:
         plain = super()._properties(controller_port)
-        more = f"SASL_PLAINTEXT://{self.sasl},SSL://{self.tls},TOKENS://{self.tokens}"
+        more = f"SASL_PLAINTEXT://{self.sasl},SSL://{self.tls},TOKENS://{self.tokens},IAM://{self.iam}"
         modules = "org.apache.kafka.common.security"
-        token = "listener.name.tokens.oauthbearer."
+        token, iam = "listener.name.tokens.oauthbearer.", "listener.name.iam.oauthbearer."
         folder = self.certificates
         return plain | {
             "listeners": f"{plain['listeners']},{more}",
             "advertised.listeners": f"{plain['advertised.listeners']},{more}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,TOKENS:SASL_PLAINTEXT",
+            "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,TOKENS:SASL_PLAINTEXT,IAM:SASL_PLAINTEXT",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS;User:CN=client",
+            "super.users": "User:ANONYMOUS;User:CN=client;User:A",
             "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{modules}.plain.PlainLoginModule required "
             'user_bridge="bridge-secret";',
@@ -104,6 +112,12 @@ class SecuredKafka(EmbeddedKafka):
             f"{token}sasl.oauthbearer.expected.issuer": self.issuer.url,
             # Has the broker end connections whose token has expired, unless the client logs in again.
             f"{token}connections.max.reauth.ms": "3600000",
+            "listener.name.iam.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{iam}sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required "
+            f'url="{self.aws.url}/token/";',
+            f"{iam}sasl.server.callback.handler.class": "IamValidator",
+            # Has clients log in again with their newest token.
+            f"{iam}connections.max.reauth.ms": "5000",
             "ssl.client.auth": "required",
             "ssl.keystore.type": "PKCS12",
             "ssl.keystore.location": str(folder / "server.p12"),
@@ -114,12 +128,22 @@ class SecuredKafka(EmbeddedKafka):
 
     def _program(self) -> Sequence[str]:
         # Kafka 4 asks nobody for keys who is not named here (CVE-2025-27817).
-        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.url}/keys", *super()._program()]
+        return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.url}/keys", *self._with_validator()]
 
-    def create(self, topic: str, *allowed: AclOperation) -> str:
+    def _with_validator(self) -> Sequence[str]:
+        """The program, with the class that checks tokens of IAM on its class path."""
+        _, option, path, _ = java_program(_IAM_VALIDATOR, f"{self._jars}/*")
+        return [option, path, *super()._program()[2:]]
+
+    def fresh(self, name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """A new topic, see `tests.conftest.TopicFactory`."""
+        assert not config
+        return self.create(f"{name}-{uuid.uuid4().hex[:8]}", partitions=partitions)
+
+    def create(self, topic: str, *allowed: AclOperation, partitions: int = 1) -> str:
         """A topic, with what `bridge` may do to it."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(timeout=30)
         self.allow(topic, *allowed)
         return topic
 
@@ -138,8 +162,8 @@ def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredK
     for name in ("server", "client"):
         sign(certificates, name, name, THIS_HOST)
         keep(certificates, name)
-    with TokenIssuer() as issuer:
-        server = SecuredKafka(tmp_path_factory.mktemp("data"), certificates, issuer)
+    with TokenIssuer() as issuer, closing(MetadataService()) as aws:
+        server = SecuredKafka(tmp_path_factory.mktemp("data"), certificates, issuer, aws)
         server.start()
         yield server
         server.stop()

@@ -229,7 +229,7 @@ ROUTE = "routes.q.in.include=x=1", "routes.q.out.topic=t"
         (("kafka.my.plugin=1",), "6:1", "'kafka.my.plugin' is not a setting of Kafka's clients"),
         (("kafka.enable.ssl.certificate.verification=false",), "6:1", "is not supported"),
         (("kafka.security.protocol=SSLL",), "6:25", "'SSLL' is not PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
-        (("kafka.sasl.mechanism=GSSAPI",), "6:22", "'GSSAPI' is not PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or"),
+        (("kafka.sasl.mechanism=NTLM",), "6:22", "'NTLM' is not PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER,"),
         ((*TOKENS, "kafka.sasl.mechanism=OAUTHBEARER"), "9:22", "needs an address to get tokens from"),
         ((*TOKENS, "kafka.sasl.mechanism=OAUTHBEARER", f"{ISSUER}login"), "10:31", "'login' is not a URL"),
         (

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,42 +15,20 @@ from engine.kafka.clients import KafkaClients
 from engine.kafka.msk_token import msk_region, msk_token
 from routes.kafka_access import KafkaAccess
 from routes.keys.secrets import Secret
+from tests.aws import NOON, SECRET, SIGNED, MetadataService, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
-NOON = 1795867200.0
-"""28 November 2026, 12:00."""
 NOWHERE = {"AWS_SHARED_CREDENTIALS_FILE": "/none", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-def decoded(token: str) -> str:
-    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
-
-
-@pytest.mark.parametrize(
-    ("session", "extra", "signature"),
-    [
-        ("", "", "5f57008b656d8c12131cc54b235477e1a8426e36d298f71b324e0b3dfab580d2"),
-        (
-            "session/token+with=signs",
-            "X-Amz-Security-Token=session%2Ftoken%2Bwith%3Dsigns&",
-            "e8149072a1515124b5e5648936e1c5c5a0135b70613c682fcd435cc176f55a0e",
-        ),
-    ],
-)
-def test_a_token_is_signed_as_by_the_signer_of_aws(session: str, extra: str, signature: str) -> None:
-    """The signatures are those of aws-msk-iam-sasl-signer-python 1.0.2 with botocore 1.44.8; its order is another."""
+@pytest.mark.parametrize(("session", "url"), SIGNED)
+def test_a_token_is_signed_as_by_the_signer_of_aws(session: str, url: str) -> None:
     token = msk_token("eu-west-1", AwsCredentials("AKIDEXAMPLE", Secret(SECRET), Secret(session)), NOON)
     assert "=" not in token
-    assert decoded(token) == (
-        "https://kafka.eu-west-1.amazonaws.com/?Action=kafka-cluster%3AConnect&X-Amz-Algorithm=AWS4-HMAC-SHA256"
-        "&X-Amz-Credential=AKIDEXAMPLE%2F20261128%2Feu-west-1%2Fkafka-cluster%2Faws4_request"
-        f"&X-Amz-Date=20261128T120000Z&X-Amz-Expires=900&{extra}X-Amz-SignedHeaders=host"
-        f"&X-Amz-Signature={signature}&User-Agent=jms-bridge"
-    )
+    assert decoded(token) == url
 
 
 def test_the_region_is_that_of_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,44 +56,6 @@ def test_credentials_of_the_environment_precede_those_of_a_profile(tmp_path: Pat
         find_credentials(given | {"AWS_PROFILE": "none"})
     with pytest.raises(HardFailureError, match="there are no credentials for AWS"):
         find_credentials(NOWHERE)
-
-
-class MetadataService:
-    """An imitation of the metadata services of EC2 and of containers."""
-
-    def __init__(self) -> None:
-        service = self
-        self.status = 200
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_PUT(self) -> None:
-                self._answer("session" if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else None)
-
-            def do_GET(self) -> None:
-                begin = "/latest/meta-data/iam/security-credentials/"
-                keys = json.dumps({"AccessKeyId": "A", "SecretAccessKey": "B", "Token": "C"})
-                if self.path == "/container" and self.headers["Authorization"] == "let me":
-                    self._answer(keys)
-                elif self.headers["X-aws-ec2-metadata-token"] != "session":
-                    self._answer(None)
-                else:
-                    self._answer({begin: "role-1", f"{begin}role-1": keys}.get(self.path))
-
-            def _answer(self, text: str | None) -> None:
-                self.send_response(service.status if text is not None else 401)
-                self.end_headers()
-                self.wfile.write((text or "").encode())
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
