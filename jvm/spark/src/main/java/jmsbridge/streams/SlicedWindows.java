@@ -257,7 +257,7 @@ abstract class SlicedWindows extends Aggregates.WindowedAggregate {
    * Results that a record changes in the windows from one to another, with its slice as it will be. A window that cannot be
    * computed is a dead letter about it, and has no result.
    *
-   * @throws EvaluationException if no window that takes the record can be computed
+   * @throws EvaluationException if all windows fail that should take the record
    */
   private List<Change> changes(StreamRecord record, long first, long last, Slice own) {
     List<Slice> before = slices(record.key(), first - 1, last + length);
@@ -269,20 +269,23 @@ abstract class SlicedWindows extends Aggregates.WindowedAggregate {
     List<Change> failed = new ArrayList<>(0);
     EvaluationException why = null;
     boolean isTaken = false;
+    boolean isRefused = false;
     for (long start : starts(after, first, last)) {
+      boolean takes = start <= record.time();
       Merged content = contents.content(start);
       try {
         Change change = change(record, start, former.contains(start) ? formerContents.content(start) : null, content);
-        isTaken |= start <= record.time();
+        isTaken |= takes;
         if (change.now != null) {
           changes.add(change);
         }
       } catch (EvaluationException failure) {
         why = failure;
+        isRefused |= takes;
         failed.add(new Change(start, content.latest(), null, null));
       }
     }
-    if (!isTaken && why != null) {
+    if (isRefused && !isTaken) {
       throw why;
     }
     for (Change each : failed) {
@@ -355,7 +358,7 @@ abstract class SlicedWindows extends Aggregates.WindowedAggregate {
     long[] last = lastSlices(start);
     boolean isKept = !stacks.endAt(last[last.length - 1]) && endingBytes - before + stacks.bytes() <= MOST_BYTES;
     if (isKept) {
-      ending.put(key, stacks);
+      ending.putIfAbsent(key, stacks);
     } else {
       ending.remove(key);
     }
