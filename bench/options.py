@@ -11,9 +11,10 @@ from bench.connectors.cases import CASES
 from bench.contestants import Bridge
 from bench.nexmark.contestants import NexmarkProgram
 from bench.nexmark.results import QUERIES
+from bench.stream_contestants import TOPOLOGIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
@@ -77,6 +78,8 @@ class Options:
     """Nexmark events."""
     queries: tuple[str, ...]
     """Nexmark queries."""
+    topologies: tuple[str, ...]
+    """Topologies of the measurement `streams`."""
     programs: tuple[NexmarkProgram, ...]
     """Contestants of Nexmark."""
     modes: tuple[str, ...]
@@ -120,7 +123,9 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--request-rate", type=int, default=200, help="requests: a second")
     add("--keys", type=int, default=5_000_000, help="stream-state: number of keys, and of updates after them")
     add("--events", type=int, default=2_000_000, help="nexmark: events")
-    add("--queries", type=_queries, default=",".join(QUERIES), help="nexmark: only these, with commas between them")
+    for option, kind, names in (("queries", "nexmark", QUERIES), ("topologies", "streams", TOPOLOGIES)):
+        told = f"{kind}: only these, with commas between them"
+        add(f"--{option}", type=_some(names), default=",".join(names), help=told)
     add(
         "--contestants",
         type=_programs,
@@ -163,6 +168,7 @@ def parse(arguments: Sequence[str]) -> Options:
         keys=given.keys,
         events=given.events,
         queries=given.queries,
+        topologies=given.topologies,
         programs=given.contestants,
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
@@ -173,12 +179,15 @@ def parse(arguments: Sequence[str]) -> Options:
     )
 
 
-def _queries(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    if unknown := [name for name in names if name not in QUERIES]:
-        msg = f"there is no query {unknown[0]}; there are {', '.join(QUERIES)}"
-        raise argparse.ArgumentTypeError(msg)
-    return names
+def _some(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(text.split(","))
+        if unknown := [name for name in names if name not in known]:
+            msg = f"there is no {unknown[0]}; there are {', '.join(known)}"
+            raise argparse.ArgumentTypeError(msg)
+        return names
+
+    return read
 
 
 def _programs(text: str) -> tuple[NexmarkProgram, ...]:

@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 
     from bench.processes import ProcessTree
 
-__all__ = ["StreamContestant", "StreamPlace"]
+__all__ = ["NATIVE", "PYTHON", "TOPOLOGIES", "WINDOWS", "StreamContestant", "StreamPlace"]
 
+NATIVE = ("count", "table", "join", "once")
+"""Topologies that Kafka Streams runs as well."""
+PYTHON = ("column", "process")
+"""Topologies with Python functions."""
+WINDOWS = ("tumbling", "hopping")
+"""Sums over windows of a minute that follow one another, and over those that begin each second."""
+TOPOLOGIES = (*NATIVE, *PYTHON, *WINDOWS)
 _THREADS = 2
 _OPTIONS = ("-Xmx2g", "-XX:+UseParallelGC")
 

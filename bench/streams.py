@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from bench import programs
 from bench.broker import PARTITIONS
 from bench.report import Check, Report, table
-from bench.stream_contestants import StreamContestant, StreamPlace
+from bench.stream_contestants import NATIVE, WINDOWS, StreamContestant, StreamPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["measure"]
 
 _KEYS = 10_000
-_NATIVE = ("count", "table", "join", "once")
-_PYTHON = ("column", "process")
-_WINDOWS = ("tumbling", "hopping")
 _MOST_FOR_HOPS = 2.0
 """Most CPU time of windows of a minute that begin each second, to that of windows that follow one another."""
 _PATIENCE_SECONDS = 400.0
@@ -70,7 +67,7 @@ def measure(broker: Broker, options: Options) -> Report:
     print(f"topics loaded: {3 * records + _KEYS} records", flush=True)
     passes = []
     for number in range(options.rounds):
-        for topology in (*_NATIVE, *_PYTHON, *_WINDOWS):
+        for topology in options.topologies:
             for contestant in _contestants(topology, options):
                 passes.append(_pass(broker, topology, contestant, prefix, options))
                 print(f"round {number + 1}, {_line(passes[-1])}", flush=True)
@@ -79,7 +76,7 @@ def measure(broker: Broker, options: Options) -> Report:
 
 
 def _contestants(topology: str, options: Options) -> list[StreamContestant]:
-    peers = _PEERS if options.peer and topology in _NATIVE else ()
+    peers = _PEERS if options.peer and topology in NATIVE else ()
     # A join of several topics, and Python functions, run in batches only.
     modes = options.modes if topology in ("count", "once") else ("batch",)
     return [*peers, *(StreamContestant(mode, is_exact=True) for mode in modes)]
@@ -153,7 +150,7 @@ def _line(each: StreamsPass) -> str:
 
 def _report(passes: list[StreamsPass], options: Options) -> Report:
     rows, checks = [], []
-    for topology in (*_NATIVE, *_PYTHON, *_WINDOWS):
+    for topology in options.topologies:
         own = [each for each in passes if each.topology == topology]
         results = {(each.published, each.digest) for each in own}
         if len(results) > 1:
@@ -171,8 +168,11 @@ def _report(passes: list[StreamsPass], options: Options) -> Report:
             if peer in rates:
                 name = f"streams, {topology}: rate of {best} to {peer}"
                 checks.append(Check(name, rates[best] / rates[peer], least, at_least=True))
-    tumbling, hopping = (median(each.cpu_per_million for each in passes if each.topology == name) for name in _WINDOWS)
-    checks.append(Check("streams, CPU of hopping to tumbling windows", hopping / tumbling, _MOST_FOR_HOPS))
+    if set(WINDOWS) <= set(options.topologies):
+        tumbling, hopping = (
+            median(each.cpu_per_million for each in passes if each.topology == name) for name in WINDOWS
+        )
+        checks.append(Check("streams, CPU of hopping to tumbling windows", hopping / tumbling, _MOST_FOR_HOPS))
     columns = ["", "records/s", "CPU-s per million"]
     title = f"Topologies, steady state over {options.records:,} records; all outputs equal"
     return Report("streams", [table(title, columns, rows)], checks, [asdict(each) for each in passes])

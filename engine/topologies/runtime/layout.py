@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["SLICED", "Layout", "ReadOrder", "fingerprints", "internal_formats", "internal_inputs", "lay_out"]
 
 SLICED = "/slices"
-"""End of the fingerprint of hopping windows, which are kept as slices; earlier releases kept each by itself."""
+"""End of the fingerprint of windows that overlap, which are kept as slices; earlier releases kept each by itself."""
 
 _PLAIN_KEYS = {kind.upper() for kind in KeyKind}
 
@@ -225,6 +225,8 @@ def fingerprints(program: Program) -> dict[str, str]:
 def _form(node: Node) -> str:
     """Form in which the state of a node is kept, where it is another one than the first; else empty."""
     match node:
+        case Aggregate(windows=SlidingWindows()):
+            return SLICED
         case Aggregate(windows=TimeWindows(size_ms, advance_ms)) if advance_ms != size_ms:
             return SLICED
         case _:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from engine.streams import (
     InputRecord,
     ProcessorContext,
+    SlidingWindows,
     Stream,
     StreamsBuilder,
     TimeWindows,
@@ -48,6 +49,25 @@ def counts() -> Topology:
 def changed() -> Topology:
     """The same with windows of another size."""
     return _counts("2 minutes")
+
+
+def _overlapping(name: str, windows: TimeWindows | SlidingWindows) -> Topology:
+    builder = StreamsBuilder(f"{PREFIX}-{name}")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    results = {"total": "sum(n)", "times": "count(1)", "most": "max(n)", "all": "collect_list(n, 100)"}
+    closed = clicks.group_by("page").windowed_by(windows).aggregate("closed", **results).suppress()
+    closed.to_stream().to(f"{PREFIX}-counts-out")
+    return builder.build()
+
+
+def hops() -> Topology:
+    """Clicks of each page in minutes that begin each second, when they are over, through an internal topic."""
+    return _overlapping("hops", TimeWindows.of("1 minute", advance="1 s", grace="1 minute"))
+
+
+def slides() -> Topology:
+    """The clicks of each page that lie within a minute, through an internal topic."""
+    return _overlapping("slides", SlidingWindows.of("1 minute", grace="1 minute"))
 
 
 def _numbered(click: InputRecord, page: ProcessorContext) -> Iterator[dict[str, Any]]:

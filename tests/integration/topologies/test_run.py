@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,8 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+KILLS = 20
 
 
 def test_a_topology_in_real_time_goes_on_after_a_kill_and_refuses_state_of_another(bench: TopologyBench) -> None:
@@ -249,6 +252,20 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
     bench.check("counts-out")
 
 
+def _kill_again_and_again(bench: TopologyBench, name: str, mode: str) -> tuple[str, ...]:
+    """Kills a topology twenty times while clicks come; returns the options with which it ran."""
+    source = random.Random(7)  # noqa: S311 # test data
+    options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
+    for _ in range(KILLS):
+        process = bench.start(name, *options)
+        until_killed = time.monotonic() + source.uniform(4, 20)
+        while time.monotonic() < until_killed:
+            bench.send_clicks(20)
+            time.sleep(0.1)
+        bench.kill(process)
+    return options
+
+
 @pytest.mark.kills
 @pytest.mark.parametrize(
     ("name", "mode"), [("counts", "realtime"), ("counts", "batch"), ("joined", "batch"), ("processed", "auto")]
@@ -256,20 +273,68 @@ def test_a_topology_is_a_part_of_the_bridge_and_is_started_again_when_it_dies(
 def test_topologies_that_are_killed_again_and_again_lose_and_double_nothing(
     bench: TopologyBench, name: str, mode: str
 ) -> None:
-    source = random.Random(7)  # noqa: S311 # test data
-    options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
     bench.send_pages()
-    for _ in range(20):
-        process = bench.start(name, *options)
-        until_killed = time.monotonic() + source.uniform(4, 20)
-        while time.monotonic() < until_killed:
-            bench.send_clicks(20)
-            time.sleep(0.1)
-        bench.kill(process)
+    options = _kill_again_and_again(bench, name, mode)
     process = bench.start(name, *options)
     bench.comes_to(f"{name}-out", bench.sent)
     bench.stop(process)
     bench.check(f"{name}-out")
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("mode", ["realtime", "batch"])
+@pytest.mark.parametrize("name", ["hops", "slides"])
+def test_windows_that_overlap_close_once_through_kills(bench: TopologyBench, name: str, mode: str) -> None:
+    # In batches, clicks are aggregated before they go through the internal topic of the hopping windows.
+    options = _kill_again_and_again(bench, name, mode)
+    clicks = bench.sent
+    # A click of each page an hour later closes the windows, in all partitions.
+    bench.sent += 3_600
+    expected = _hops(clicks) if name == "hops" else _slides(clicks)
+    bench.send_clicks(PAGES)
+    process = bench.start(name, *options)
+    bench.comes_to("counts-out", len(expected))
+    bench.stop(process)
+    published = bench.published("counts-out")
+    found = {(page, _ms(value["window_start"])): value["all"] for page, value in published}
+    assert found == expected
+    assert len(published) == len(expected)
+    for _, value in published:
+        assert (value["total"], value["times"], value["most"]) == (
+            sum(value["all"]),
+            len(value["all"]),
+            value["all"][-1],
+        )
+
+
+def _clicks_of(page: int, clicks: int) -> list[tuple[int, int]]:
+    """Times and numbers of the clicks of a page."""
+    return [(BEGIN_MS + at * 1_000, at + 1) for at in range(page, clicks, PAGES)]
+
+
+def _hops(clicks: int) -> dict[tuple[str, int], list[int]]:
+    """Numbers of the clicks in each window of a minute that begins at a whole second."""
+    windows: dict[tuple[str, int], list[int]] = {}
+    for page in range(PAGES):
+        for at, number in _clicks_of(page, clicks):
+            for start in range(at - 59_000, at + 1, 1_000):
+                windows.setdefault((f"p{page}", start), []).append(number)
+    return windows
+
+
+def _slides(clicks: int) -> dict[tuple[str, int], list[int]]:
+    """Numbers of the clicks in each window that ends with a click, or begins right behind one that is followed."""
+    windows: dict[tuple[str, int], list[int]] = {}
+    for page in range(PAGES):
+        of = _clicks_of(page, clicks)
+        for start in {start for at, _ in of for start in (at - 60_000, at + 1)}:
+            if inside := [number for at, number in of if start <= at <= start + 60_000]:
+                windows[f"p{page}", start] = inside
+    return windows
+
+
+def _ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 @pytest.mark.kills

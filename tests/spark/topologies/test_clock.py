@@ -206,7 +206,7 @@ def test_calendar_and_sliding_windows_close_without_a_further_record(spark: Spar
         assert counts("days-out") == []
         driver.advance_wall_clock("1 ms")
         assert counts("days-out") == [2]
-        driver.pipe_input("in", "k", {"n": 1}, timestamp=26_000)
+        driver.pipe_input("in", "k", {"n": 1}, timestamp=25_000)
         assert driver.counts() == {("days", "late_records"): 1, ("sliding", "late_records"): 1}
 
 

@@ -2,11 +2,8 @@ package jmsbridge.streams;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -303,95 +300,8 @@ final class Aggregates {
     }
   }
 
-  /** Aggregates of windows whose end follows from their beginning, several of which can take a record. */
-  private abstract static class FixedWindows extends WindowedAggregate {
-    private static final long serialVersionUID = 1L;
-
-    FixedWindows(String name, Aggregator aggregator, Closing closing) {
-      super(name, aggregator, closing);
-    }
-
-    /** A window as a record changes it; {@code former} and {@code now} are null where only final results count. */
-    private record Change(
-        byte[] at, boolean isNew, long start, long latest, UnsafeRow after, InternalRow former, InternalRow now,
-        InternalRow early) {}
-
-    private record Failure(long start, long latest, EvaluationException why) {}
-
-    /** What a record changes in several windows, computed before any of it is stored. */
-    final class Plan {
-      private final StreamRecord record;
-      private final List<Change> changes = new ArrayList<>(1);
-      private final List<Failure> failures = new ArrayList<>(0);
-      private boolean isTaken;
-      private EvaluationException refusal;
-
-      Plan(StreamRecord record) {
-        this.record = record;
-      }
-
-      /** Plans that a window which takes the record goes from a buffer, null for a new one, to another. */
-      void take(long start, long latest, UnsafeRow before, Supplier<UnsafeRow> after) {
-        try {
-          changes.add(change(record, start, latest, before, after.get()));
-          isTaken = true;
-        } catch (EvaluationException failure) {
-          failures.add(new Failure(start, latest, failure));
-          refusal = failure;
-        }
-      }
-
-      /** Plans a window that follows from the record, and does not take it. */
-      void follow(long start, long latest, Supplier<UnsafeRow> after) {
-        try {
-          changes.add(change(record, start, latest, null, after.get()));
-        } catch (EvaluationException failure) {
-          failures.add(new Failure(start, latest, failure));
-        }
-      }
-
-      /**
-       * Checks that the record can be taken; a window that fails alone is left as it was, with a dead letter about it.
-       *
-       * @throws EvaluationException if all windows fail that should take the record
-       */
-      void check() {
-        if (refusal != null && !isTaken) {
-          throw refusal;
-        }
-        failures.forEach(each -> reject(record, each.start, each.latest, each.why));
-      }
-
-      /** Stores the windows, and forwards the changes. */
-      void carryOut() {
-        for (Change each : changes) {
-          if (each.isNew) {
-            expireAfter(closes(each.start), each.at);
-          }
-          task.store().put(each.at, Rows.timed(each.latest, each.after));
-          if (!onlyFinal) {
-            forward(record.withChange(each.now, each.former).withTime(each.latest));
-          } else if (each.early != null && !wasEarly(record.key(), each.start)) {
-            forwardEarly(record, each.start, each.latest, each.early);
-          }
-        }
-      }
-    }
-
-    private Change change(StreamRecord record, long start, long latest, UnsafeRow before, UnsafeRow after) {
-      long end = end(start, latest);
-      InternalRow now = onlyFinal ? null : row(start, end, after);
-      InternalRow former = onlyFinal || before == null ? null : former(start, end, before);
-      InternalRow early = early(record, start, latest, after);
-      return new Change(window(record, start), before == null, start, latest, after, former, now, early);
-    }
-
-    /** The latest stream time at which a window that begins at a time still takes records. */
-    abstract long closes(long start);
-  }
-
   /** Aggregates of windows that follow one another. */
-  static final class Tumbling extends FixedWindows {
+  static final class Tumbling extends WindowedAggregate {
     private static final long serialVersionUID = 1L;
     private final WindowGrid grid;
 
@@ -406,26 +316,33 @@ final class Aggregates {
     }
 
     @Override
-    long closes(long start) {
-      return grid.end(start) + grace - 1;
-    }
-
-    @Override
     void add(StreamRecord record) {
       long time = timeWith(record);
       long start = grid.start(record.time());
-      if (closes(start) < time) {
-        late(record, start, grid.end(start), closes(start));
+      long end = grid.end(start);
+      long closes = end + grace - 1;
+      if (closes < time) {
+        late(record, start, end, closes);
         expire();
         return;
       }
-      Plan plan = new Plan(record);
-      byte[] kept = task.store().get(window(record, start));
+      byte[] at = window(record, start);
+      byte[] kept = task.store().get(at);
       UnsafeRow before = buffer(kept);
-      plan.take(start, latest(kept, record), kept == null ? null : before, () -> with(before, record));
-      plan.check();
+      UnsafeRow after = with(before, record);
+      long latest = latest(kept, record);
+      InternalRow now = onlyFinal ? early(record, start, latest, after) : row(start, end, after);
+      InternalRow former = onlyFinal || kept == null ? null : former(start, end, before);
       observe(time);
-      plan.carryOut();
+      if (kept == null) {
+        expireAfter(closes, at);
+      }
+      task.store().put(at, Rows.timed(latest, after));
+      if (!onlyFinal) {
+        forward(record.withChange(now, former).withTime(latest));
+      } else if (now != null && !wasEarly(record.key(), start)) {
+        forwardEarly(record, start, latest, now);
+      }
       expire();
     }
   }
@@ -539,110 +456,6 @@ final class Aggregates {
     /** The latest stream time at which a session that ends at a time still takes records. */
     private long closes(long end) {
       return end + gap + grace;
-    }
-  }
-
-  /** Aggregates of sliding windows: all distinct sets of a key's records whose times differ by {@code size} at most. */
-  static final class Sliding extends FixedWindows {
-    private static final long serialVersionUID = 1L;
-    private static final char RECORDS = 'r';
-    private final long size;
-    private final RowCheck records;
-
-    Sliding(String name, Aggregator aggregator, long size, Closing closing, StructType record) {
-      super(name, aggregator, closing);
-      this.size = size;
-      records = new RowCheck(record);
-    }
-
-    @Override
-    long end(long start, long latest) {
-      return start + size;
-    }
-
-    @Override
-    long closes(long start) {
-      return start + size + grace;
-    }
-
-    @Override
-    void add(StreamRecord record) {
-      long time = timeWith(record);
-      if (closes(record.time()) < time) {
-        late(record, record.time(), record.time() + size, closes(record.time()));
-        expire();
-        return;
-      }
-      Plan plan = new Plan(record);
-      // Windows that exist and take the record.
-      byte[] first = window(record, record.time() - size);
-      byte[] behind = window(record, record.time() + 1);
-      for (Store.Entry each : task.store().range(first, behind)) {
-        if (closes(start(each.key())) >= time) {
-          UnsafeRow before = buffer(each.value());
-          plan.take(start(each.key()), latest(each.value(), record), before, () -> with(before, record));
-        }
-      }
-      // New windows: the one that ends with the record, one behind it, and those behind records before it.
-      Set<Long> starts = new LinkedHashSet<>(List.of(record.time() - size));
-      for (long other : times(record)) {
-        if (other != record.time()) {
-          starts.add(Math.min(other, record.time()) + 1);
-        }
-      }
-      for (long start : starts) {
-        create(plan, record, start, time);
-      }
-      plan.check();
-      observe(time);
-      byte[] entry = keys(RECORDS).bytes(record.key()).number(record.time()).number(nextNumber()).done();
-      task.store().put(entry, Rows.timed(record.time(), record.value()));
-      expireAfter(record.time() + 2 * size + grace + 1, entry);
-      plan.carryOut();
-      expire();
-    }
-
-    /** Times of the records of the key that are near enough to share a window with the record. */
-    private long[] times(StreamRecord record) {
-      byte[] first = keys(RECORDS).bytes(record.key()).number(record.time() - size - 1).done();
-      byte[] behind = keys(RECORDS).bytes(record.key()).number(record.time() + size + 2).done();
-      return task.store().range(first, behind).stream().mapToLong(each -> Rows.time(each.value())).distinct().toArray();
-    }
-
-    /** Plans a window that is not there yet, of the records that are there and of one that is not stored yet. */
-    private void create(Plan plan, StreamRecord record, long start, long time) {
-      if (closes(start) < time || task.store().get(window(record, start)) != null) {
-        return;
-      }
-      byte[] first = keys(RECORDS).bytes(record.key()).number(start).done();
-      byte[] behind = keys(RECORDS).bytes(record.key()).number(start + size + 1).done();
-      List<StreamRecord> members = new ArrayList<>();
-      for (Store.Entry each : task.store().range(first, behind)) {
-        StreamRecord one = record.withTime(Rows.time(each.value()));
-        members.add(one.withValue(Rows.timedRow(each.value(), records)));
-      }
-      boolean takes = start <= record.time() && record.time() <= start + size;
-      if (takes) {
-        members.add(record);
-        members.sort(Comparator.comparingLong(StreamRecord::time));
-      }
-      if (members.isEmpty()) {
-        return;
-      }
-      long latest = members.get(members.size() - 1).time();
-      if (takes) {
-        plan.take(start, latest, null, () -> total(members));
-      } else {
-        plan.follow(start, latest, () -> total(members));
-      }
-    }
-
-    private UnsafeRow total(List<StreamRecord> members) {
-      UnsafeRow buffer = aggregator.empty();
-      for (StreamRecord each : members) {
-        buffer = with(buffer, each);
-      }
-      return buffer;
     }
   }
 }

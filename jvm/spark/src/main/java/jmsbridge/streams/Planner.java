@@ -254,7 +254,7 @@ public final class Planner {
       String node, String parent, List<Column> aggregates, WindowGrid grid, Aggregates.Closing closing) {
     Aggregator aggregator = aggregator(parent, aggregates);
     add(grid instanceof WindowGrid.Multiples multiples && multiples.size() != multiples.advance()
-        ? new SlicedWindows(node, aggregator, multiples, closing)
+        ? new SlicedWindows.Hopping(node, aggregator, multiples, closing)
         : new Aggregates.Tumbling(node, aggregator, grid, closing), parent);
   }
 
@@ -263,7 +263,7 @@ public final class Planner {
   }
 
   public void sliding(String node, String parent, List<Column> aggregates, long size, Aggregates.Closing closing) {
-    add(new Aggregates.Sliding(node, aggregator(parent, aggregates), size, closing, type(parent)), parent);
+    add(new SlicedWindows.Sliding(node, aggregator(parent, aggregates), size, closing), parent);
   }
 
   /** Makes a windowed aggregate that forwards final results forward one early, when a condition on it becomes true. */

@@ -1,73 +1,248 @@
 package jmsbridge.streams;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Set;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import jmsbridge.streams.SliceStacks.Merged;
+import jmsbridge.streams.SliceStacks.Slice;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 
 /**
- * Aggregates of hopping windows, of which the store has slices: a record changes the one that it lies in. A slice is
+ * Aggregates of windows that overlap, of which the store has slices: a record changes the one that it lies in. A slice is
  * part of a window as a whole or not at all, so that the merged slices of a window are its records.
  */
-final class SlicedWindows extends Aggregates.WindowedAggregate {
+abstract class SlicedWindows extends Aggregates.WindowedAggregate {
   private static final long serialVersionUID = 1L;
   /** Slices by key and beginning. Windows have no entries but those that tell when they end. */
   private static final char SLICES = 'l';
-  private final WindowGrid.Multiples grid;
+  /** Bytes of merged slices that are kept for the windows that end next; further keys merge the slices of each window. */
+  private static final long MOST_BYTES = 16 << 20;
+  /** Milliseconds from the beginning of a window to the first time behind it. */
+  protected final long length;
+  private transient Map<ByteBuffer, SliceStacks> ending;
+  private transient long endingBytes;
+  /** The first time behind all slices that {@link #ending} has. */
+  private transient long endingTo;
 
-  SlicedWindows(String name, Aggregator aggregator, WindowGrid.Multiples grid, Aggregates.Closing closing) {
+  private SlicedWindows(String name, Aggregator aggregator, long length, Aggregates.Closing closing) {
     super(name, aggregator, closing);
-    this.grid = grid;
+    this.length = length;
   }
 
-  /** Buffer of slices that follow one another, or why they have none, and the time of their latest record. */
-  private record Merged(UnsafeRow buffer, long latest, EvaluationException failure) {
-    /** The buffer; EvaluationException if there is none. */
-    UnsafeRow checked() {
-      if (failure != null) {
-        throw failure;
+  /** Windows of one size that begin at multiples of a time. */
+  static final class Hopping extends SlicedWindows {
+    private static final long serialVersionUID = 1L;
+    private final WindowGrid.Multiples grid;
+
+    Hopping(String name, Aggregator aggregator, WindowGrid.Multiples grid, Aggregates.Closing closing) {
+      super(name, aggregator, grid.size(), closing);
+      this.grid = grid;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return grid.end(start);
+    }
+
+    @Override
+    long slice(long time) {
+      return grid.slice(time);
+    }
+
+    @Override
+    long first(long time) {
+      return grid.first(time);
+    }
+
+    @Override
+    long last(long time) {
+      return grid.start(time);
+    }
+
+    @Override
+    long lastChanged(long slice, boolean isNew) {
+      return grid.start(slice);
+    }
+
+    @Override
+    SortedSet<Long> starts(List<Slice> slices, long from, long to) {
+      SortedSet<Long> starts = new TreeSet<>();
+      for (long start = from; start <= to; start += grid.advance()) {
+        starts.add(start);
       }
-      return buffer;
+      return starts;
+    }
+
+    @Override
+    long[] lastSlices(long start) {
+      long cut = grid.slice(start + grid.advance() - 1);
+      return cut == start ? new long[] {start} : new long[] {start, cut};
+    }
+
+    @Override
+    void noteEnds(byte[] of, long slice, long first) {
+      long last = grid.start(slice);
+      if (!onlyFinal) {
+        // Nothing is due but the removal of slices, with the last window that has them.
+        noteEnd(of, last);
+        return;
+      }
+      // Noted are those with an earlier slice and those with a later one; the others lie between them.
+      boolean isBetween = false;
+      for (long start = last; start >= first; start -= grid.advance()) {
+        if (!isEndNoted(of, start)) {
+          noteEnd(of, start);
+          isBetween = true;
+        } else if (isBetween) {
+          return;
+        }
+      }
     }
   }
 
-  private record Slice(long start, Merged content) {}
+  /**
+   * All distinct sets of a key's records whose times differ by {@code size} at most: a window ends with each record, and
+   * one begins right behind each record that another one follows in time. The records of one time are a slice.
+   */
+  static final class Sliding extends SlicedWindows {
+    private static final long serialVersionUID = 1L;
+    private final long size;
+
+    Sliding(String name, Aggregator aggregator, long size, Aggregates.Closing closing) {
+      super(name, aggregator, size + 1, closing);
+      this.size = size;
+    }
+
+    @Override
+    long end(long start, long latest) {
+      return start + size;
+    }
+
+    @Override
+    long slice(long time) {
+      return time;
+    }
+
+    @Override
+    long first(long time) {
+      return time - size;
+    }
+
+    @Override
+    long last(long time) {
+      return time;
+    }
+
+    @Override
+    long lastChanged(long slice, boolean isNew) {
+      // The window behind the record was not there, if its time is a new one.
+      return isNew ? slice + 1 : slice;
+    }
+
+    @Override
+    SortedSet<Long> starts(List<Slice> slices, long from, long to) {
+      SortedSet<Long> starts = new TreeSet<>();
+      for (int at = 0; at < slices.size(); at++) {
+        long time = slices.get(at).start();
+        if (from <= time - size && time - size <= to) {
+          starts.add(time - size);
+        }
+        boolean isFollowed = at + 1 < slices.size() && slices.get(at + 1).start() <= time + length;
+        if (isFollowed && from <= time + 1 && time + 1 <= to) {
+          starts.add(time + 1);
+        }
+      }
+      return starts;
+    }
+
+    @Override
+    long[] lastSlices(long start) {
+      return new long[] {start - 1};
+    }
+
+    @Override
+    void noteEnds(byte[] of, long slice, long first) {
+      if (onlyFinal && slice - size >= first) {
+        noteEnd(of, slice - size);
+      }
+      noteEnd(of, slice + 1);
+    }
+  }
 
   /** What a record changes in one window: {@code former} and {@code now} are results, null for none. */
   private record Change(long start, long latest, InternalRow former, InternalRow now) {}
 
-  @Override
-  long end(long start, long latest) {
-    return grid.end(start);
+  /** Beginning of the slice that has a time. */
+  abstract long slice(long time);
+
+  /** Beginning of the first window that can have a time, which may be negative, or begins behind it. */
+  abstract long first(long time);
+
+  /** Beginning of the last window that can have a time. */
+  abstract long last(long time);
+
+  /** Beginning of the last window that changes with a slice, which may be a new one. */
+  abstract long lastChanged(long slice, boolean isNew);
+
+  /**
+   * Beginnings of the windows that begin from the first window of a time to a time, both included, in their order.
+   *
+   * @param slices those from the last one before the first window to the end of the last one
+   */
+  abstract SortedSet<Long> starts(List<Slice> slices, long from, long to);
+
+  /** The slices that may be there, and that no window needs once the one that begins at a time is closed. */
+  abstract long[] lastSlices(long start);
+
+  /** Notes the ends of windows that have a new slice, the first one of those that are not closed included. */
+  abstract void noteEnds(byte[] of, long slice, long first);
+
+  final void noteEnd(byte[] of, long start) {
+    expireAfter(closes(start), window(of, start));
+  }
+
+  final boolean isEndNoted(byte[] of, long start) {
+    return expiresAfter(closes(start), window(of, start));
   }
 
   /** The latest stream time at which a window that begins at a time still takes records. */
   private long closes(long start) {
-    return grid.end(start) + grace - 1;
+    return start + length + grace - 1;
   }
 
   @Override
-  void add(StreamRecord record) {
+  final void add(StreamRecord record) {
     long time = timeWith(record);
-    long last = grid.start(record.time());
+    long last = last(record.time());
     if (closes(last) < time) {
-      late(record, last, grid.end(last), closes(last));
+      late(record, last, end(last, record.time()), closes(last));
       expire();
       return;
     }
     // The first window with the record that is not closed.
-    long first = Math.max(grid.first(record.time()), grid.first(time - grace));
-    byte[] at = slice(record.key(), grid.slice(record.time()));
+    long first = first(Math.max(record.time(), time - grace));
+    long own = slice(record.time());
+    byte[] at = slice(record.key(), own);
     byte[] kept = task.store().get(at);
-    Merged before = kept == null ? null : merged(kept);
-    Merged after = new Merged(with(buffer(kept), record), latest(kept, record), null);
-    List<Change> changes = onlyFinal && !mayBeEarly() ? List.of() : changes(record, first, last, before, after);
+    Slice after = new Slice(own, new Merged(with(buffer(kept), record), latest(kept, record), null));
+    boolean isAsked = !onlyFinal || mayBeEarly();
+    List<Change> changes = isAsked ? changes(record, first, lastChanged(own, kept == null), after) : List.of();
     observe(time);
-    task.store().put(at, Rows.timed(after.latest, after.buffer));
+    task.store().put(at, Rows.timed(after.content().latest(), after.content().buffer()));
     if (kept == null) {
-      noteEnds(record.key(), first, last);
+      noteEnds(record.key(), own, first);
     }
+    noteChange(record.key(), own);
     for (Change each : changes) {
       if (onlyFinal) {
         forwardEarly(record, each.start, each.latest, each.now);
@@ -79,47 +254,38 @@ final class SlicedWindows extends Aggregates.WindowedAggregate {
   }
 
   /**
-   * Results that a record changes, whose slice goes from a content, null for none, to another, in the windows from one to
-   * another. A window that cannot be computed is a dead letter about it, and has no result.
+   * Results that a record changes in the windows from one to another, with its slice as it will be. A window that cannot be
+   * computed is a dead letter about it, and has no result.
    *
-   * @throws EvaluationException if none of them can be computed
+   * @throws EvaluationException if all windows fail that should take the record
    */
-  private List<Change> changes(StreamRecord record, long first, long last, Merged before, Merged after) {
-    long own = grid.slice(record.time());
-    List<Slice> earlier = slices(record.key(), first, own);
-    List<Slice> later = slices(record.key(), own + 1, grid.end(last));
-    Merged[] former = withEarlier(earlier, before);
-    Merged[] now = withEarlier(earlier, after);
-    Merged[] behind = new Merged[later.size() + 1];
-    for (int at = 0; at < later.size(); at++) {
-      behind[at + 1] = merge(behind[at], later.get(at).content);
-    }
+  private List<Change> changes(StreamRecord record, long first, long last, Slice own) {
+    List<Slice> before = slices(record.key(), first - 1, last + length);
+    List<Slice> after = with(before, own);
+    Set<Long> former = onlyFinal ? Set.of() : new HashSet<>(starts(before, first, last));
+    SliceStacks contents = stacks(record.key(), after);
+    SliceStacks formerContents = stacks(record.key(), before);
     List<Change> changes = new ArrayList<>();
     List<Change> failed = new ArrayList<>(0);
     EvaluationException why = null;
-    int from = 0;
-    int to = 0;
     boolean isTaken = false;
-    for (long start = first; start <= last; start += grid.advance()) {
-      while (from < earlier.size() && earlier.get(from).start < start) {
-        from++;
-      }
-      while (to < later.size() && later.get(to).start < grid.end(start)) {
-        to++;
-      }
-      Merged content = merge(now[from], behind[to]);
+    boolean isRefused = false;
+    for (long start : starts(after, first, last)) {
+      boolean takes = start <= record.time();
+      Merged content = contents.content(start);
       try {
-        Change change = change(record, start, merge(former[from], behind[to]), content);
-        isTaken = true;
+        Change change = change(record, start, former.contains(start) ? formerContents.content(start) : null, content);
+        isTaken |= takes;
         if (change.now != null) {
           changes.add(change);
         }
       } catch (EvaluationException failure) {
         why = failure;
-        failed.add(new Change(start, content.latest, null, null));
+        isRefused |= takes;
+        failed.add(new Change(start, content.latest(), null, null));
       }
     }
-    if (!isTaken) {
+    if (isRefused && !isTaken) {
       throw why;
     }
     for (Change each : failed) {
@@ -131,65 +297,89 @@ final class SlicedWindows extends Aggregates.WindowedAggregate {
   private Change change(StreamRecord record, long start, Merged before, Merged after) {
     if (onlyFinal) {
       InternalRow early =
-          wasEarly(record.key(), start) ? null : early(record, start, after.latest, after.checked());
-      return new Change(start, after.latest, null, early);
+          wasEarly(record.key(), start) ? null : early(record, start, after.latest(), after.checked());
+      return new Change(start, after.latest(), null, early);
     }
-    long end = grid.end(start);
-    InternalRow former = before == null || before.failure != null ? null : former(start, end, before.buffer);
-    return new Change(start, after.latest, former, row(start, end, after.checked()));
+    long end = end(start, after.latest());
+    InternalRow former = before == null || before.failure() != null ? null : former(start, end, before.buffer());
+    return new Change(start, after.latest(), former, row(start, end, after.checked()));
   }
 
-  /** Contents of a slice, which may be null, with those before it from each of them on; the last one is its own. */
-  private Merged[] withEarlier(List<Slice> earlier, Merged own) {
-    Merged[] merged = new Merged[earlier.size() + 1];
-    merged[earlier.size()] = own;
-    for (int at = earlier.size() - 1; at >= 0; at--) {
-      merged[at] = merge(earlier.get(at).content, merged[at + 1]);
+  /** Slices with one in the place of the one that begins at the same time, if that is there. */
+  private static List<Slice> with(List<Slice> slices, Slice own) {
+    List<Slice> changed = new ArrayList<>(slices);
+    int at = changed.size();
+    while (at > 0 && changed.get(at - 1).start() >= own.start()) {
+      at--;
     }
-    return merged;
-  }
-
-  /** Notes the ends of windows from one to another, which have a new slice; those that have others are noted. */
-  private void noteEnds(byte[] of, long first, long last) {
-    if (!onlyFinal) {
-      // Nothing is due but the removal of slices, with the last window that has them.
-      expireAfter(closes(last), window(of, last));
-      return;
+    if (at < changed.size() && changed.get(at).start() == own.start()) {
+      changed.set(at, own);
+    } else {
+      changed.add(at, own);
     }
-    // Noted are those with an earlier slice and those with a later one; the others lie between them.
-    boolean isBetween = false;
-    for (long start = last; start >= first; start -= grid.advance()) {
-      if (!expiresAfter(closes(start), window(of, start))) {
-        expireAfter(closes(start), window(of, start));
-        isBetween = true;
-      } else if (isBetween) {
-        return;
-      }
-    }
+    return changed;
   }
 
   @Override
-  void end(byte[] at) {
+  final void end(byte[] at) {
     // Readers of a live state see that the window is closed before its slices go.
     save();
     Keys.Reader reader = new Keys.Reader(at);
     byte[] of = reader.bytes();
     long start = reader.number();
-    long next = start + grid.advance();
-    List<Slice> slices = slices(of, start, onlyFinal ? grid.end(start) : next);
-    slices.stream().filter(each -> each.start < next).forEach(each -> task.store().remove(slice(of, each.start)));
-    if (onlyFinal) {
-      Merged content = content(slices);
-      if (content == null) {
-        throw new DamagedStateException("a window that ends is gone");
+    Merged content = onlyFinal ? ending(of, start) : null;
+    boolean isRemoved = false;
+    for (long each : lastSlices(start)) {
+      byte[] slice = slice(of, each);
+      if (task.store().get(slice) != null) {
+        task.store().remove(slice);
+        isRemoved = true;
       }
-      close(at, content.latest, content::checked);
+    }
+    if (content != null) {
+      close(at, content.latest(), content::checked);
+    } else if (onlyFinal && !isRemoved) {
+      throw new DamagedStateException("a window that ends is gone");
+    }
+  }
+
+  /** The content of a window that ends; what was merged for it is kept for the windows of its key that end next. */
+  private Merged ending(byte[] of, long start) {
+    if (ending == null) {
+      ending = new HashMap<>();
+    }
+    ByteBuffer key = ByteBuffer.wrap(of);
+    SliceStacks stacks = ending.get(key);
+    long before = stacks == null ? 0 : stacks.bytes();
+    if (stacks == null) {
+      stacks = stacks(of, (from, to) -> slices(of, from, to));
+    }
+    Merged content = stacks.content(start);
+    long[] last = lastSlices(start);
+    boolean isKept = !stacks.endAt(last[last.length - 1]) && endingBytes - before + stacks.bytes() <= MOST_BYTES;
+    if (isKept) {
+      ending.putIfAbsent(key, stacks);
+    } else {
+      ending.remove(key);
+    }
+    endingBytes += (isKept ? stacks.bytes() : 0) - before;
+    endingTo = Math.max(endingTo, start + length);
+    return content;
+  }
+
+  /** Has windows that end later take account of a slice with another content. */
+  private void noteChange(byte[] of, long slice) {
+    SliceStacks stacks = slice < endingTo ? ending.get(ByteBuffer.wrap(of)) : null;
+    if (stacks != null) {
+      endingBytes -= stacks.bytes();
+      stacks.change(slice);
+      endingBytes += stacks.bytes();
     }
   }
 
   /** The windows that are not closed and can be computed, as entries that {@link #shown} takes. */
   @Override
-  List<Store.Entry> states(byte[] from, byte[] to, int limit) {
+  final List<Store.Entry> states(byte[] from, byte[] to, int limit) {
     List<Store.Entry> windows = new ArrayList<>();
     byte[] behind = Keys.moved(to, SLICES - STATE);
     byte[] at = from;
@@ -201,42 +391,42 @@ final class SlicedWindows extends Aggregates.WindowedAggregate {
       Keys.Reader reader = new Keys.Reader(next.get(0).key());
       byte[] of = reader.bytes();
       long slice = reader.number();
-      long start = grid.first(slice);
-      while (start <= slice && Arrays.compareUnsigned(window(of, start), at) < 0) {
-        start += grid.advance();
-      }
-      at = window(of, start);
-      if (start <= slice) {
-        Merged content = content(slices(of, start, grid.end(start)));
+      long first = first(slice);
+      long last = last(slice + length);
+      List<Slice> slices = slices(of, first - 1, last + length);
+      SliceStacks contents = stacks(of, slices);
+      for (long start : starts(slices, first, last)) {
+        byte[] window = window(of, start);
+        Merged content = Arrays.compareUnsigned(window, at) < 0 ? null : contents.content(start);
         // Looked at after the slices, which are all there as long as the window is not closed.
-        if (content != null && content.failure == null && closes(start) >= shownTime()) {
-          windows.add(new Store.Entry(at, Rows.timed(content.latest, content.buffer)));
+        if (content != null && content.failure() == null && closes(start) >= shownTime()) {
+          windows.add(new Store.Entry(window, Rows.timed(content.latest(), content.buffer())));
         }
-        at = Keys.next(at);
       }
+      at = Keys.next(window(of, last));
     }
-    return windows;
+    return windows.subList(0, Math.min(limit, windows.size()));
   }
 
-  private Merged content(List<Slice> slices) {
-    Merged content = null;
-    for (Slice each : slices) {
-      content = merge(content, each.content);
-    }
-    return content;
+  /** Stacks over slices that are not looked up again. */
+  private SliceStacks stacks(byte[] of, List<Slice> slices) {
+    NavigableMap<Long, Slice> sorted = new TreeMap<>();
+    slices.forEach(each -> sorted.put(each.start(), each));
+    return stacks(of, (from, to) -> List.copyOf(sorted.subMap(from, to).values()));
+  }
+
+  private SliceStacks stacks(byte[] of, SliceStacks.Slices slices) {
+    return new SliceStacks(length, Math.floorMod(Arrays.hashCode(of), length), slices, this::merge);
   }
 
   /** Slices of a key that begin from a time (included) to a time (excluded). */
   private List<Slice> slices(byte[] of, long from, long to) {
     List<Slice> slices = new ArrayList<>();
     for (Store.Entry each : task.store().range(slice(of, from), slice(of, to))) {
-      slices.add(new Slice(Keys.last(each.key()), merged(each.value())));
+      Merged content = new Merged(buffer(each.value()), Rows.time(each.value()), null);
+      slices.add(new Slice(Keys.last(each.key()), content));
     }
     return slices;
-  }
-
-  private Merged merged(byte[] kept) {
-    return new Merged(buffer(kept), Rows.time(kept), null);
   }
 
   /** The merged contents of two parts, either of which may be null. */
@@ -244,7 +434,7 @@ final class SlicedWindows extends Aggregates.WindowedAggregate {
     if (one == null || other == null) {
       return one == null ? other : one;
     }
-    long latest = Math.max(one.latest, other.latest);
+    long latest = Math.max(one.latest(), other.latest());
     try {
       return new Merged(aggregator.merge(one.checked(), other.checked()), latest, null);
     } catch (EvaluationException failure) {
