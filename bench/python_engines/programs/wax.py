@@ -20,7 +20,7 @@ from bench.python_engines.rule import FIELDS, scored
 
 if TYPE_CHECKING:
     from bytewax.connectors.kafka import KafkaSourceMessage
-    from bytewax.operators import KeyedStream, Stream
+    from bytewax.operators import Stream
 
 _BATCH = 10_000
 _ALIGN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -66,10 +66,7 @@ def _windowed(result: tuple[str, tuple[int, int]]) -> KafkaSinkMessage:
 def _windows(events: Stream[KafkaSourceMessage]) -> Stream[KafkaSinkMessage]:
     clock = win.EventClock(_time, wait_for_system_duration=_LENGTH)
     windower = win.TumblingWindower(length=_LENGTH, align_to=_ALIGN)
-    keyed: KeyedStream[KafkaSourceMessage] = op.key_on("key", events, lambda event: event.key.decode())
-    counts = win.fold_window(
-        "count", keyed, clock, windower, int, lambda count, _: count + 1, lambda one, other: one + other
-    )
+    counts = win.count_window("count", events, clock, windower, lambda event: event.key.decode())
     return op.map("message", counts.down, _windowed)
 
 
