@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["measure"]
 
-_STILL_SECONDS = 12.0
+_STILL_SECONDS = 20.0
 """Time longer than that for which no contestant publishes nothing while it works: commits take up to ten seconds."""
 _PATIENCE_SECONDS = 900.0
 _SAMPLE_SECONDS = 0.1
