@@ -35,7 +35,6 @@ class PythonEngine(StrEnum):
     QUIX = "quix"
     BYTEWAX = "bytewax"
     PATHWAY = "pathway"
-    PYFLINK = "pyflink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,6 @@ class PythonEngineContestant:
             "output": place.output,
             "group": f"{self.workload}-{place.run}",
             "state": str(place.state),
-            "workers": str(_WORKERS),
         }
         commands, variables = _COMMANDS[self.engine](given)
         command = [sys.executable, "-m", "bench.python_engines.launcher", json.dumps(commands)]
@@ -98,13 +96,8 @@ def _pathway(given: Mapping[str, str]) -> _Started:
     return [[*spawn, "--first-port", str(port), *_program(PythonEngine.PATHWAY, "path", given)]], {}
 
 
-def _pyflink(given: Mapping[str, str]) -> _Started:
-    return [_program(PythonEngine.PYFLINK, "flink", {**given, "jars": str(programs.JARS / "flink")})], {}
-
-
 _COMMANDS = {
     PythonEngine.QUIX: _quix,
     PythonEngine.BYTEWAX: _bytewax,
     PythonEngine.PATHWAY: _pathway,
-    PythonEngine.PYFLINK: _pyflink,
 }

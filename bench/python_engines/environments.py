@@ -20,7 +20,6 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "quix": ("quixstreams==3.28.1",),
     "bytewax": ("bytewax==0.21.1", "confluent-kafka==2.16.1"),
     "pathway": ("pathway==0.33.0",),
-    "pyflink": ("apache-flink==2.2.1",),
 }
 """Packages of each engine."""
 

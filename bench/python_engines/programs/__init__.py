@@ -1,6 +1,6 @@
 """Programs of the other engines. Each knows its engine, the standard library and `bench.python_engines.rule` alone.
 
-Arguments are KEY=VALUE: bootstrap, workload, input, output, group, state (a folder), workers, and more for some.
+Arguments are KEY=VALUE: bootstrap, workload, input, output, group, and state (a folder).
 """
 
 from __future__ import annotations
