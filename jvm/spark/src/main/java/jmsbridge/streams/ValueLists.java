@@ -160,7 +160,7 @@ final class ValueLists {
 
     @Override
     public DataType keptType() {
-      return DataTypes.createArrayType(element(), false);
+      return DataTypes.createArrayType(element().type, false);
     }
 
     @Override
