@@ -41,6 +41,13 @@ def _windows(events: StreamingDataFrame) -> StreamingDataFrame:
     return windows.count().final().apply(_windowed, metadata=True)
 
 
+def _function(events: StreamingDataFrame) -> StreamingDataFrame:
+    return events.apply(_scored)
+
+
+_STEPS = {"words": _words, "windows": _windows, "function": _function}
+
+
 def main() -> None:
     """Runs until it is ended."""
     given = arguments()
@@ -57,8 +64,7 @@ def main() -> None:
     source = application.topic(given["input"], key_deserializer="str", value_deserializer="bytes")
     sink = application.topic(given["output"], key_serializer="str", value_serializer="json")
     records = application.dataframe(source)
-    made = {"words": _words, "windows": _windows, "function": lambda events: events.apply(_scored)}
-    made[given["workload"]](records).to_topic(sink)
+    _STEPS[given["workload"]](records).to_topic(sink)
     application.run()
 
 

@@ -41,8 +41,8 @@ class _Count(StatefulBatchLogic[int, int, int]):
         return self._count
 
 
-def _message(key: str | None, **fields: Any) -> KafkaSinkMessage:
-    return KafkaSinkMessage(key and key.encode(), json.dumps(fields).encode())
+def _message(key: str, fields: dict[str, Any]) -> KafkaSinkMessage:
+    return KafkaSinkMessage(key.encode(), json.dumps(fields).encode())
 
 
 def _words(lines: Stream[KafkaSourceMessage]) -> Stream[KafkaSinkMessage]:
@@ -50,7 +50,7 @@ def _words(lines: Stream[KafkaSourceMessage]) -> Stream[KafkaSinkMessage]:
         return [(word, 1) for line in batch for word in line.value.decode().split(" ")]
 
     counts = op.stateful_batch("count", op.flat_map_batch("split", lines, split), _Count)
-    return op.map("message", counts, lambda pair: _message(pair[0], word=pair[0], count=pair[1]))
+    return op.map("message", counts, lambda pair: _message(pair[0], {"word": pair[0], "count": pair[1]}))
 
 
 def _time(event: KafkaSourceMessage) -> datetime:
@@ -60,7 +60,7 @@ def _time(event: KafkaSourceMessage) -> datetime:
 def _windowed(result: tuple[str, tuple[int, int]]) -> KafkaSinkMessage:
     key, (window, count) = result
     start = int((_ALIGN + window * _LENGTH).timestamp() * 1000)
-    return _message(key, key=key, start=start, count=count)
+    return _message(key, {"key": key, "start": start, "count": count})
 
 
 def _windows(events: Stream[KafkaSourceMessage]) -> Stream[KafkaSinkMessage]:
