@@ -12,6 +12,8 @@
     amqp_listener  what one JMS client gets accepted by the AMQP listener
     requests      request and reply through a whole bridge; asking asks and answers
     nexmark/      the benchmark of stream processors, beside Kafka Streams and Flink SQL
+    python_engines/  topologies beside stream processors for Python
+    feed          the input of both: a warm-up, and all other records at once
     report        tables, targets, JSON
 
 `python -m bench --help` describes the options; docs/benchmarks.md says what is compared and how. This is not a test.

@@ -43,6 +43,7 @@ from bench.broker import broker
 from bench.history import compared
 from bench.nexmark import measurement as nexmark
 from bench.options import parse
+from bench.python_engines import measurement as python_engines
 from bench.report import machine, save, targets
 from routes.errors import BridgeError
 
@@ -70,8 +71,9 @@ _MEASURE = {
     "find": find.measure,
     "find-load": find_load.measure,
     "nexmark": nexmark.measure,
+    "python-engines": python_engines.measure,
 }
-_WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors", "find"}
+_WITHOUT_PROGRAMS = {"jms-source", "amqp-listener", "connectors", "find", "python-engines"}
 _ALONE = {
     "codecs": codecs.measure,
     "requests": requests.measure,

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from engine.embedded import EmbeddedKafka, free_ports
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from bench.processes import ProcessTree
 
-__all__ = ["PARTITIONS", "Broker", "broker"]
+__all__ = ["PARTITIONS", "Broker", "broker", "committed_records"]
 
 PARTITIONS = 4
 _HEAP_MEGABYTES = 1024
@@ -137,6 +137,25 @@ def broker(folder: Path, jars: Path) -> Iterator[Broker]:
     finally:
         kafka.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def committed_records(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of the committed records of a topic, in the order of each partition."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.partition.eof": True, "log_level": 0}
+    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
+    records = []
+    ended = 0
+    while ended < PARTITIONS:
+        for record in consumer.consume(10_000, 1.0):
+            if (error := record.error()) is None:
+                records.append((record.key(), record.value()))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended += 1
+            else:
+                raise RuntimeError(error.str())
+    consumer.close()
+    return records
 
 
 def _client(bootstrap: str) -> AdminClient:

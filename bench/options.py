@@ -11,10 +11,12 @@ from bench.connectors.cases import CASES
 from bench.contestants import Bridge
 from bench.nexmark.contestants import NexmarkProgram
 from bench.nexmark.results import QUERIES
+from bench.python_engines.contestants import PythonEngine
+from bench.python_engines.workloads import WORKLOADS
 from bench.stream_contestants import TOPOLOGIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
@@ -41,6 +43,7 @@ MEASUREMENTS = (
     "stream-latency",
     "stream-state",
     "nexmark",
+    "python-engines",
 )
 _MODES = ("realtime", "batch")
 
@@ -82,6 +85,10 @@ class Options:
     """Topologies of the measurement `streams`."""
     programs: tuple[NexmarkProgram, ...]
     """Contestants of Nexmark."""
+    python_records: int
+    workloads: tuple[str, ...]
+    engines: tuple[PythonEngine, ...]
+    """Engines of the comparison of engines for Python."""
     modes: tuple[str, ...]
     peer: bool
     floor: bool
@@ -128,10 +135,14 @@ def parse(arguments: Sequence[str]) -> Options:
         add(f"--{option}", type=_some(names), default=",".join(names), help=told)
     add(
         "--contestants",
-        type=_programs,
+        type=_some(NexmarkProgram),
         default="batch,kafka-streams,flink,flink-heap",
         help=f"nexmark: of {', '.join(NexmarkProgram)}",
     )
+    add("--python-records", type=int, default=400_000, help="python-engines: records of an input")
+    add("--workloads", type=_some(WORKLOADS), default=",".join(WORKLOADS), help="python-engines: only these")
+    engines = ",".join(PythonEngine)
+    add("--engines", type=_some(PythonEngine), default=engines, help="python-engines: only these")
     add("--only", action="append", choices=CASES, help="connectors: only this one; may be given several times")
     add("--workers", type=int, default=2, help="connectors: how many are measured beside one; 1: none")
     add("--mode", choices=_MODES, help="only this mode of the bridge")
@@ -169,7 +180,10 @@ def parse(arguments: Sequence[str]) -> Options:
         events=given.events,
         queries=given.queries,
         topologies=given.topologies,
-        programs=given.contestants,
+        programs=tuple(map(NexmarkProgram, given.contestants)),
+        python_records=given.python_records,
+        workloads=given.workloads,
+        engines=tuple(map(PythonEngine, given.engines)),
         modes=(given.mode,) if given.mode else _MODES,
         peer=not given.no_peer,
         floor=given.floor,
@@ -179,20 +193,14 @@ def parse(arguments: Sequence[str]) -> Options:
     )
 
 
-def _some(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+def _some(names: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """What reads some of these names, with commas between them."""
+
     def read(text: str) -> tuple[str, ...]:
-        names = tuple(text.split(","))
-        if unknown := [name for name in names if name not in known]:
-            msg = f"there is no {unknown[0]}; there are {', '.join(known)}"
+        given, known = tuple(text.split(",")), tuple(map(str, names))
+        if unknown := [name for name in given if name not in known]:
+            msg = f"'{unknown[0]}' is not known; known are {', '.join(known)}"
             raise argparse.ArgumentTypeError(msg)
-        return names
+        return given
 
     return read
-
-
-def _programs(text: str) -> tuple[NexmarkProgram, ...]:
-    try:
-        return tuple(map(NexmarkProgram, text.split(",")))
-    except ValueError as error:
-        msg = f"{error}; there are {', '.join(NexmarkProgram)}"
-        raise argparse.ArgumentTypeError(msg) from error

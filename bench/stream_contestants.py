@@ -49,10 +49,10 @@ class StreamPlace:
     """Module of `bench` with the engine's topologies."""
 
     @classmethod
-    def apart(cls, bootstrap: str, topology: str, folder: Path) -> StreamPlace:
+    def apart(cls, bootstrap: str, topology: str, folder: Path, kind: str = "stream_topologies") -> StreamPlace:
         """A place with an input of its own."""
         run = _run()
-        return cls(bootstrap, topology, f"in.{run}.", folder, run)
+        return cls(bootstrap, topology, f"in.{run}.", folder, run, kind)
 
     @property
     def events(self) -> str:

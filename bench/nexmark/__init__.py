@@ -1,7 +1,6 @@
 """Nexmark, the benchmark of stream processors, for topologies, Kafka Streams and Flink SQL.
 
 events       the generator of persons, auctions and bids
-feed         the input of a pass: a warm-up, then all other events at once
 queries      the queries as topologies
 results      the fields of each query's result, and what a contestant published in the end
 expected     the results computed in plain Python, for small inputs

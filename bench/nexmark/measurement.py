@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections import Counter
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from bench.broker import PARTITIONS
+from bench.broker import PARTITIONS, committed_records
+from bench.feed import Feed, FeedRecord
 from bench.nexmark.contestants import NexmarkContestant, NexmarkProgram
 from bench.nexmark.events import events
 from bench.nexmark.expected import Expectation
-from bench.nexmark.feed import Feed
 from bench.nexmark.results import QUERIES, in_force
 from bench.report import Report, table
 from bench.stream_contestants import StreamPlace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bench.broker import Broker
     from bench.nexmark.results import Row
     from bench.options import Options
@@ -88,13 +89,12 @@ def measure(broker: Broker, options: Options) -> Report:
 
 
 def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tuple[NexmarkPass, Counter[Row]]:
-    prefix = f"in.{uuid.uuid4().hex[:6]}."
-    place = StreamPlace(broker.bootstrap, contestant.query, prefix, options.folder, kind="nexmark.queries")
+    place = StreamPlace.apart(broker.bootstrap, contestant.query, options.folder, "nexmark.queries")
     broker.create(place.events, timestamps="CreateTime")
     broker.create(place.output)
     asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": contestant.group(place), "log_level": 0})
     try:
-        feed = Feed(broker.bootstrap, place.events, options.events)
+        feed = Feed(broker.bootstrap, place.events, _fed(options.events), options.events // 10)
         with contestant.running(place) as process:
             _await_still(asking, contestant, place, feed.warm_up, process)
             begun = time.time()
@@ -104,7 +104,7 @@ def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tu
             msg = f"nothing published after the warm-up, see {process.log}"
             raise RuntimeError(msg)
         cpu, left = process.cpu_seconds(begun, last), options.events - feed.warm_up
-        records = _read(broker.bootstrap, place.output)
+        records = committed_records(broker.bootstrap, place.output)
         rows = QUERIES[contestant.query].rows(map(json.loads, in_force(contestant.query, records)))
         figures = left / (last - begun), left / cpu, len(records)
         return NexmarkPass(contestant.query, contestant.program.value, *figures), _compact(rows, options.events)
@@ -112,6 +112,12 @@ def _pass(broker: Broker, contestant: NexmarkContestant, options: Options) -> tu
         asking.close()
         broker.delete(place.output, place.events)
         place.clean()
+
+
+def _fed(count: int) -> Iterator[FeedRecord]:
+    """Events without keys, in each partition in turn."""
+    for number, event in enumerate(events(count)):
+        yield FeedRecord(number % PARTITIONS, event.time, event.value)
 
 
 def _await_still(
@@ -171,28 +177,6 @@ def _compact(rows: Counter[Row], count: int) -> Counter[Row]:
     if count <= _COMPUTED_EVENTS:
         return rows
     return Counter({(hash(row),): number for row, number in rows.items()})
-
-
-_Records = list[tuple[bytes | None, bytes | None]]
-
-
-def _read(bootstrap: str, topic: str) -> _Records:
-    """Keys and values of the committed records."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.partition.eof": True, "log_level": 0}
-    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-    records: _Records = []
-    ended = 0
-    while ended < PARTITIONS:
-        for record in consumer.consume(10_000, 1.0):
-            if (error := record.error()) is None:
-                records.append((record.key(), record.value()))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended += 1
-            else:
-                raise RuntimeError(error.str())
-    consumer.close()
-    return records
 
 
 def _difference(made: NexmarkPass, rows: Counter[Row], name: str, wanted: Counter[Row]) -> str:

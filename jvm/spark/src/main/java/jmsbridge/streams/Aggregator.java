@@ -173,7 +173,9 @@ final class Aggregator implements Serializable {
     }
     generate();
     try {
-      return update.apply(joined.apply(before, fields.of(record, record.value()))).copy();
+      UnsafeRow after = update.apply(joined.apply(before, fields.of(record, record.value())));
+      // A large buffer often stays as it is, as by a record that is not among the highest ones.
+      return after.equals(before) ? before : after.copy();
     } catch (Exception failure) {
       throw new EvaluationException(failure);
     } catch (StackOverflowError deep) {

@@ -40,7 +40,7 @@ final class SummaryFunctions {
   }
 
   private static final Map<String, Maker> MAKERS = Map.of(
-      "collect_list", call -> new ValueLists.First(call.type(), call.most()),
+      "collect_list", call -> new ValueLists.First(new ValueLists.Element(call.type()), call.most()),
       "collect_set", call -> new ValueLists.Distinct(call.ordered(), call.most()),
       "count_distinct", call -> new ValueLists.Different(call.ordered(), call.most()),
       "top", call -> new ValueLists.Ranked(call.ordered(), call.most(), false),
@@ -96,11 +96,11 @@ final class SummaryFunctions {
       return given.get(0).dataType();
     }
 
-    DataType ordered() {
+    ValueLists.Element ordered() {
       if (!RowOrdering$.MODULE$.isOrderable(type())) {
         throw refusal("cannot compare values of the type " + type().sql());
       }
-      return type();
+      return new ValueLists.Element(type());
     }
 
     int most() {

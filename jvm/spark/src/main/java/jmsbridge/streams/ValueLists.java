@@ -1,5 +1,6 @@
 package jmsbridge.streams;
 
+import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SortedSet;
@@ -15,18 +16,52 @@ import scala.math.Ordering;
 final class ValueLists {
   private ValueLists() {}
 
+  /** Type of the values of a list, and their order. */
+  static final class Element implements Serializable {
+    private static final long serialVersionUID = 1L;
+    private final DataType type;
+    private transient Ordering<Object> order;
+
+    Element(DataType type) {
+      this.type = type;
+    }
+
+    /** The order, which costs more to make than a comparison does. */
+    private Ordering<Object> order() {
+      if (order == null) {
+        order = TypeUtils$.MODULE$.getInterpretedOrdering(type);
+      }
+      return order;
+    }
+
+    @Override
+    public boolean equals(Object that) {
+      return that instanceof Element other && type.equals(other.type);
+    }
+
+    @Override
+    public int hashCode() {
+      return type.hashCode();
+    }
+  }
+
   /** A list of at most {@code most} values of one type. */
   private interface Bounded extends Summary {
-    DataType element();
+    Element element();
 
     int most();
 
     /** Adds a value to those that are kept; false if they stay as they are. */
     boolean take(List<Object> values, Object value);
 
+    /** Whether a list that is full, with this value as its last, changes by another value. */
+    default boolean displaces(Object value, Object last) {
+      return false;
+    }
+
     @Override
     default DataType keptType() {
-      return DataTypes.createArrayType(element(), false);
+      return DataTypes.createArrayType(element().type, false);
     }
 
     @Override
@@ -36,6 +71,10 @@ final class ValueLists {
 
     @Override
     default Object add(Object kept, Object value) {
+      if (kept instanceof ArrayData array && array.numElements() == most()
+          && !displaces(value, array.get(most() - 1, element().type))) {
+        return kept;
+      }
       List<Object> values = values(kept);
       return take(values, value) ? new GenericArrayData(values.toArray()) : kept;
     }
@@ -56,7 +95,7 @@ final class ValueLists {
       List<Object> values = new ArrayList<>();
       if (kept instanceof ArrayData array) {
         for (int at = 0; at < array.numElements(); at++) {
-          values.add(array.get(at, element()));
+          values.add(array.get(at, element().type));
         }
       }
       return values;
@@ -64,7 +103,7 @@ final class ValueLists {
   }
 
   /** The first values. */
-  record First(DataType element, int most) implements Bounded {
+  record First(Element element, int most) implements Bounded {
     private static final long serialVersionUID = 1L;
 
     @Override
@@ -74,26 +113,30 @@ final class ValueLists {
   }
 
   /** The first values that differ. */
-  record Distinct(DataType element, int most) implements Bounded {
+  record Distinct(Element element, int most) implements Bounded {
     private static final long serialVersionUID = 1L;
 
     @Override
     public boolean take(List<Object> values, Object value) {
-      Ordering<Object> order = order(element);
+      Ordering<Object> order = element.order();
       return values.size() < most && values.stream().noneMatch(each -> order.equiv(each, value)) && values.add(value);
     }
   }
 
   /** The largest values or, if ascending, the smallest ones, in this order; equal ones in the order in which they came. */
-  record Ranked(DataType element, int most, boolean isAscending) implements Bounded {
+  record Ranked(Element element, int most, boolean isAscending) implements Bounded {
     private static final long serialVersionUID = 1L;
 
     @Override
     public boolean take(List<Object> values, Object value) {
-      Ordering<Object> order = order(element);
-      int at = values.size();
-      while (at > 0 && (isAscending ? order.lt(value, values.get(at - 1)) : order.gt(value, values.get(at - 1)))) {
-        at--;
+      int at = 0;
+      for (int to = values.size(); at < to; ) {
+        int middle = (at + to) >>> 1;
+        if (displaces(value, values.get(middle))) {
+          to = middle;
+        } else {
+          at = middle + 1;
+        }
       }
       if (at == most) {
         return false;
@@ -104,15 +147,20 @@ final class ValueLists {
       }
       return true;
     }
+
+    @Override
+    public boolean displaces(Object value, Object last) {
+      return isAscending ? element.order().lt(value, last) : element.order().gt(value, last);
+    }
   }
 
   /** Number of the values that differ, up to {@code most}; they are kept in their order. */
-  record Different(DataType element, int most) implements Summary {
+  record Different(Element element, int most) implements Summary {
     private static final long serialVersionUID = 1L;
 
     @Override
     public DataType keptType() {
-      return DataTypes.createArrayType(element(), false);
+      return DataTypes.createArrayType(element().type, false);
     }
 
     @Override
@@ -123,12 +171,12 @@ final class ValueLists {
     @Override
     public Object add(Object kept, Object value) {
       ArrayData values = kept == null ? new GenericArrayData(new Object[0]) : (ArrayData) kept;
-      Ordering<Object> order = order(element);
+      Ordering<Object> order = element.order();
       int from = 0;
       int to = values.numElements();
       while (from < to) {
         int middle = (from + to) >>> 1;
-        int compared = order.compare(values.get(middle, element), value);
+        int compared = order.compare(values.get(middle, element.type), value);
         if (compared == 0) {
           return kept;
         }
@@ -141,7 +189,7 @@ final class ValueLists {
       }
       Object[] more = new Object[size + 1];
       for (int at = 0; at < size; at++) {
-        more[at < from ? at : at + 1] = values.get(at, element);
+        more[at < from ? at : at + 1] = values.get(at, element.type);
       }
       more[from] = value;
       return new GenericArrayData(more);
@@ -149,10 +197,10 @@ final class ValueLists {
 
     @Override
     public Object merge(Object one, Object other) {
-      SortedSet<Object> values = new TreeSet<>(order(element));
+      SortedSet<Object> values = new TreeSet<>(element.order());
       for (ArrayData each : new ArrayData[] {(ArrayData) one, (ArrayData) other}) {
         for (int at = 0; at < each.numElements(); at++) {
-          values.add(each.get(at, element));
+          values.add(each.get(at, element.type));
         }
       }
       return new GenericArrayData(values.stream().limit(most).toArray());
@@ -162,9 +210,5 @@ final class ValueLists {
     public Object result(Object kept) {
       return kept == null ? 0L : (long) ((ArrayData) kept).numElements();
     }
-  }
-
-  private static Ordering<Object> order(DataType of) {
-    return TypeUtils$.MODULE$.getInterpretedOrdering(of);
   }
 }
