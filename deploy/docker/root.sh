@@ -19,6 +19,7 @@ rm -r "$files"
 cp --dereference /etc/ssl/certs/ca-certificates.crt "$image/etc/ssl/certs/"
 python3 -m compileall -q -s "$image" "$image/usr/lib/python3.11"
 ln -s python3.11 "$image/usr/bin/python3"
+ln -sf dash "$image/usr/bin/sh"
 
 echo 'root:x:0:0:root:/root:/usr/sbin/nologin' > "$image/etc/passwd"
 echo 'jms-bridge:x:10001:10001:jms-bridge:/var/lib/jms-bridge:/usr/sbin/nologin' >> "$image/etc/passwd"
