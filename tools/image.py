@@ -122,7 +122,7 @@ def main() -> int:
 def _build(base: Path | None, options: Sequence[str]) -> None:
     """Runs Buildah with a store of its own; CalledProcessError if a command of it fails."""
     if base:
-        container = _buildah("from", "scratch").strip()
+        container = _output("from", "scratch")
         _buildah("add", container, str(base), "/")
         _buildah("commit", "--rm", container, _BASE)
         options = ["--build-arg", f"DEBIAN={_BASE}", *options]
@@ -132,12 +132,20 @@ def _build(base: Path | None, options: Sequence[str]) -> None:
     _buildah("push", "jms-bridge", f"oci-archive:{ARCHIVE}:{_VERSION}")
 
 
-def _buildah(command: str, *arguments: str) -> str:
-    """What a command of Buildah prints."""
+def _buildah(*arguments: str) -> None:
+    """Runs a command of Buildah, whose output goes to stderr."""
+    subprocess.run(_command(*arguments), cwd=ROOT, stdout=sys.stderr, check=True)
+
+
+def _output(*arguments: str) -> str:
+    """What a command of Buildah prints, without the end of the line."""
+    done = subprocess.run(_command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _command(*arguments: str) -> list[str]:
     store = ["--storage-driver", "vfs", "--root", str(_STORE / "root"), "--runroot", str(_STORE / "run")]
-    program = shutil.which("buildah") or "buildah"
-    done = subprocess.run([program, *store, command, *arguments], cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return done.stdout.decode()
+    return [shutil.which("buildah") or "buildah", *store, *arguments]
 
 
 def _report(layers: Sequence[Layer]) -> None:
