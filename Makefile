@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test test-fast chaos soak brokers check bench fuzz wheel docs requirements jars-lock clean
+.PHONY: help run setup setup-dev nats test test-fast chaos soak brokers check bench fuzz wheel image docs requirements jars-lock clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -79,6 +79,9 @@ fuzz: setup-dev ## feed every reader of bytes with wrong ones; FUZZ_SECONDS=60 f
 wheel: setup ## dist/jms_bridge-VERSION.whl, which runs without this repository: Python 3.11 or newer and Java 17 are enough
 	@$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
+
+image: wheel ## dist/jms-bridge-VERSION-image.tar, a container image, and its bill of materials; needs Buildah, and root. IMAGE=... gives it options
+	@$(PY) -m tools.image $(IMAGE)
 
 docs: setup-dev ## make the pages and dashboards that come from code again
 	@for page in $(PAGES); do $(PY) -m $${page#*=} > docs/$${page%=*}.md; done

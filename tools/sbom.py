@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.lock import locked
 
-__all__ = ["NAME", "bill"]
+__all__ = ["NAME", "bill", "sha"]
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "jms-bridge.cdx.json"
@@ -48,7 +48,7 @@ def _packages() -> list[dict[str, Any]]:
         purl = f"pkg:pypi/{name.lower()}@{version}"
         files = re.findall(r"--hash=sha256:([0-9a-f]{64})", text[match.end() : end])
         component = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
-        hashes = [{"type": "distribution", "url": purl, "hashes": [_sha(each) for each in files]}]
+        hashes = [{"type": "distribution", "url": purl, "hashes": [sha(each) for each in files]}]
         found.append(component | _licence_of(name) | {"externalReferences": hashes})
     return found
 
@@ -72,9 +72,10 @@ def _jars() -> list[dict[str, Any]]:
         component = {"type": "library", "bom-ref": path, "name": entry["name"], "version": entry["version"]}
         if group:
             component |= {"group": group, "purl": f"pkg:maven/{group}/{entry['name']}@{entry['version']}"}
-        found.append(component | {"licenses": [{"expression": entry["license"]}], "hashes": [_sha(entry["sha256"])]})
+        found.append(component | {"licenses": [{"expression": entry["license"]}], "hashes": [sha(entry["sha256"])]})
     return found
 
 
-def _sha(digest: str) -> dict[str, str]:
+def sha(digest: str) -> dict[str, str]:
+    """A hash as CycloneDX writes it, from the hexadecimal SHA-256 of a file."""
     return {"alg": "SHA-256", "content": digest}

@@ -35,6 +35,7 @@ __all__ = [
     "DamagedError",
     "Generation",
     "Generations",
+    "NewerFormatError",
     "RouterProgress",
     "Start",
     "offsets",
@@ -45,6 +46,10 @@ _VERSION = 1
 
 class DamagedError(Exception):
     """A file of a generation cannot be read or is missing; the text names the file."""
+
+
+class NewerFormatError(DamagedError):
+    """A file of a generation is in a form that only newer versions of the bridge read; the text names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +251,12 @@ def offsets(fields: Mapping[str, Any]) -> Offsets:
 
 def _read(path: Folder) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    if fields["version"] != _VERSION:
-        msg = f"version {fields['version']!r}"
+    version = fields["version"]
+    if isinstance(version, int) and version > _VERSION:
+        msg = f"a newer version of the bridge wrote {path}, in form {version}, and this version reads form {_VERSION}"
+        raise NewerFormatError(msg)
+    if version != _VERSION:
+        msg = f"version {version!r}"
         raise ValueError(msg)
     return fields
 

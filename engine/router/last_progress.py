@@ -20,7 +20,7 @@ import structlog
 from engine.errors import HardFailureError
 from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
-from engine.router.generation import DamagedError, Generations
+from engine.router.generation import DamagedError, Generations, NewerFormatError
 from engine.router.position_store import PositionStore, UnreadableNoteError
 from engine.router.secret import known_keys
 from engine.spark.launch import log_file
@@ -190,6 +190,11 @@ def _is_of_here(entry: NotedProgress, root: Folder) -> bool:
 
 
 def _refusal(error: DamagedError, root: Folder, entry: NotedProgress | None) -> str:
+    if isinstance(error, NewerFormatError):
+        return (
+            f"the router's checkpoint cannot be used: {error}. Start that version again, or restore {root} from a copy "
+            "that this version wrote"
+        )
     way_out = (
         "remove it: the router then begins at the first record the journal still holds, and publishes again what it "
         "had published before"

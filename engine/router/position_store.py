@@ -352,11 +352,20 @@ def _sealed_entry(start: _Notes, progress: _Notes, topic: str, journal_id: str) 
     """The entry made from notes with valid seals; None if there is none.
 
     Whoever may write to the topic may repeat an earlier note, so that of the last run counts.
+
+    Raises:
+        HardFailureError: a newer version of the bridge wrote the note, in another form.
     """
     own = (each for each in start.sealed() if not journal_id or each["journal_id"] in ("", journal_id))
     begun = max(own, key=lambda note: note["sequence"], default=None)
     if begun is None:
         return None
+    if begun["version"] > _VERSION:
+        # The checkpoint of an earlier run must not take the place of this note.
+        raise HardFailureError(
+            f"the router's progress, noted in topic {topic!r}, cannot be read: a newer version of the bridge wrote it, "
+            f"in form {begun['version']}, and this version reads form {_VERSION}. Start that version again"
+        )
     place = next((each for each in progress.sealed() if each["run"] == begun["run"]), None)
     entry = entry_of(json.dumps(begun).encode(), json.dumps(place).encode() if place else None, topic)
     return None if entry is None else replace(entry, is_sealed=True)

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.router.generation import Committed, DamagedError, Generation, Generations, RouterProgress, Start
+from engine.router.generation import (
+    Committed,
+    DamagedError,
+    Generation,
+    Generations,
+    NewerFormatError,
+    RouterProgress,
+    Start,
+)
 
 START = Start(
     journal="journal",
@@ -73,12 +81,21 @@ def test_the_last_committed_interval_counts(tmp_path: Path) -> None:
     assert (found.positions, found.time_ms) == ({0: 120, 1: 3}, 10)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 0}', '{"version": "2"}', '{"version": 1}'])
 def test_a_damaged_start_is_reported(tmp_path: Path, damage: str) -> None:
     generations = Generations(tmp_path)
     (generations.create(START).folder / "start.json").write_text(damage)
     with pytest.raises(DamagedError, match=r"start.json is damaged"):
         generations.newest()
+
+
+@pytest.mark.parametrize("name", ["start.json", "stop.json"])
+def test_a_file_of_a_newer_version_is_told_from_a_damaged_one(tmp_path: Path, name: str) -> None:
+    generations = Generations(tmp_path)
+    generation = generations.create(START)
+    (generation.folder / name).write_text('{"version": 2}')
+    with pytest.raises(NewerFormatError, match=rf"newer version .* wrote {tmp_path}/1/{name}, in form 2, .* form 1$"):
+        (generations.newest() or generation).stopped()
 
 
 def test_a_missing_start_is_refused(tmp_path: Path) -> None:

@@ -114,6 +114,18 @@ def test_one_that_is_damaged_is_refused_with_two_ways_out(generations: Generatio
         last_progress(generations, noted(generations), "abc")
 
 
+def test_one_of_a_newer_version_is_refused_without_advice_to_remove_it(generations: Generations) -> None:
+    (generations.create(START).folder / "start.json").write_text('{"version": 2}')
+    with pytest.raises(HardFailureError) as caught:
+        last_progress(generations, None, "abc")
+    root = generations.root
+    assert str(caught.value) == (
+        f"the router's checkpoint cannot be used: a newer version of the bridge wrote {root}/1/start.json, in form 2, "
+        "and this version reads form 1. "
+        f"Start that version again, or restore {root} from a copy that this version wrote"
+    )
+
+
 def test_one_that_is_damaged_and_noted_nowhere_is_refused(generations: Generations) -> None:
     damage(generations.create(START))
     with pytest.raises(HardFailureError, match=r"start\.json is damaged.*Either restore .* or remove it: .* again"):

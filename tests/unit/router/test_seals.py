@@ -309,6 +309,17 @@ def test_notes_of_an_older_version_are_followed_once(topic: Topic) -> None:
     assert topic.progress(KEYS).start.run == "run-3"
 
 
+def test_a_note_of_a_newer_version_is_refused_where_there_is_a_checkpoint_too(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic.generations.create(START)
+    with monkeypatch.context() as newer:
+        newer.setattr(position_store, "_VERSION", 2)
+        topic.write(replace(START, after="run-2", run="run-3", sequence=99), KEYS)
+    with pytest.raises(HardFailureError, match=r"a newer version .* form 2, .* form 1\. Start that version again$"):
+        topic.progress(KEYS)
+
+
 def test_notes_are_as_earlier_versions_read_them(topic: Topic) -> None:
     (first, *_) = topic.write(START, KEYS)
     note = json.loads(first.value or b"")
