@@ -26,8 +26,8 @@ from engine.embedded.artemis import artemis_home
 from engine.embedded.java import class_options
 from engine.jars import RECORD, copies, jars
 from engine.spark.jvm import class_options as spark_class_options
-from engine.spark.jvm import spark_jars
-from tools.jar_copies import copy_jars
+from engine.spark.jvm import spark_jars, used_jars
+from tools.jar_copies import convert_lambdas, copy_jars
 from tools.run import ends_with_us
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # What is no longer the copy of a jar would be found by no JVM.
     kept = copy_jars(spark_jars(), copies())
+    kept += convert_lambdas(used_jars(), copies(), _run)
     for other in set(copies().iterdir()) - set(kept):
         other.unlink()
     with tempfile.TemporaryDirectory() as temporary:

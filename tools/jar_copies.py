@@ -4,24 +4,36 @@
   each class that it loads from one. Spark's compiler Janino is signed.
 * Hadoop's default settings without their descriptions, in a jar of their own. Spark's JVM parses these files several
   times at its start, and descriptions are most of their size.
+* A jar of Scala with a class in place of each serializable lambda (`jmsbridge.copies` in `jvm/spark`). A JVM makes the
+  class of a lambda when it is first used, and keeps none of a serializable one in a class-data archive. Spark makes
+  thousands of them up to its first record.
 
-The classes and the settings are the same as in the originals. `engine.spark.jvm` puts the copies into the class path.
+The classes do the same as in the originals, the settings are the same, and what is serialized has the same form.
+`engine.spark.jvm` puts the copies into the class path.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 from zipfile import ZIP_STORED, ZipFile
 
-from engine.jars import defaults_copy
+from engine.embedded import find_java
+from engine.jars import HALLMARKS, defaults_copy, jars
 
-__all__ = ["copy_jars"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["convert_lambdas", "copy_jars"]
 
 _SIGNATURE = re.compile(r"META-INF/(?:[^/]+\.(?:SF|RSA|DSA|EC)|SIG-[^/]*)", re.IGNORECASE)
 _DEFAULTS = re.compile(r"\w+-default\.xml")
 _MANIFEST = "META-INF/MANIFEST.MF"
+_OF_SCALA = re.compile(r"scala-library-.+|.+_2\.13-.+")
+_CONVERTER = "jmsbridge.copies.LambdaCopies"
+_READER_OF_CLASSES = "xbean-asm9-shaded-*.jar"
 
 
 def copy_jars(source: Path, folder: Path) -> list[Path]:
@@ -43,6 +55,22 @@ def copy_jars(source: Path, folder: Path) -> list[Path]:
                 files = {name: without_descriptions(original.read(name)) for name in defaults}
                 copies.append(_written(folder / defaults_copy(jar.name), files))
     return copies
+
+
+def convert_lambdas(used: list[Path], folder: Path, run: Callable[[list[str | Path]], object]) -> list[Path]:
+    """Makes copies of those jars of Scala among the `used` ones that have serializable lambdas; returns their paths.
+
+    `run` runs a command to its end.
+
+    Raises:
+        SetupError: Java is missing or too old.
+        Exception: what `run` raises, since a jar cannot be read, or its copy not be written.
+    """
+    originals = [jar for jar in used if _OF_SCALA.fullmatch(jar.name)]
+    libraries = [jars() / "spark" / HALLMARKS["spark"], *used[0].parent.glob(_READER_OF_CLASSES)]
+    pairs = [path for jar in originals for path in (jar, folder / jar.name)]
+    run([find_java(), "-cp", ":".join(map(str, libraries)), _CONVERTER, *pairs])
+    return [folder / jar.name for jar in originals if (folder / jar.name).exists()]
 
 
 def without_descriptions(settings: bytes) -> bytes:

@@ -37,6 +37,7 @@ __all__ = [
     "ignore_signals",
     "properties_file",
     "spark_jars",
+    "used_jars",
 ]
 
 MODULE_OPTIONS = (
@@ -127,14 +128,18 @@ def class_options(extra_jars: Path, more: Iterable[str] = (), master: str = "loc
     First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`. Copies that
     set-up has made of some of Spark's jars replace these.
     """
-    jars = sorted(spark_jars().glob("*.jar"))
-    left_out = () if master.startswith(_MANAGED) else _UNREACHED
-    used = [jar for jar in jars if not any(fnmatch(jar.name, pattern) for pattern in left_out)]
+    used = used_jars(master)
     faster = {copy.name: copy for copy in copies().glob("*.jar")}
     defaults = (faster[name] for jar in used if (name := defaults_copy(jar.name)) in faster)
     spark = (faster.get(jar.name, jar) for jar in used)
     path = [*sorted(extra_jars.absolute().glob("*.jar")), *defaults, *spark, *more]
     return [*MODULE_OPTIONS, "-cp", ":".join(map(str, path))]
+
+
+def used_jars(master: str = "local") -> list[Path]:
+    """Spark's own jars that a session with this master needs, in the order of their names."""
+    left_out = () if master.startswith(_MANAGED) else _UNREACHED
+    return [jar for jar in sorted(spark_jars().glob("*.jar")) if not any(fnmatch(jar.name, each) for each in left_out)]
 
 
 def spark_jars() -> Path:

@@ -10,7 +10,7 @@ import pytest
 from engine.jars import copies
 from engine.spark import jvm
 from engine.spark.jvm import class_options
-from tools.jar_copies import copy_jars
+from tools.jar_copies import convert_lambdas, copy_jars
 
 _SIGNED = {
     "META-INF/MANIFEST.MF": "Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\nName: a/B.class\r\nSHA-256: x\r\n",
@@ -111,3 +111,22 @@ def test_copies_of_other_versions_are_not_used(spark: Path, tmp_path: Path) -> N
 
     assert str(copies()) not in path
     assert str(spark / "signed-3.jar") in path
+
+
+def test_only_jars_of_scala_are_searched_for_lambdas_and_those_without_get_no_copy(spark: Path, tmp_path: Path) -> None:
+    for name in ("scala-library-2.13.1.jar", "spark-core_2.13-4.jar", "xbean-asm9-shaded-4.jar"):
+        _jar(spark / name, {})
+    commands: list[list[str | Path]] = []
+
+    def convert(command: list[str | Path]) -> None:
+        commands.append(command)
+        _jar(tmp_path / "copies" / "spark-core_2.13-4.jar", {})
+
+    made = convert_lambdas(sorted(spark.iterdir()), tmp_path / "copies", convert)
+
+    assert made == [tmp_path / "copies" / "spark-core_2.13-4.jar"]
+    ((_, _, libraries, program, *pairs),) = commands
+    assert libraries == f"{tmp_path / 'jars'}/spark/jms-bridge-spark.jar:{spark}/xbean-asm9-shaded-4.jar"
+    assert program == "jmsbridge.copies.LambdaCopies"
+    names = ("scala-library-2.13.1.jar", "spark-core_2.13-4.jar")
+    assert pairs == [path for name in names for path in (spark / name, tmp_path / "copies" / name)]

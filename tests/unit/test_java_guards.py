@@ -24,6 +24,7 @@ MAY_USE = {
     "jmsbridge.serdes": ("jmsbridge",),
     "jmsbridge.find": ("jmsbridge.kafka", "jmsbridge.predicate", "jmsbridge.serdes"),
     "jmsbridge.streams": ("jmsbridge", "jmsbridge.kafka", "jmsbridge.serdes"),
+    "jmsbridge.copies": (),
     "jmsbridge.cluster": ("jmsbridge.figures", "jmsbridge.streams"),
     "jmsbridge.jms": (),
     "jmsbridge.jms.api": ("jmsbridge.jms",),
