@@ -164,8 +164,8 @@ def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
     mechanism = given.get("sasl.mechanism", "PLAIN")
     if mechanism == GSSAPI:
         options = {"useKeyTab": "true", "storeKey": "true", "doNotPrompt": "true"}
-        jaas = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
-        return {"sasl.jaas.config": jaas, SERVICE: given.get(SERVICE, "kafka")}
+        login = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
+        return {"sasl.jaas.config": login, SERVICE: given.get(SERVICE, "kafka")}
     if mechanism == MSK_IAM:
         return {
             "sasl.mechanism": OAUTHBEARER,
