@@ -23,6 +23,7 @@ __all__ = [
     "MSK_IAM",
     "OAUTHBEARER",
     "PRINCIPAL",
+    "SECRET_FILES",
     "SERVICE",
     "java_certificates",
     "java_login",
@@ -41,6 +42,8 @@ PRINCIPAL = "sasl.kerberos.principal"
 """Setting with the Kerberos name of the bridge, its realm included."""
 KEYTAB = "sasl.kerberos.keytab"
 """Setting with the file that has the principal's key."""
+SECRET_FILES = ("ssl.key.location", "ssl.keystore.location", KEYTAB)
+"""Settings with a file that holds a secret."""
 ISSUER = "sasl.oauthbearer.issuer"
 """Setting, of the bridge alone, with the URL of the server that names the token endpoint."""
 ISSUER_TRUST = "https.ca.location"
