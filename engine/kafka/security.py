@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kafka.msk_token import msk_region
 from routes.keys.secrets import Secret
 from routes.keys.values import BadValueError
 
@@ -170,6 +169,9 @@ def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
         login = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
         return {"sasl.jaas.config": login, SERVICE: given.get(SERVICE, "kafka")}
     if mechanism == MSK_IAM:
+        # Loaded only here: logs need this module, but no HTTP client.
+        from engine.kafka.msk_token import msk_region
+
         return {
             "sasl.mechanism": OAUTHBEARER,
             "sasl.jaas.config": _jaas(_KAFKAS + _OAUTH.path, {"region": msk_region(servers)}),

@@ -105,7 +105,11 @@ def test_both_kinds_of_clients_get_the_login(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message", "hint"),
     [
-        ("", "'SASL_SSL' needs a login", "set kafka.sasl.kerberos.principal and kafka.sasl.kerberos.keytab"),
+        (
+            "",
+            "'GSSAPI' needs a principal and a keytab",
+            "set kafka.sasl.kerberos.principal and kafka.sasl.kerberos.keytab",
+        ),
         (LOGIN.replace("@EXAMPLE.COM", ""), "'bridge' is not NAME@REALM", "bridge@EXAMPLE.COM"),
         (LOGIN.replace("@", "$(id)@"), "'bridge$(id)@EXAMPLE.COM' is not NAME@REALM", "bridge@EXAMPLE.COM"),
         (
