@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.claims.section import ClaimCheckConfig
 from engine.doctor.checks import Finding, failed, ok, warning
+from engine.kafka.security import SECRET_FILES
 from engine.telemetry.http_section import HttpConfig
 from routes.keys.secrets import LONG_SECRET, Secret, has_reference, is_secret_key
 
@@ -34,7 +35,6 @@ __all__ = [
 
 _ALL = os.R_OK | os.W_OK | os.X_OK
 _HARD_LINKS = Path("/proc/sys/fs/protected_hardlinks")
-_SECRET_FILES = ("ssl.key.location", "ssl.keystore.location")
 _OTHER_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.truststore.location")
 
 
@@ -149,7 +149,7 @@ def _files(config: Config, snapshot: Snapshot) -> dict[Path, bool]:
     secret = [config.section(HttpConfig).key, *(path for broker in config.brokers for path in broker.secret_files)]
     for table in (config.kafka.common, config.kafka.producer, config.kafka.consumer):
         others += [base / table[name] for name in _OTHER_FILES if name in table]
-        secret += [base / table[name] for name in _SECRET_FILES if name in table]
+        secret += [base / table[name] for name in SECRET_FILES if name in table]
     secret += [base / name for name in snapshot.files]
     if _has_secrets(snapshot):
         secret.append(config.path)

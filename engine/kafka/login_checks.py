@@ -87,9 +87,8 @@ def check_login(settings: Settings, keys: ClientKeys) -> None:
             hint = f"set {keys.prefix}sasl.mechanism to {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]}"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a mechanism", hint))
         needed = _NEEDED.get(str(mechanism.value) if mechanism else "", _PASSWORD)
-        if (jaas is None or needed == _TICKET) and not all(keys.get(name) for name in needed):
-            hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in needed)}"
-            hint += "" if needed == _TICKET else f", or {keys.prefix}sasl.jaas.config"
+        if jaas is None and needed != _TICKET and not all(keys.get(name) for name in needed):
+            hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in needed)}, or {keys.prefix}sasl.jaas.config"
             settings.faults.append(protocol.entry.fault(f"'{protocol.value}' needs a login", hint))
 
 
@@ -115,7 +114,7 @@ def _token_endpoint(settings: Settings, keys: ClientKeys, mechanism: Setting) ->
 
 
 def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
-    """Checks that librdkafka can log in by Kerberos, and that the keytab is one of the principal alone."""
+    """Checks that librdkafka can log in by Kerberos, and that there is a principal with its keytab."""
     # Loaded only here: most configurations are checked without librdkafka.
     from engine.kafka.clients import lacks_kerberos
 
@@ -124,19 +123,27 @@ def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
         hint = "build it and confluent-kafka with libsasl2 (docs/security.md, Logins by Kerberos), or use another login"
         settings.faults.append(mechanism.entry.fault(what, hint))
     principal, keytab = keys.get(PRINCIPAL), keys.get(KEYTAB)
-    if principal is None or not principal.value:
-        return
+    if principal is None or keytab is None:
+        hint = f"set {' and '.join(f'{keys.prefix}{name}' for name in _TICKET)}"
+        settings.faults.append(mechanism.entry.fault(f"'{GSSAPI}' needs a principal and a keytab", hint))
+    elif principal.value and keytab.value:
+        _principal(settings, principal, keytab)
+
+
+def _principal(settings: Settings, principal: Setting, keytab: Setting) -> None:
+    """Checks that the principal is the one of all clusters, and that the keytab has its keys alone."""
+    name, file = str(principal.value), str(keytab.value)
     _one_principal(settings, principal)
-    if not _PRINCIPAL.fullmatch(principal.value):
-        settings.faults.append(principal.entry.fault(f"'{principal.value}' is not NAME@REALM", "bridge@EXAMPLE.COM"))
-    elif keytab is not None and keytab.value and settings.has_file(keytab.value):
+    if not _PRINCIPAL.fullmatch(name):
+        settings.faults.append(principal.entry.fault(f"'{name}' is not NAME@REALM", "bridge@EXAMPLE.COM"))
+    elif settings.has_file(file):
         try:
-            found = keytab_principals(settings.base / keytab.value)
+            found = keytab_principals(settings.base / file)
         except BadValueError as error:
             settings.faults.append(keytab.entry.fault(str(error), error.hint))
             return
-        if found != [principal.value]:
-            what = f"'{keytab.value}' is not a keytab of '{principal.value}' alone"
+        if found != [name]:
+            what = f"'{file}' is not a keytab of '{name}' alone"
             hint = f"it has keys of {', '.join(found) or 'nobody'}; extract one with `ktadd` of kadmin"
             settings.faults.append(keytab.entry.fault(what, hint))
 

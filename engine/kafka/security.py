@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kafka.msk_token import msk_region
 from routes.keys.secrets import Secret
 from routes.keys.values import BadValueError
 
@@ -23,6 +22,7 @@ __all__ = [
     "MSK_IAM",
     "OAUTHBEARER",
     "PRINCIPAL",
+    "SECRET_FILES",
     "SERVICE",
     "java_certificates",
     "java_login",
@@ -41,6 +41,8 @@ PRINCIPAL = "sasl.kerberos.principal"
 """Setting with the Kerberos name of the bridge, its realm included."""
 KEYTAB = "sasl.kerberos.keytab"
 """Setting with the file that has the principal's key."""
+SECRET_FILES = ("ssl.key.location", "ssl.keystore.location", KEYTAB)
+"""Settings with a file that holds a secret."""
 ISSUER = "sasl.oauthbearer.issuer"
 """Setting, of the bridge alone, with the URL of the server that names the token endpoint."""
 ISSUER_TRUST = "https.ca.location"
@@ -164,9 +166,12 @@ def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
     mechanism = given.get("sasl.mechanism", "PLAIN")
     if mechanism == GSSAPI:
         options = {"useKeyTab": "true", "storeKey": "true", "doNotPrompt": "true"}
-        jaas = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
-        return {"sasl.jaas.config": jaas, SERVICE: given.get(SERVICE, "kafka")}
+        login = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
+        return {"sasl.jaas.config": login, SERVICE: given.get(SERVICE, "kafka")}
     if mechanism == MSK_IAM:
+        # Loaded only here: logs need this module, but no HTTP client.
+        from engine.kafka.msk_token import msk_region
+
         return {
             "sasl.mechanism": OAUTHBEARER,
             "sasl.jaas.config": _jaas(_KAFKAS + _OAUTH.path, {"region": msk_region(servers)}),

@@ -176,7 +176,7 @@ def _known(name: str, message: str, where: str) -> Exception | None:
     if name in _OWN:
         return _OWN[name](message)
     if name == _NO_LOGIN:
-        reason = f"no token for the login to Kafka: {message.rpartition('Exception: ')[2]}"
+        reason = f"no token or ticket for the login to Kafka: {message.rpartition('Exception: ')[2]}"
         return (HardFailureError if _TOKEN_REFUSED in message else KafkaUnavailableError)(reason)
     if name.startswith(_KAFKA) and kind in _FINAL:
         return HardFailureError(f"{_FINAL[kind]}{where}: {message}")

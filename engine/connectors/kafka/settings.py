@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from engine.kafka.login_checks import ClientKeys, is_file
+from engine.kafka.security import SECRET_FILES
 from routes.keys.addresses import FROM, HOST_PORTS, TOPIC
 from routes.keys.table import key
 from routes.keys.values import ANY_TEXT, choice, whole
@@ -33,7 +34,6 @@ _TOLD = {
     "https.": ("certificates of the server that gives tokens", "https.ca.location=tls/issuer.pem"),
 }
 """Description and example of each of `routes.kafka_access.LOGIN_PREFIXES`."""
-_PRIVATE = ("ssl.key.location", "ssl.keystore.location")
 
 
 def _login(prefix: str) -> Any:
@@ -101,7 +101,7 @@ class KafkaClusterConfig(BrokerConfig):
     @property
     def secret_files(self) -> tuple[Path, ...]:
         """See `BrokerConfig`."""
-        return tuple(Path(self.ssl[name]) for name in _PRIVATE if name in self.ssl)
+        return tuple(Path(self.login[name]) for name in SECRET_FILES if name in self.login)
 
     def embedded_url(self, ports: Mapping[str, int]) -> str:
         """Returns the other cluster."""

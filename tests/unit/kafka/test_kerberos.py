@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from engine.kafka.clients import QUIET, lacks_kerberos
 from engine.kafka.kerberos import keytab_principals
+from engine.kafka.security import SECRET_FILES
 from engine.kafka.settings import java_settings, librdkafka
 from routes.config import lint_text, loads
 from routes.keys.values import BadValueError
@@ -104,7 +105,11 @@ def test_both_kinds_of_clients_get_the_login(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message", "hint"),
     [
-        ("", "'SASL_SSL' needs a login", "set kafka.sasl.kerberos.principal and kafka.sasl.kerberos.keytab"),
+        (
+            "",
+            "'GSSAPI' needs a principal and a keytab",
+            "set kafka.sasl.kerberos.principal and kafka.sasl.kerberos.keytab",
+        ),
         (LOGIN.replace("@EXAMPLE.COM", ""), "'bridge' is not NAME@REALM", "bridge@EXAMPLE.COM"),
         (LOGIN.replace("@", "$(id)@"), "'bridge$(id)@EXAMPLE.COM' is not NAME@REALM", "bridge@EXAMPLE.COM"),
         (
@@ -178,3 +183,10 @@ def test_the_client_is_asked_whether_it_can_log_in_by_kerberos() -> None:
         assert lacks_kerberos()
     else:
         assert not lacks_kerberos()
+
+
+def test_a_keytab_is_known_as_a_secret_file(folder: Path) -> None:
+    other = LOGIN.replace("kafka.", "source.k.")
+    lines = f"{OTHER['source.k.']}source.k.security.protocol=SASL_SSL\nsource.k.sasl.mechanism=GSSAPI\n{other}"
+    assert loads(BRIDGE_ALONE + lines, folder).sources[1].secret_files == (folder / "bridge.keytab",)
+    assert "sasl.kerberos.keytab" in SECRET_FILES

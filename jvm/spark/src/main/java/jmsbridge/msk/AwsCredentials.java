@@ -136,7 +136,7 @@ public record AwsCredentials(String accessKey, String secretKey, String sessionT
       throw new IOException("the service with credentials for AWS does not answer in JSON", unreadable);
     }
     return new AwsCredentials(
-        said.path("AccessKeyId").asText(), said.path("SecretAccessKey").asText(), said.path("Token").asText());
+        said.path("AccessKeyId").asText(""), said.path("SecretAccessKey").asText(""), said.path("Token").asText(""));
   }
 
   private static String asked(String method, String address, Map<String, String> headers) throws IOException {
