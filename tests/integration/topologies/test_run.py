@@ -300,11 +300,8 @@ def test_windows_that_overlap_close_once_through_kills(bench: TopologyBench, nam
     assert found == expected
     assert len(published) == len(expected)
     for _, value in published:
-        assert (value["total"], value["times"], value["most"]) == (
-            sum(value["all"]),
-            len(value["all"]),
-            value["all"][-1],
-        )
+        numbers = value["all"]
+        assert (value["total"], value["times"], value["most"]) == (sum(numbers), len(numbers), numbers[-1])
 
 
 def _clicks_of(page: int, clicks: int) -> list[tuple[int, int]]:
