@@ -61,8 +61,8 @@ def _overlapping(name: str, windows: TimeWindows | SlidingWindows) -> Topology:
 
 
 def hops() -> Topology:
-    """Clicks of each page in minutes that begin each second, when they are over, through an internal topic."""
-    return _overlapping("hops", TimeWindows.of("1 minute", advance="1 s", grace="1 minute"))
+    """Clicks of each page in minutes that begin each three seconds, when they are over, through an internal topic."""
+    return _overlapping("hops", TimeWindows.of("1 minute", advance="3 s", grace="1 minute"))
 
 
 def slides() -> Topology:
