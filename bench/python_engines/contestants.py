@@ -74,7 +74,7 @@ def _program(engine: PythonEngine, name: str, given: Mapping[str, str]) -> list[
 
 def _quix(given: Mapping[str, str]) -> _Started:
     # Each process has a folder of its own, as RocksDB opens a store in one process only.
-    each = [given | {"state": f"{given['state']}/{number}"} for number in range(_WORKERS)]
+    each = [{**given, "state": f"{given['state']}/{number}"} for number in range(_WORKERS)]
     return [_program(PythonEngine.QUIX, "quix", one) for one in each], {}
 
 

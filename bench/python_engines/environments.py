@@ -32,7 +32,7 @@ def environment(engine: str) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         print(f"installing {', '.join(PACKAGES[engine])}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        command = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "--only-binary", ":all:"]
+        command = [str(folder / "bin/python"), "-m", "pip", "install", "-q"]
         done = subprocess.run([*command, *PACKAGES[engine]], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             msg = f"{', '.join(PACKAGES[engine])} cannot be installed: {done.stderr.strip().splitlines()[-1:]}"
