@@ -19,7 +19,6 @@ __all__ = ["PACKAGES", "environment"]
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "quix": ("quixstreams==3.28.1",),
     "bytewax": ("bytewax==0.21.1", "confluent-kafka==2.16.1"),
-    "pathway": ("pathway==0.33.0",),
 }
 """Packages of each engine."""
 
