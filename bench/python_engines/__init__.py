@@ -1,4 +1,4 @@
-"""The engine beside stream processors for Python: Quix Streams, Bytewax and Pathway.
+"""The engine beside stream processors for Python: Quix Streams and Bytewax.
 
 rule          the Python function that is called for each record
 workloads     the inputs, and the results that plain Python computes

@@ -34,7 +34,6 @@ class PythonEngine(StrEnum):
     ENGINE = "engine"
     QUIX = "quix"
     BYTEWAX = "bytewax"
-    PATHWAY = "pathway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _program(engine: PythonEngine, name: str, given: Mapping[str, str]) -> list[
 
 def _quix(given: Mapping[str, str]) -> _Started:
     # Each process has a folder of its own, as RocksDB opens a store in one process only.
-    each = [given | {"state": f"{given['state']}/{number}"} for number in range(_WORKERS)]
+    each = [{**given, "state": f"{given['state']}/{number}"} for number in range(_WORKERS)]
     return [_program(PythonEngine.QUIX, "quix", one) for one in each], {}
 
 
@@ -87,17 +86,7 @@ def _bytewax(given: Mapping[str, str]) -> _Started:
     return commands, {"BENCH_ARGUMENTS": json.dumps(dict(given))}
 
 
-def _pathway(given: Mapping[str, str]) -> _Started:
-    folder = environment(PythonEngine.PATHWAY)
-    # Threads share one interpreter: what calls Python for each record is faster in processes.
-    kind, other = ("--processes", "--threads") if given["workload"] == "function" else ("--threads", "--processes")
-    spawn = [str(folder / "pathway"), "spawn", kind, str(_WORKERS), other, "1"]
-    (port,) = free_ports(1)
-    return [[*spawn, "--first-port", str(port), *_program(PythonEngine.PATHWAY, "path", given)]], {}
-
-
 _COMMANDS = {
     PythonEngine.QUIX: _quix,
     PythonEngine.BYTEWAX: _bytewax,
-    PythonEngine.PATHWAY: _pathway,
 }

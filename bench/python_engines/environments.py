@@ -19,7 +19,6 @@ __all__ = ["PACKAGES", "environment"]
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "quix": ("quixstreams==3.28.1",),
     "bytewax": ("bytewax==0.21.1", "confluent-kafka==2.16.1"),
-    "pathway": ("pathway==0.33.0",),
 }
 """Packages of each engine."""
 
@@ -32,7 +31,7 @@ def environment(engine: str) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         print(f"installing {', '.join(PACKAGES[engine])}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        command = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "--only-binary", ":all:"]
+        command = [str(folder / "bin/python"), "-m", "pip", "install", "-q"]
         done = subprocess.run([*command, *PACKAGES[engine]], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             msg = f"{', '.join(PACKAGES[engine])} cannot be installed: {done.stderr.strip().splitlines()[-1:]}"

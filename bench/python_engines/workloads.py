@@ -33,8 +33,9 @@ _BEGIN = 1_767_225_600_000
 _HOUR_MS = 3_600_000
 _TAIL = _BEGIN + 24 * _HOUR_MS
 """Time of the last events, whose windows are left out."""
-_PER_SECOND = 1_000
-"""Events in a second of event time."""
+_LEAST_STEP_MS = 1
+_WARM_UP_MS = 60_000
+"""Event time of a short warm-up, so that windows close in it."""
 _WINDOW_MS = 10_000
 _KEYS = 500
 _WORDS, _WORDS_IN_LINE = 10_000, 8
@@ -90,7 +91,8 @@ def _events(count: int, warm_up: int) -> Iterator[FeedRecord]:
 def _time(number: int, count: int, warm_up: int) -> int:
     if number >= count - _KEYS:
         return _TAIL
-    return _BEGIN + number * 1000 // _PER_SECOND + (_HOUR_MS if number >= warm_up else 0)
+    step = max(_LEAST_STEP_MS, _WARM_UP_MS // warm_up)
+    return _BEGIN + number * step + (_HOUR_MS if number >= warm_up else 0)
 
 
 def _counted(records: Iterable[FeedRecord]) -> Counter[Row]:
