@@ -18,7 +18,7 @@ import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tools.image_bill import bill
 
@@ -90,11 +90,11 @@ class Image:
     def _opened(self) -> Iterator[tarfile.TarFile]:
         with tarfile.open(self._archive) as outer:
             for entry in self._manifest["layers"]:
-                with tarfile.open(fileobj=outer.extractfile(_blob(entry["digest"])), mode="r:gz") as tar:
+                with tarfile.open(fileobj=_file(outer, _blob(entry["digest"])), mode="r:gz") as tar:
                     yield tar
 
     def _unpacked_size(self, digest: str) -> int:
-        with tarfile.open(self._archive) as outer, gzip.open(outer.extractfile(_blob(digest)) or "") as layer:
+        with tarfile.open(self._archive) as outer, gzip.open(_file(outer, _blob(digest))) as layer:
             return layer.seek(0, 2)
 
 
@@ -159,12 +159,16 @@ def _blob(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _json(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
+def _file(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     file = tar.extractfile(name)
     if file is None:
         msg = f"{name} is not a file"
         raise ValueError(msg)
-    content: dict[str, Any] = json.load(file)
+    return file
+
+
+def _json(tar: tarfile.TarFile, name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.load(_file(tar, name))
     return content
 
 

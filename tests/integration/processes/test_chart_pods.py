@@ -74,7 +74,8 @@ class Release:
         self._folder = folder
         file = folder / "config.properties"
         file.write_text(config)
-        command = [helm, "template", "jms-bridge", CHART, "--namespace", "messaging", "--set-file", f"config={file}"]
+        given = ["--namespace", "messaging", "--kube-version", "1.30", "--set-file", f"config={file}"]
+        command = [helm, "template", "jms-bridge", CHART, *given]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         objects = [each for each in yaml.safe_load_all(done.stdout) if each]
         self._maps = {each["metadata"]["name"]: each["data"] for each in objects if each["kind"] == "ConfigMap"}
