@@ -97,7 +97,7 @@ def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # What is no longer the copy of a jar would be found by no JVM.
     kept = copy_jars(spark_jars(), copies())
-    kept += convert_lambdas(used_jars(), copies(), _run)
+    kept += convert_lambdas([*(jars() / "spark").glob("*.jar"), *used_jars()], copies(), _run)
     for other in set(copies().iterdir()) - set(kept):
         other.unlink()
     with tempfile.TemporaryDirectory() as temporary:

@@ -60,14 +60,14 @@ def copy_jars(source: Path, folder: Path) -> list[Path]:
 def convert_lambdas(used: list[Path], folder: Path, run: Callable[[list[str | Path]], object]) -> list[Path]:
     """Makes copies of those jars of Scala among the `used` ones that have serializable lambdas; returns their paths.
 
-    `run` runs a command to its end.
+    Jars that Spark runs with are among them. `run` runs a command to its end.
 
     Raises:
         SetupError: Java is missing or too old.
         Exception: what `run` raises, since a jar cannot be read, or its copy not be written.
     """
     originals = [jar for jar in used if _OF_SCALA.fullmatch(jar.name)]
-    libraries = [jars() / "spark" / HALLMARKS["spark"], *used[0].parent.glob(_READER_OF_CLASSES)]
+    libraries = [jars() / "spark" / HALLMARKS["spark"], *(jar for jar in used if jar.match(_READER_OF_CLASSES))]
     pairs = [path for jar in originals for path in (jar, folder / jar.name)]
     run([find_java(), "-cp", ":".join(map(str, libraries)), _CONVERTER, *pairs])
     return [folder / jar.name for jar in originals if (folder / jar.name).exists()]

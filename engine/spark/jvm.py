@@ -126,13 +126,13 @@ def class_options(extra_jars: Path, more: Iterable[str] = (), master: str = "loc
     """Options that say which classes the JVM finds for a master: modules, and a class path of jars.
 
     First come the project's own jars, since they may replace classes of Spark, then Spark's, then `more`. Copies that
-    set-up has made of some of Spark's jars replace these.
+    set-up has made of some of these jars replace them.
     """
-    used = used_jars(master)
+    own, used = sorted(extra_jars.absolute().glob("*.jar")), used_jars(master)
     faster = {copy.name: copy for copy in copies().glob("*.jar")}
     defaults = (faster[name] for jar in used if (name := defaults_copy(jar.name)) in faster)
-    spark = (faster.get(jar.name, jar) for jar in used)
-    path = [*sorted(extra_jars.absolute().glob("*.jar")), *defaults, *spark, *more]
+    extras, spark = ([faster.get(jar.name, jar) for jar in originals] for originals in (own, used))
+    path = [*extras, *defaults, *spark, *more]
     return [*MODULE_OPTIONS, "-cp", ":".join(map(str, path))]
 
 

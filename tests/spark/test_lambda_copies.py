@@ -23,9 +23,7 @@ def _run(command: list[str | Path]) -> None:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The copy of Scala's library."""
     (original,) = spark_jars().glob("scala-library-*.jar")
-    (copy,) = convert_lambdas(
-        [original], tmp_path_factory.mktemp("copies"), _run
-    )
+    (copy,) = convert_lambdas([original], tmp_path_factory.mktemp("copies"), _run)
     return copy
 
 

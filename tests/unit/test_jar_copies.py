@@ -101,6 +101,17 @@ def test_the_class_path_has_copies_in_place_of_their_originals(spark: Path, tmp_
     assert [Path(entry).parent for entry in path] == [own.parent, copies(), spark, spark, copies()]
 
 
+def test_copies_of_the_projects_own_jars_stay_before_those_of_spark(spark: Path, tmp_path: Path) -> None:
+    own = _jar(tmp_path / "own" / "kafka_2.13-1.jar", {})
+    copies().mkdir(parents=True)
+    copy = _jar(copies() / own.name, {})
+
+    path = class_options(own.parent)[-1].split(":")
+
+    assert path[0] == str(copy)
+    assert str(own) not in path
+
+
 def test_copies_of_other_versions_are_not_used(spark: Path, tmp_path: Path) -> None:
     _jar(tmp_path / "own" / "own.jar", {})
     copy_jars(spark, copies())
@@ -114,8 +125,8 @@ def test_copies_of_other_versions_are_not_used(spark: Path, tmp_path: Path) -> N
 
 
 def test_only_jars_of_scala_are_searched_for_lambdas_and_those_without_get_no_copy(spark: Path, tmp_path: Path) -> None:
-    for name in ("scala-library-2.13.1.jar", "spark-core_2.13-4.jar", "xbean-asm9-shaded-4.jar"):
-        _jar(spark / name, {})
+    for jar in ("scala-library-2.13.1.jar", "spark-core_2.13-4.jar", "xbean-asm9-shaded-4.jar"):
+        _jar(spark / jar, {})
     commands: list[list[str | Path]] = []
 
     def convert(command: list[str | Path]) -> None:
