@@ -194,16 +194,10 @@ final class RocksStore implements Store {
     return undamaged(() -> rocks.get(key, COLUMNS));
   }
 
-  @Override
-  public void put(byte[] key, byte[] value) {
-    changes++;
-    rocks.put(key, value, COLUMNS, false, false, false);
-  }
-
-  @Override
-  public void remove(byte[] key) {
-    changes++;
-    rocks.remove(key, COLUMNS, false, false, false);
+  /** Writes entries, each under another key; one without a value is removed. */
+  void write(List<Entry> entries) {
+    changes += entries.size();
+    rocks.write(entries);
   }
 
   @Override
