@@ -2,11 +2,11 @@ package jmsbridge.streams;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
+import jmsbridge.streams.CachedSlots.Slot;
 
 /**
  * Cache in memory of a {@link RocksStore}, which gets changes at a commit or when the cache is full.
@@ -20,41 +20,14 @@ import java.util.TreeMap;
 final class CachedStore implements Store {
   /** Changes that are written at once: so few take some milliseconds, which is what a record may wait for. */
   private static final int MOST_CHANGES = 10_000;
-  /** Bytes that the JVM takes for an entry beside those of its key and its value. */
-  private static final int ENTRY_BYTES = 150;
+  /** Part of its bytes that a cache keeps when it makes room. */
+  private static final double KEPT_PART = 0.75;
   private static final byte[] FIRST = {};
   private static final byte[] LAST = {-1, -1, -1, -1, -1, -1};
 
-  /** Entry, which equals one with the same key. */
-  private static final class Slot {
-    private final byte[] key;
-    private final int hash;
-    /** Null: removed. */
-    private byte[] value;
-    /** Whether the RocksDB store has another value. */
-    private boolean isChanged;
-    /** Whether the RocksDB store may have an entry. */
-    private boolean isStored;
-
-    private Slot(byte[] key) {
-      this.key = key;
-      hash = Arrays.hashCode(key);
-    }
-
-    @Override
-    public int hashCode() {
-      return hash;
-    }
-
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Slot slot && slot.hash == hash && Arrays.equals(slot.key, key);
-    }
-  }
-
   private final RocksStore rocks;
   private final long mostBytes;
-  private final Map<Slot, Slot> slots = new HashMap<>();
+  private final CachedSlots slots = new CachedSlots();
   /** The slots in the order of their keys, which finds one much more slowly; null: no range was read yet. */
   private TreeMap<byte[], Slot> sorted;
   /** Changed slots, in the order of the changes. */
@@ -118,22 +91,13 @@ final class CachedStore implements Store {
         }
         throw new IllegalStateException("the share is being loaded");
       }
-
-      @Override
-      public void put(byte[] key, byte[] value) {
-        throw new UnsupportedOperationException();
-      }
-
-      @Override
-      public void remove(byte[] key) {
-        throw new UnsupportedOperationException();
-      }
     };
   }
 
   /** Reads all entries, or none if they do not fit. */
   private void fill() {
-    if (rocks.tableBytes() > mostBytes) {
+    // A start does not read entries of which it keeps none.
+    if (Math.max(rocks.tableBytes(), rocks.estimatedEntries() * CachedSlots.SLOT_BYTES) > mostBytes) {
       return;
     }
     isWhole = true;
@@ -267,23 +231,22 @@ final class CachedStore implements Store {
   }
 
   private Slot find(byte[] key) {
-    return slots.get(new Slot(key));
+    return slots.find(key);
   }
 
   /** The slots from a key (included) to a key (excluded). */
   private NavigableMap<byte[], Slot> between(byte[] from, byte[] to) {
     if (sorted == null) {
       sorted = new TreeMap<>(Arrays::compareUnsigned);
-      slots.values().forEach(each -> sorted.put(each.key, each));
+      slots.forEach(each -> sorted.put(each.key, each));
     }
     return sorted.subMap(from, true, to, false);
   }
 
   private Slot add(byte[] key, byte[] value, boolean isStored) {
-    Slot slot = new Slot(key);
+    Slot slot = slots.add(key);
     slot.value = value;
     slot.isStored = isStored;
-    slots.put(slot, slot);
     if (sorted != null) {
       sorted.put(key, slot);
     }
@@ -294,14 +257,18 @@ final class CachedStore implements Store {
   /** Drops a slot whose value is removed. */
   private void forget(Slot slot) {
     slots.remove(slot);
+    forgotten(slot);
+  }
+
+  private void forgotten(Slot slot) {
     if (sorted != null) {
       sorted.remove(slot.key);
     }
-    bytes -= size(slot.key, null);
+    bytes -= size(slot.key, slot.value);
   }
 
   private static long size(byte[] key, byte[] value) {
-    return key.length + ENTRY_BYTES + (value == null ? 0 : value.length);
+    return key.length + CachedSlots.SLOT_BYTES + (value == null ? 0 : value.length);
   }
 
   private void change(Slot slot) {
@@ -315,25 +282,28 @@ final class CachedStore implements Store {
     shrink();
   }
 
+  /** Makes room if the cache is full: entries that were not asked for lately go. */
   private void shrink() {
     if (bytes > mostBytes) {
       write();
-      clear();
+      isWhole = false;
+      while (bytes > mostBytes * KEPT_PART) {
+        slots.evict(this::forgotten);
+      }
     }
   }
 
   private synchronized void write() {
+    // One that came and went is not changed. RocksDB takes keys in their order faster.
+    changed.removeIf(slot -> !slot.isChanged);
+    changed.sort((one, other) -> Arrays.compareUnsigned(one.key, other.key));
+    rocks.write(changed.stream().map(slot -> new Entry(slot.key, slot.value)).toList());
     for (Slot slot : changed) {
-      // One that came and went is not.
-      if (slot.isChanged) {
-        slot.isChanged = false;
-        if (slot.value == null) {
-          rocks.remove(slot.key);
-          forget(slot);
-        } else {
-          rocks.put(slot.key, slot.value);
-          slot.isStored = true;
-        }
+      slot.isChanged = false;
+      if (slot.value == null) {
+        forget(slot);
+      } else {
+        slot.isStored = true;
       }
     }
     changed.clear();

@@ -8,14 +8,18 @@ import java.util.List;
 import jmsbridge.HadoopFiles;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.sql.execution.streaming.state.LineageItem;
 import org.apache.spark.sql.execution.streaming.state.RocksDB;
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf;
 import org.apache.spark.sql.execution.streaming.state.RocksDBFileManager;
+import org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriter;
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 import org.rocksdb.Slice;
+import org.rocksdb.WriteBatch;
+import org.rocksdb.WriteOptions;
 import scala.Option;
 
 /** Spark's RocksDB with the checkpoint of a share, whose tables are links where that is possible. */
@@ -24,6 +28,9 @@ final class LinkedRocks extends RocksDB {
   private static final String KEPT = "jmsbridge.tables";
   /** Spark's field with the database of a version that is loaded. */
   private static final Field DATABASE = database();
+
+  /** Writer of the changes since the version that is loaded. */
+  private StateStoreChangelogWriter changelog;
 
   /** Creates it with local files in a folder, and copies of tables in another one; null: none are kept. */
   LinkedRocks(String checkpoint, int share, RocksDBConf settings, File local, Path kept) {
@@ -47,15 +54,51 @@ final class LinkedRocks extends RocksDB {
     List<Store.Entry> found = new ArrayList<>();
     try (Slice end = new Slice(to);
         ReadOptions options = new ReadOptions().setIterateUpperBound(end);
-        RocksIterator next = ((org.rocksdb.RocksDB) DATABASE.get(this)).newIterator(options)) {
+        RocksIterator next = opened().newIterator(options)) {
       for (next.seek(from); found.size() < limit && next.isValid(); next.next()) {
         found.add(new Store.Entry(next.key(), next.value()));
       }
       next.status();
-    } catch (RocksDBException | IllegalAccessException failure) {
+    } catch (RocksDBException failure) {
       throw new IllegalStateException(failure);
     }
     return found;
+  }
+
+  /** Writes entries at once, and notes them for the version that is committed next; one without a value is removed. */
+  void write(List<Store.Entry> entries) {
+    try (WriteBatch batch = new WriteBatch();
+        WriteOptions options = new WriteOptions().setDisableWAL(true)) {
+      for (Store.Entry each : entries) {
+        if (each.value() == null) {
+          batch.delete(each.key());
+          changelog.delete(each.key());
+        } else {
+          batch.put(each.key(), each.value());
+          changelog.put(each.key(), each.value());
+        }
+      }
+      opened().write(options, batch);
+    } catch (RocksDBException failure) {
+      throw new IllegalStateException(failure);
+    }
+  }
+
+  /** Number of entries as RocksDB estimates it, which counts one that was written again more than once. */
+  long estimatedEntries() {
+    try {
+      return opened().getLongProperty("rocksdb.estimate-num-keys");
+    } catch (RocksDBException failure) {
+      throw new IllegalStateException(failure);
+    }
+  }
+
+  private org.rocksdb.RocksDB opened() {
+    try {
+      return (org.rocksdb.RocksDB) DATABASE.get(this);
+    } catch (IllegalAccessException failure) {
+      throw new IllegalStateException(failure);
+    }
   }
 
   private static Field database() {
@@ -77,6 +120,13 @@ final class LinkedRocks extends RocksDB {
       public FileSystem getFileSystem(String of, Configuration by) {
         String kept = by.get(KEPT);
         return new TableLinks(super.getFileSystem(of, by), kept == null ? null : Path.of(kept));
+      }
+
+      @Override
+      public StateStoreChangelogWriter getChangeLogWriter(
+          long version, boolean hasFamilies, Option<String> id, Option<LineageItem[]> lineage) {
+        changelog = super.getChangeLogWriter(version, hasFamilies, id, lineage);
+        return changelog;
       }
     };
   }

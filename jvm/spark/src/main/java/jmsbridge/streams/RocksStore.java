@@ -139,6 +139,11 @@ final class RocksStore implements Store {
     return bytes;
   }
 
+  /** Number of entries, about; with those twice that were written again lately. */
+  long estimatedEntries() {
+    return rocks.estimatedEntries();
+  }
+
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     boolean isCopy = changes >= mostChanges;
@@ -154,6 +159,16 @@ final class RocksStore implements Store {
   long bytes() {
     Option<RocksDBMetrics> metrics = rocks.metricsOpt();
     return metrics.isEmpty() ? 0 : metrics.get().totalSSTFilesBytes() + metrics.get().totalMemUsageBytes();
+  }
+
+  /** Keys that were looked up in RocksDB from the load to the commit of the last version; for the task's own thread. */
+  long lookUps() {
+    return rocks.metricsOpt().get().nativeOpsHistograms().apply("get").count();
+  }
+
+  /** Bytes of entries that scans read in RocksDB from the load to the commit of the last version. */
+  long scannedBytes() {
+    return (long) rocks.metricsOpt().get().nativeOpsMetrics().apply("totalBytesReadThroughIterator");
   }
 
   void rollBack() {
@@ -194,16 +209,10 @@ final class RocksStore implements Store {
     return undamaged(() -> rocks.get(key, COLUMNS));
   }
 
-  @Override
-  public void put(byte[] key, byte[] value) {
-    changes++;
-    rocks.put(key, value, COLUMNS, false, false, false);
-  }
-
-  @Override
-  public void remove(byte[] key) {
-    changes++;
-    rocks.remove(key, COLUMNS, false, false, false);
+  /** Writes entries, each under another key; one without a value is removed. */
+  void write(List<Entry> entries) {
+    changes += entries.size();
+    rocks.write(entries);
   }
 
   @Override

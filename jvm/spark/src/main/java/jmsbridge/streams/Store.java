@@ -12,9 +12,15 @@ interface Store {
   /** The value under a key; null: none. */
   byte[] get(byte[] key);
 
-  void put(byte[] key, byte[] value);
+  /** Writes an entry; UnsupportedOperationException if the store can only be read. */
+  default void put(byte[] key, byte[] value) {
+    throw new UnsupportedOperationException("this store can only be read");
+  }
 
-  void remove(byte[] key);
+  /** Removes an entry if there is one; UnsupportedOperationException if the store can only be read. */
+  default void remove(byte[] key) {
+    throw new UnsupportedOperationException("this store can only be read");
+  }
 
   /** The entries from a key (included) to a key (excluded) in their order, the first {@code limit} of them. */
   List<Entry> range(byte[] from, byte[] to, int limit);
