@@ -28,8 +28,8 @@ def test_actions_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
     def last_actions(topic: log.LookTopic, question: ActionQuestion, count: int, _: float) -> list[AuditedAction]:
         asked.append((topic.name, question, count))
-        given: tuple[Any, ...] = ("eve\x1b[2J", "operator", "10.0.0.1", "pause", "source:jms")
-        return [AuditedAction("1", "2026-11-28T12:00:00.000Z", *given, result) for result in ("done", "")]
+        given: tuple[Any, ...] = ("eve\x1b[2J", "operator", "10.0.0.1", "1", "pause", "source:jms")
+        return [AuditedAction("2026-11-28T12:00:00.000Z", *given, result) for result in ("done", "")]
 
     monkeypatch.setattr(log, "last_actions", last_actions)
     arguments = ("--config", str(file), "--user", "eve", "--action", "pause", "--target", "jms", "-n", "2")
