@@ -25,6 +25,7 @@ from engine.telemetry.login_section import OidcConfig, ProxyConfig, SessionConfi
 from engine.telemetry.oidc_login import _local
 from engine.telemetry.roles import ROLE
 from tests.token_issuer import CLIENT, SECRET, TokenIssuer
+from tests.unit.clock import Clock
 
 URL = "https://bridge.example"
 HTML = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
@@ -42,14 +43,6 @@ def address(request: Request) -> JSONResponse:
 APP = Starlette(routes=[Route("/address", address), Route("/{rest:path}", told, methods=["GET", "POST"])])
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def issuer() -> Iterator[TokenIssuer]:
     with TokenIssuer() as server:
@@ -58,7 +51,7 @@ def issuer() -> Iterator[TokenIssuer]:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 def configure(issuer: TokenIssuer, **changed: Any) -> HttpConfig:

@@ -20,17 +20,10 @@ from engine.openid.errors import TokenRefusedError
 from engine.openid.provider import IdentityProvider
 from engine.openid.tokens import access_token, id_token
 from tests.token_issuer import CLIENT, USER, TokenIssuer
+from tests.unit.clock import Clock
 
 pytestmark = pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 NOW = time.time()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
