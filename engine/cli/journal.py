@@ -87,7 +87,7 @@ class JournalOptions:
             self.to_offset,
             None if self.since is None else read_moment("--since", self.since, now_ms),
             None if self.until is None else read_moment("--until", self.until, now_ms),
-            None if self.where is None else read_predicate("--where", self.where),
+            None if self.where is None else read_predicate(self.where),
             self.unrouted,
         )
         made.check()
