@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine.cli import main
 from engine.looks import log
 from engine.looks.action import ActionQuestion, AuditedAction
+from tests.commands import exit_code
 from tests.unit.page.bridge import CONFIGURATION
 
 
 def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["audit", *arguments])
-    return int(ended.value.code or 0)
+    return exit_code("audit", *arguments)
 
 
 def test_actions_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
