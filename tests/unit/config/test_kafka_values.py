@@ -12,14 +12,8 @@ from engine.kafka.section import CHOICES, COMMON, CONSUMER, NOT_LESS, PRODUCER, 
 from engine.kafka.settings import librdkafka
 from routes.config import lint_text, loads
 from tests.commands import exit_code
+from tests.unit.config.start import START
 
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
