@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -41,12 +40,6 @@ def address(request: Request) -> JSONResponse:
 
 
 APP = Starlette(routes=[Route("/address", address), Route("/{rest:path}", told, methods=["GET", "POST"])])
-
-
-@pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import hmac
 import json
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,12 +28,6 @@ NOW = time.time()
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
 
 
 @pytest.fixture
