@@ -140,9 +140,9 @@ def find(
 ) -> None:
     """Find messages in the journal, destination topics, topics of sinks and dead letters, the newest first.
 
-    A message is found if it has everything that is asked for; if nothing is, the newest messages are found. Topics are
-    read backwards, stretch by stretch, and the messages of a stretch are shown before the next one is read. The last
-    line says how much was read. If that is not everything, a command with --resume goes on from there.
+    A message is found if it matches all the options; without any, the newest messages are found. Topics are read
+    backwards, stretch by stretch, and the messages of a stretch are shown before the next one is read. The last line
+    says how much was read, and, if that is not everything, the command that continues with --resume.
     """
     from engine.find.search import FindProgress
     from engine.find.search import find as search
