@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from engine.embedded.server import EmbeddedServer
+    from tests.token_issuer import TokenIssuer
 
 Server = TypeVar("Server", bound="EmbeddedServer")
 
@@ -145,6 +146,15 @@ def logging_as_before() -> Iterator[None]:
             root.removeHandler(handler)
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def issuer() -> Iterator[TokenIssuer]:
+    """An OpenID Connect server that is ready."""
+    from tests.token_issuer import TokenIssuer
+
+    with TokenIssuer() as server:
+        yield server
 
 
 class TopicFactory(Protocol):

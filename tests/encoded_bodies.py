@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import fastavro
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory, timestamp_pb2
+from google.protobuf import json_format, message_factory
+
+from tests.drawn_protobuf import DrawnProtobuf, kind_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -238,28 +240,14 @@ def _changed(draw: Random, value: Any) -> Any:
     return draw.choice([*ODD, str(value), [value]])
 
 
-_KINDS = ["bool", "bytes", "string", "float", "double", "int32", "int64", "uint32", "uint64", "sint32", "sint64"]
-_KINDS += ["fixed32", "fixed64", "sfixed32", "sfixed64", "enum", "message"]
-_Field = descriptor_pb2.FieldDescriptorProto
-
-
-class ProtobufCases:
+class ProtobufCases(DrawnProtobuf):
     """One random schema, of proto2 or proto3, and messages of it."""
 
     def __init__(self, draw: Random) -> None:
-        self._draw = draw
-        self._syntax = draw.choice(["proto2", "proto3"])
-        self.file = descriptor_pb2.FileDescriptorProto(name="drawn.proto", package="shop", syntax=self._syntax)
-        self.file.dependency.append("google/protobuf/timestamp.proto")
-        values = [descriptor_pb2.EnumValueDescriptorProto(name=name, number=at) for at, name in enumerate("ABC")]
-        self.file.enum_type.add(name="Size", value=values)
-        for number in range(3):
-            self._add_message(number)
-        pool = descriptor_pool.DescriptorPool()
-        pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
-        pool.AddSerializedFile(self.file.SerializeToString())
+        names = ["a", "b_c", "id", "value", "text"]
+        super().__init__(draw, {"A": 0, "B": 1, "C": 2}, lambda: draw.sample(names, 4))
         self.index = draw.randrange(3)
-        self._type = pool.FindMessageTypeByName(self.message)
+        self._type = self._types[self.index]
         self._class = message_factory.GetMessageClass(self._type)
 
     @property
@@ -284,39 +272,6 @@ class ProtobufCases:
             raise ValueError(value)
         return self._class.FromString(value[len(indexes) :])
 
-    def _add_message(self, number: int) -> None:
-        message = self.file.message_type.add(name=f"M{number}")
-        for index, name in enumerate(self._draw.sample(["a", "b_c", "id", "value", "text"], 4), start=1):
-            field = message.field.add(name=name, number=index * 7, label=_Field.LABEL_OPTIONAL)
-            kind = self._draw.choice([*_KINDS, "map"])
-            if kind == "map":
-                self._make_map(message, field)
-                continue
-            self._set_type(field, kind)
-            if self._draw.random() < 0.3:
-                field.label = _Field.LABEL_REPEATED
-            elif self._syntax == "proto2" and kind != "message" and self._draw.random() < 0.2:
-                field.label = _Field.LABEL_REQUIRED
-            elif self._syntax == "proto3" and self._draw.random() < 0.3:
-                field.proto3_optional = True
-                field.oneof_index = len(message.oneof_decl)
-                message.oneof_decl.add(name=f"_{name}")
-
-    def _set_type(self, field: Any, kind: str) -> None:
-        field.type = getattr(_Field, f"TYPE_{kind.upper()}")
-        if kind == "enum":
-            field.type_name = ".shop.Size"
-        elif kind == "message":
-            field.type_name = self._draw.choice([".shop.M0", ".shop.M1", ".shop.M2", ".google.protobuf.Timestamp"])
-
-    def _make_map(self, message: Any, field: Any) -> None:
-        entry = message.nested_type.add(name="".join(part.title() for part in field.name.split("_")) + "Entry")
-        entry.options.map_entry = True
-        self._set_type(entry.field.add(name="key", number=1, label=1), self._draw.choice(["bool", "string", "uint64"]))
-        self._set_type(entry.field.add(name="value", number=2, label=1), self._draw.choice(_KINDS))
-        field.label, field.type = _Field.LABEL_REPEATED, _Field.TYPE_MESSAGE
-        field.type_name = f".shop.{message.name}.{entry.name}"
-
     def _body(self, message: Any, depth: int) -> Any:
         if message.full_name == "google.protobuf.Timestamp":
             return "2026-11-28T04:00:00.123456789+01:00"
@@ -327,7 +282,7 @@ class ProtobufCases:
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 key, value = field.message_type.fields
                 names = {"bool": ["true", "false"], "string": TEXTS[1:], "uint64": ["7", str((1 << 64) - 1)]}
-                spelled = self._draw.choice(names[_kind(key)])
+                spelled = self._draw.choice(names[kind_of(key)])
                 body[name] = {spelled: self._value(value, depth)} if count else {}
             elif field.is_repeated:
                 body[name] = [self._value(field, depth) for _ in range(count)]
@@ -336,7 +291,7 @@ class ProtobufCases:
         return body
 
     def _value(self, field: Any, depth: int) -> Any:
-        match _kind(field):
+        match kind_of(field):
             case "message":
                 return self._body(field.message_type, depth - 1)
             case "enum":
@@ -353,7 +308,3 @@ class ProtobufCases:
                 bits = 64 if kind.endswith("64") else 32
                 found = _integer(self._draw, bits)
                 return found % (1 << bits) if kind.startswith(("u", "fixed")) else found
-
-
-def _kind(field: Any) -> str:
-    return next(each for each in _KINDS if getattr(field, f"TYPE_{each.upper()}") == field.type)

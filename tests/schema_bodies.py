@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import message_factory
+
+from tests.drawn_protobuf import DrawnProtobuf, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,29 +182,12 @@ def _number_document(kind: str, number: float | int) -> Decimal | None:
     return Decimal(number)
 
 
-_KINDS = ["bool", "bytes", "string", "float", "double", "int32", "int64", "uint32", "uint64", "sint32", "sint64"]
-_KINDS += ["fixed32", "fixed64", "sfixed32", "sfixed64", "enum", "message", "map"]
-_Field = descriptor_pb2.FieldDescriptorProto
-
-
-class ProtobufBodies:
+class ProtobufBodies(DrawnProtobuf):
     """One random schema, of proto2 or proto3, and messages of it."""
 
     def __init__(self, draw: Random) -> None:
-        self._draw = draw
-        self._syntax = draw.choice(["proto2", "proto3"])
-        self.file = descriptor_pb2.FileDescriptorProto(name="drawn.proto", package="shop", syntax=self._syntax)
-        self.file.dependency.append("google/protobuf/timestamp.proto")
-        values = [_enum_value("ZERO", 0), _enum_value("ONE", 1), _enum_value("TOP", (1 << 31) - 1)]
-        self.file.enum_type.add(name="Size", value=values)
-        for number in range(3):
-            self._add_message(number)
-        pool = descriptor_pool.DescriptorPool()
-        from google.protobuf import timestamp_pb2
-
-        pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
-        pool.AddSerializedFile(self.file.SerializeToString())
-        self._types = [pool.FindMessageTypeByName(f"shop.M{number}") for number in range(3)]
+        sizes = {"ZERO": 0, "ONE": 1, "TOP": (1 << 31) - 1}
+        super().__init__(draw, sizes, lambda: draw.sample("abcdefgh", draw.randint(1, 6)))
 
     def body(self, number: int) -> tuple[bytes, Any]:
         """A body with a random message of the schema with this id, and its document."""
@@ -216,40 +201,6 @@ class ProtobufBodies:
         message = message_factory.GetMessageClass(self._types[index])()
         document = self._fill(message, 3)
         return message.SerializeToString(), document
-
-    def _add_message(self, number: int) -> None:
-        message = self.file.message_type.add(name=f"M{number}")
-        for index, name in enumerate(self._draw.sample("abcdefgh", self._draw.randint(1, 6)), start=1):
-            field = message.field.add(name=name, number=index * 7, label=_Field.LABEL_OPTIONAL)
-            kind = self._draw.choice(_KINDS)
-            if kind == "map":
-                self._make_map(message, field)
-                continue
-            self._set_type(field, kind)
-            if self._draw.random() < 0.3:
-                field.label = _Field.LABEL_REPEATED
-            elif self._syntax == "proto2" and kind != "message" and self._draw.random() < 0.2:
-                field.label = _Field.LABEL_REQUIRED
-            elif self._syntax == "proto3" and self._draw.random() < 0.3:
-                field.proto3_optional = True
-                field.oneof_index = len(message.oneof_decl)
-                message.oneof_decl.add(name=f"_{name}")
-
-    def _set_type(self, field: Any, kind: str) -> None:
-        field.type = getattr(_Field, f"TYPE_{kind.upper()}")
-        if kind == "enum":
-            field.type_name = ".shop.Size"
-        elif kind == "message":
-            names = [".shop.M0", ".shop.M1", ".shop.M2", ".google.protobuf.Timestamp"]
-            field.type_name = self._draw.choice(names)
-
-    def _make_map(self, message: Any, field: Any) -> None:
-        entry = message.nested_type.add(name=f"{field.name.upper()}Entry")
-        entry.options.map_entry = True
-        self._set_type(entry.field.add(name="key", number=1, label=1), self._draw.choice(["bool", "string", "uint64"]))
-        self._set_type(entry.field.add(name="value", number=2, label=1), self._draw.choice(_KINDS[:-1]))
-        field.label, field.type = _Field.LABEL_REPEATED, _Field.TYPE_MESSAGE
-        field.type_name = f".shop.{message.name}.{entry.name}"
 
     def _fill(self, message: Any, depth: int) -> dict[str, Any]:
         """Fills a message, and returns its document."""
@@ -297,16 +248,8 @@ class ProtobufBodies:
         return document
 
 
-def _enum_value(name: str, number: int) -> descriptor_pb2.EnumValueDescriptorProto:
-    return descriptor_pb2.EnumValueDescriptorProto(name=name, number=number)
-
-
-def _kind(field: Any) -> str:
-    return next(each for each in _KINDS[:-1] if getattr(field, f"TYPE_{each.upper()}") == field.type)
-
-
 def _scalar(draw: Random, field: Any) -> tuple[Any, Any]:
-    kind = _kind(field)
+    kind = kind_of(field)
     if kind == "enum":
         is_open = field.file.serialized_pb and not field.enum_type.is_closed
         number = draw.choice([0, 1, (1 << 31) - 1, *([5, -7] if is_open else ())])
@@ -321,7 +264,7 @@ def _scalar(draw: Random, field: Any) -> tuple[Any, Any]:
 
 
 def _default(field: Any) -> Any:
-    kind = _kind(field)
+    kind = kind_of(field)
     if kind == "enum":
         return "ZERO"
     return {"bool": False, "bytes": "", "string": ""}.get(kind, Decimal(0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -11,32 +11,16 @@ from engine.cli.output import console, note
 from engine.printable import LONGEST_REASON, json_text, listed, printable, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from engine.looks.action import AuditedAction
+    from engine.looks.entry import UserEntry
     from engine.looks.look import Look
 
 __all__ = ["audit", "looks"]
 
 _ANSWER_SECONDS = 10.0
-
-
-class _Entry(Protocol):
-    """Entry of an audit."""
-
-    @property
-    def time(self) -> str: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    def members(self) -> Mapping[str, Any]: ...
-
-
-_EntryT = TypeVar("_EntryT", bound=_Entry)
+_EntryT = TypeVar("_EntryT", bound="UserEntry")
 
 
 @command("jms-bridge looks", "jms-bridge looks --user anna", "jms-bridge looks -n 1000 --json")

@@ -29,9 +29,9 @@ _File = Annotated[Path, typer.Argument(metavar="FILE", help="File of the backup,
 def backup(file: _File, config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write the progress of a bridge to a file: its checkpoint, its state topic and the positions of sinks and sources.
 
-    The bridge may run. The file holds the secret of the checkpoint, so only its owner may read it. Messages are not in
-    it: they are in Kafka, and so are dead letters. The state of topologies is in the folder `topologies.state`, which
-    can be copied while they are stopped.
+    The bridge may be running. The file holds the secret of the checkpoint, so only its owner may read it. It has no
+    messages: they are in Kafka, and so are dead letters. The state of topologies is in the folder `topologies.state`,
+    which can be copied while they are stopped.
     """
     from engine.backup.archive import write
     from engine.backup.save import saved

@@ -115,9 +115,11 @@ class FilterOptions:
         ),
     ] = None
 
-    def filters(self) -> Filters:
-        """Makes the filters; UsageError if an option is invalid."""
-        return read_filters(self.reasons, self.routes, self.since, self.until, self.headers, self.where)
+    def select(self, config: Path) -> tuple[DeadLetterStore, Filters]:
+        """Returns the dead letters of a bridge, and the filters for them; UsageError if an option is invalid."""
+        filters = read_filters(self.reasons, self.routes, self.since, self.until, self.headers, self.where)
+        store = _store(config)
+        return store, replace(filters, bounds=store.bounds, documents=store.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +216,7 @@ def list_letters(
     from engine.kafka.reader import KafkaTopicReader
     from engine.kafka.topics import exists
 
-    filters = selection.filters()
-    store = _store(config)
-    filters = replace(filters, bounds=store.bounds, documents=store.documents)
+    store, filters = selection.select(config)
     topic = store.source(quarantine=quarantine)
     if quarantine and not exists(store.kafka, topic):
         note(f"no dead letters in '{topic}'")
@@ -320,9 +320,7 @@ def replay(
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import replay as replay_letters
 
-    filters = selection.filters()
-    store = _store(config)
-    filters = replace(filters, bounds=store.bounds, documents=store.documents)
+    store, filters = selection.select(config)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     correction = correcting.correction(positions)
     said = correction.options(correcting.body_file or "")
@@ -360,9 +358,7 @@ def discard(
     from engine.dead_letters.replay import Options
     from engine.dead_letters.replay import discard as discard_letters
 
-    filters = selection.filters()
-    store = _store(config)
-    filters = replace(filters, bounds=store.bounds, documents=store.documents)
+    store, filters = selection.select(config)
     wanted = _wanted(store, positions, everything, filters, quarantine=quarantine)
     actor = Actor.here(_called("discard", positions, everything, filters, quarantine))
     options = Options(filters, quarantine, most=most, actor=actor)
@@ -508,10 +504,7 @@ def read_filters(
     now_ms = round(time.time() * 1000)
     values: dict[str, frozenset[str]] = {}
     for pair in headers:
-        name, separator, value = pair.partition("=")
-        if not name or not separator:
-            msg = f"--header {pair!r}: expected NAME=VALUE"
-            raise UsageError(msg)
+        name, value = read_pair(pair, "--header")
         values[name] = values.get(name, frozenset()) | {value}
     return Filters(
         frozenset(reasons),
@@ -519,5 +512,5 @@ def read_filters(
         None if since is None else read_moment("--since", since, now_ms),
         None if until is None else read_moment("--until", until, now_ms),
         values,
-        None if where is None else read_predicate("--where", where),
+        None if where is None else read_predicate(where),
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.output import show_bytes
+from engine.cli.output import progress_bar, show_bytes
 from engine.printable import LONGEST_REASON, json_text, printable, shortened
 from engine.times import iso
 
@@ -148,20 +147,10 @@ def counting() -> AbstractContextManager[object]:
 @contextmanager
 def progress(total: int, what: str = "dead letters") -> Iterator[Callable[[], None]]:
     """A bar on stderr, if that is a terminal, moved on by each call."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    bar = Progress(
-        *columns,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        # Lines for the same terminal go above the bar; what goes into a pipe is left alone.
-        redirect_stdout=sys.stdout.isatty(),
-    )
-    with bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
 

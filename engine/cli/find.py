@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli.interrupts import INTERRUPTED, interruptible
-from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load, read_predicate
-from engine.cli.output import Item, note, record_json
+from engine.cli.options import DEFAULT_CONFIG, ConfigFile, Json, command, load, read_pair, read_predicate
+from engine.cli.output import Item, note, progress_bar, record_json
 from engine.errors import UsageError
 from engine.printable import LONGEST_REASON, json_text, printable, shortened
 from engine.times import iso, read_moment
@@ -98,7 +97,7 @@ class QuestionOptions:
 
         now_ms = round(time.time() * 1000)
         if self.where is not None:
-            read_predicate("--where", self.where)
+            read_predicate(self.where)
         if self.text == "":
             msg = "--text is empty; leave it out to find any body"
             raise UsageError(msg)
@@ -109,7 +108,7 @@ class QuestionOptions:
             self.message_id,
             self.correlation_id,
             self.key,
-            tuple(map(_pair, self.headers)),
+            tuple(read_pair(each, "--header") for each in self.headers),
             self.where,
             self.text,
             None if self.since is None else read_moment("--since", self.since, now_ms),
@@ -141,9 +140,9 @@ def find(
 ) -> None:
     """Find messages in the journal, destination topics, topics of sinks and dead letters, the newest first.
 
-    A message is found if it has everything that is asked for; if nothing is, the newest messages are found. Topics are
-    read backwards, stretch by stretch, and the messages of a stretch are shown before the next one is read. The last
-    line says how much was read. If that is not everything, a command with --resume goes on from there.
+    A message is found if it matches all the options; without any, the newest messages are found. Topics are read
+    backwards, stretch by stretch, and the messages of a stretch are shown before the next one is read. The last line
+    says how much was read, and, if that is not everything, the command that continues with --resume.
     """
     from engine.find.search import FindProgress
     from engine.find.search import find as search
@@ -222,31 +221,12 @@ def _json(record: FoundRecord) -> str:
     return json_text({"kind": record.kind, **item.place, **record_json(item.record)})
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        msg = f"--header {text!r}: expected NAME=VALUE"
-        raise UsageError(msg)
-    return name, value
-
-
 @contextmanager
 def _shown() -> Iterator[Callable[[FindProgress, FindQuestion], None]]:
     """A bar on stderr, if that is a terminal, with what was read and found."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (BarColumn(20), TextColumn("{task.description}"), TimeRemainingColumn())
-    bar = Progress(
-        *columns,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        # Lines for the same terminal go above the bar; what goes into a pipe is left alone.
-        redirect_stdout=sys.stdout.isatty(),
-    )
-    with bar:
+    with progress_bar(BarColumn(20), TextColumn("{task.description}"), TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=None)
         yield lambda progress, question: bar.update(
             task, total=progress.total, completed=progress.read, description=progress.summary(question)

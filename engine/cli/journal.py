@@ -87,7 +87,7 @@ class JournalOptions:
             self.to_offset,
             None if self.since is None else read_moment("--since", self.since, now_ms),
             None if self.until is None else read_moment("--until", self.until, now_ms),
-            None if self.where is None else read_predicate("--where", self.where),
+            None if self.where is None else read_predicate(self.where),
             self.unrouted,
         )
         made.check()
@@ -140,14 +140,14 @@ def replay(
     json_output: Json = False,
     config: ConfigFile = DEFAULT_CONFIG,
 ) -> None:
-    """Write messages of the journal to it again, each once, so that the present routes take them.
+    """Write messages of the journal into it again, each once, so that the present routes apply to them.
 
     A replay is recorded in the topic `<dead-letter topic>.replayed` (`jms-bridge dlt audit` shows it): a position that
     was replayed before is not repeated, and an interrupted command continues where it ended. The copy names its
     original in the header `jmsbridge.copy-of`. A message that no route takes now is not copied.
 
-    `--unrouted` selects messages that were only counted, because no route took them. Another message is published a
-    second time by its replay.
+    `--unrouted` selects messages that were only counted, because no route took them. The replay of any other message
+    publishes it a second time.
     """
     from engine.dead_letters.audit import Actor
     from engine.dead_letters.replay import ReplayOutcome

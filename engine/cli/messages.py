@@ -480,7 +480,7 @@ def tail(
     from engine.kafka.reader import KafkaTopicReader
     from engine.schemas.documents import documents_of
 
-    wanted = None if where is None else read_predicate("--where", where)
+    wanted = None if where is None else read_predicate(where)
     settings = load(config)
 
     documents = None if wanted is None else documents_of(settings)

@@ -97,14 +97,14 @@ def read_seconds(text: str | float) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def read_predicate(option: str, text: str) -> Predicate:
-    """Reads a predicate of the routing language; UsageError with its place if it is wrong."""
+def read_predicate(text: str) -> Predicate:
+    """Reads the predicate of `--where`; UsageError with its place if it is wrong."""
     from routes.predicate import parse
 
     try:
         return parse(text)
     except PredicateError as error:
-        raise UsageError(str(replace(error.fault, file=option))) from error
+        raise UsageError(str(replace(error.fault, file="--where"))) from error
 
 
 def read_registry_urls(text: str) -> str:
@@ -282,11 +282,11 @@ def read_message(
     return Message(payload, BodyType.TEXT if text else BodyType.BYTES, {**given, **fields}, properties)
 
 
-def read_pair(pair: str) -> tuple[str, str]:
-    """The name and the value of NAME=VALUE; UsageError for another text."""
+def read_pair(pair: str, option: str = "") -> tuple[str, str]:
+    """The name and the value of NAME=VALUE; UsageError, which names the `option`, for another text."""
     name, separator, value = pair.partition("=")
     if not separator or not name:
-        msg = f"{pair!r}: expected NAME=VALUE"
+        msg = f"{option} {pair!r}: expected NAME=VALUE".lstrip()
         raise UsageError(msg)
     return name, value
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
     from engine.kafka.reader import LocatedRecord
     from engine.message import Record
@@ -33,6 +34,7 @@ __all__ = [
     "json_bytes",
     "note",
     "progress",
+    "progress_bar",
     "quiet_log",
     "record_json",
     "record_lines",
@@ -150,6 +152,19 @@ def progress(confirmed: int, sent: int, count: int) -> str:
         return ""
     unknown = f"; {sent - confirmed} more were sent, and may have arrived" if sent > confirmed else ""
     return f", after {confirmed} of {count} messages{unknown}"
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """A bar on stderr with these columns, which is shown on a terminal only and vanishes at the end."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    terminal = Console(stderr=True)
+    # Lines for the same terminal go above the bar; what goes into a pipe is left alone.
+    redirects = sys.stdout.isatty()
+    return Progress(
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal, redirect_stdout=redirects
+    )
 
 
 def record_lines(record: Record, form: BodyFormat = BodyFormat.HEX) -> list[str]:

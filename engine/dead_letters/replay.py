@@ -21,6 +21,7 @@ from engine.claims.bodies import BodyLostError, KeptBodies
 from engine.dead_letters.audit import Action, Actor, AuditEntry, settled
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter, Filters
+from engine.dead_letters.pace import BatchShare, batches
 from engine.dead_letters.state import LetterState
 from engine.dead_letters.transactions import Move, Transactions
 from engine.errors import UsageError
@@ -45,7 +46,6 @@ __all__ = [
     "HistogramRow",
     "LetterVerdict",
     "Options",
-    "Pace",
     "ReplayOutcome",
     "Replayed",
     "SettledLetters",
@@ -58,15 +58,7 @@ __all__ = [
     "state_reader",
 ]
 
-_BATCH_BYTES = 16 * 1024 * 1024
-"""Greatest size in memory of the letters of one transaction, except for a single larger letter."""
-_LINES = 1000
-"""Greatest number of outcomes held back until a transaction is complete."""
-_BATCH = 200
-"""Greatest number of messages that a replay sends at a time."""
 _REPORT_EVERY = 1000
-_TURNS_A_SECOND = 10
-"""Number of batches a second at higher rates; at lower rates messages go one by one."""
 _MOST_ROWS = 1000
 _OTHERS = "(others)"
 """Row for reasons and routes beyond `_MOST_ROWS`: any writer of the topic chooses them, so there may be any number."""
@@ -313,7 +305,8 @@ def _settle(
         transactions = Transactions(store, options.actor, topic_id, kept, options.correction)
         # Read only now: making the producer has ended whatever an earlier replay left open.
         done = done_before()
-        for batch in _batches(_judged_all(letters, judge, done, options.state), options, stop):
+        judged = _judged_all(letters, judge, done, options.state)
+        for batch in batches(judged, _share, options.per_second, options.most, stop):
             yield from commit(transactions, batch, done)
 
 
@@ -332,30 +325,12 @@ def _judged_all(
         yield letter, replace(verdict, twin=entry) if is_twin else verdict
 
 
-def _batches(
-    judged: Iterable[tuple[DeadLetter, LetterVerdict]], options: Options, stop: Event
-) -> Iterator[list[tuple[DeadLetter, LetterVerdict]]]:
-    """Groups letters into transactions and yields each when it may go."""
-    pace, left = Pace(options.per_second), options.most
-    batch: list[tuple[DeadLetter, LetterVerdict]] = []
-    moves = size = 0
-    for letter, verdict in judged:
-        batch.append((letter, verdict))
-        if verdict.action is not None:
-            moves, size = moves + 1, size + max(letter.located.record.size, verdict.size)
-            # A letter that goes into quarantine puts no load on the router, and does not count towards the letters
-            # asked for.
-            left = left if left is None or verdict.action is Action.QUARANTINED else left - 1
-        if left == 0 or moves == pace.batch or size >= _BATCH_BYTES or len(batch) == _LINES:
-            if stop.wait(pace.wait_seconds if moves else 0):
-                return
-            pace.sent(moves)
-            yield batch
-            batch, moves, size = [], 0, 0
-        if left == 0 or stop.is_set():
-            return
-    if batch and not stop.wait(pace.wait_seconds):
-        yield batch
+def _share(judged: tuple[DeadLetter, LetterVerdict]) -> BatchShare | None:
+    letter, verdict = judged
+    if verdict.action is None:
+        return None
+    # A letter that goes into quarantine puts no load on the router, and does not count towards the letters asked for.
+    return BatchShare(max(letter.located.record.size, verdict.size), verdict.action is not Action.QUARANTINED)
 
 
 def commit(
@@ -475,28 +450,6 @@ def _cut(letter: DeadLetter) -> str:
     if letter.journal_position:
         return f"its body was cut; the original ({letter.truncated} bytes) was at {letter.journal_position}"
     return f"its body was cut; the journal did not take the original ({letter.truncated} bytes)"
-
-
-class Pace:
-    """The size of the next batch, and the time until it may go."""
-
-    def __init__(self, per_second: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Creates it; without a rate, a batch may go at any time."""
-        self._per_second = per_second
-        self._clock = clock
-        self._due = clock()
-        self.batch = _BATCH if per_second is None else max(1, min(_BATCH, int(per_second / _TURNS_A_SECOND)))
-        """Greatest number of messages in a batch."""
-
-    @property
-    def wait_seconds(self) -> float:
-        """Seconds until the next batch may go."""
-        return max(self._due - self._clock(), 0.0)
-
-    def sent(self, count: int) -> None:
-        """Takes note that `count` messages go now."""
-        if self._per_second is not None:
-            self._due = max(self._due, self._clock()) + count / self._per_second
 
 
 class Group(NamedTuple):

@@ -21,6 +21,7 @@ from engine.background import BackgroundTask, ErrorLog
 from engine.dead_letters.audit import Actor, AuditTail
 from engine.dead_letters.correction import Correction
 from engine.dead_letters.letter import DeadLetter
+from engine.dead_letters.pace import MOST_BYTES, MOST_MESSAGES
 from engine.dead_letters.replay import Options, ReplayOutcome, SettledLetters, commit, replay_judge
 from engine.dead_letters.store import DeadLetterStore
 from engine.dead_letters.transactions import Transactions
@@ -42,8 +43,6 @@ _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 10.0
 """Time after an error, such as a Kafka that is away, before another attempt."""
 _JOIN_SECONDS = 8.0
-_BATCH = 200
-_BATCH_BYTES = 16 * 1024 * 1024
 _MOST_WAITING = 1_000_000
 """Most letters whose times are known at once; the others wait in their topic."""
 _USER = "jms-bridge"
@@ -211,9 +210,9 @@ class _Schedule:
     def _taken(self, now_ms: float) -> list[DeadLetter]:
         """Takes letters that are due from the heap, as many as fit into a transaction."""
         letters: list[DeadLetter] = []
-        room = _BATCH_BYTES
+        room = MOST_BYTES
         with KafkaTopicReader(self._store.kafka, self._store.topic, scattered=True) as reader:
-            while self._due and self._due[0][0] <= now_ms and len(letters) < _BATCH and room > 0:
+            while self._due and self._due[0][0] <= now_ms and len(letters) < MOST_MESSAGES and room > 0:
                 position = heapq.heappop(self._due)[1]
                 try:
                     letters.append(DeadLetter(reader.at(position.partition, position.offset)))

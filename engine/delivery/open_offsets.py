@@ -117,7 +117,7 @@ class OpenOffsets:
     def _position(self, partition: int) -> CommittedPosition:
         open_, end = self._open[partition], self._next[partition]
         first = next(iter(open_), end)
-        lengths = list(_lengths(open_, first, end))
+        lengths = list(_lengths(open_, end))
         text = _encoded(first, lengths) if len(lengths) > 1 else ""
         self._cut.discard(partition)
         while len(text) > _MOST_CHARACTERS:
@@ -128,8 +128,8 @@ class OpenOffsets:
         return CommittedPosition(first, text)
 
 
-def _lengths(open_: Iterable[int], first: int, end: int) -> Iterator[int]:
-    """Yields the lengths of alternating runs of open and done records, from `first` to `end`; the first run is open."""
+def _lengths(open_: Iterable[int], end: int) -> Iterator[int]:
+    """Yields the lengths of alternating runs of open and done records up to `end`; the first run is open."""
     run = 0
     for offset, following in pairwise((*open_, end)):
         run += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,19 @@ from threading import Thread
 from engine.errors import SetupError
 from routes.errors import BridgeError
 
-__all__ = ["Check", "Finding", "Severity", "Waiting", "exit_code", "failed", "of_error", "ok", "run", "warning"]
+__all__ = [
+    "Check",
+    "Finding",
+    "Severity",
+    "Waiting",
+    "exit_code",
+    "failed",
+    "listens",
+    "of_error",
+    "ok",
+    "run",
+    "warning",
+]
 
 
 class Severity(StrEnum):
@@ -105,6 +118,15 @@ def run(checks: Sequence[Check], deadline: float, waiting: Waiting) -> list[Find
         # The thread may still find something, which is too late to count.
         found[number] = [*found[number], _late(checks[number], seconds)]
     return [finding for findings in found for finding in findings]
+
+
+def listens(host: str, port: int, seconds: float) -> bool:
+    """Returns True if a server takes connections at an address within a time."""
+    try:
+        with socket.create_connection((host, port), seconds):
+            return True
+    except OSError:
+        return False
 
 
 def _answer(number: int, check: Check, found: list[Finding], answers: Queue[int]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from zipfile import BadZipFile, ZipFile
 
 from engine.claims.section import ClaimCheckConfig
 from engine.connectors.jms_client.class_path import files
-from engine.doctor.checks import Finding, failed, ok
+from engine.doctor.checks import Finding, failed, listens, ok
 from engine.errors import SetupError, UnreachableError
 from engine.spark.file_systems import FILE_SYSTEMS
 from engine.spark.section import SparkConfig
@@ -46,7 +45,7 @@ def check_file_systems(uris: Mapping[str, str], spark: SparkConfig, timeout_seco
         if name and not _has_class(spark, name):
             remedy = f"name the jars of the file system in {_CLASS_PATH}"
             yield failed(setting, f"{uri}: no jar of the class path has {name}", remedy, SetupError)
-        elif parts.scheme in _PORTS and parts.port and not _listens(parts.hostname or "", parts.port, timeout_seconds):
+        elif parts.scheme in _PORTS and parts.port and not listens(parts.hostname or "", parts.port, timeout_seconds):
             remedy = f"start it, or correct {setting}"
             yield failed(setting, f"{uri}: nothing listens at {parts.netloc}", remedy, UnreachableError)
         else:
@@ -69,12 +68,4 @@ def _contains(jar: Path, entry: str) -> bool:
         with ZipFile(jar) as archive:
             return entry in archive.namelist()
     except BadZipFile:
-        return False
-
-
-def _listens(host: str, port: int, seconds: float) -> bool:
-    try:
-        with socket.create_connection((host, port), seconds):
-            return True
-    except OSError:
         return False

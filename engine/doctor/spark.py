@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from http.client import HTTPConnection, HTTPException
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from engine.doctor.checks import Finding, failed, ok, warning
+from engine.doctor.checks import Finding, failed, listens, ok, warning
 from engine.errors import SetupError, UnreachableError
 from engine.spark.section import SparkConfig
 from engine.spark.settings import EXECUTOR_CORES, EXECUTOR_MEMORY, kibibytes, master_hosts
@@ -32,7 +31,7 @@ def check_spark(config: Config, master: str, timeout_seconds: float) -> Iterator
     """Checks the cluster that `spark.master` names, as far as its page shows it; other masters are left alone."""
     hosts = master_hosts(master)
     seconds = timeout_seconds / max(len(hosts), 1)
-    reached = [host for host, port in hosts if _answers(host, port, seconds)]
+    reached = [host for host, port in hosts if listens(host, port, seconds)]
     if hosts and not reached:
         remedy = "start it, or correct spark.master"
         yield failed(_NAME, f"nothing listens at {master}", remedy, UnreachableError)
@@ -86,14 +85,6 @@ def _slots(worker: Mapping[str, Any], spark: Mapping[str, str]) -> int:
         return int(worker["cores"]) if worker["memory"] >= memory else 0
     fitting = worker["memory"] // memory if memory else worker["cores"]
     return int(min(worker["cores"] // cores, fitting)) * cores
-
-
-def _answers(host: str, port: int, seconds: float) -> bool:
-    try:
-        with socket.create_connection((host, port), seconds):
-            return True
-    except OSError:
-        return False
 
 
 def _get(host: str, port: int, path: str, seconds: float) -> str:

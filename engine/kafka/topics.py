@@ -59,6 +59,8 @@ __all__ = [
 _GROWTH_BYTES = 64 * 1024
 """Bytes by which a published record may exceed the journal record; a dead letter has headers about its failure."""
 
+_SECONDS = 30.0
+"""Time of a request unless a caller gives another."""
 _JOURNAL_USERS = "the journal"
 """User of the journal topic, for the text of errors."""
 _STATE_USERS = "journal.state-topic"
@@ -115,7 +117,7 @@ class BridgeTopics:
         wanted = config.routing.create_topics
         self._creates = config.embedded_kafka if wanted is None else wanted
 
-    def ensure_journal(self, timeout_seconds: float = 30.0) -> int:
+    def ensure_journal(self, timeout_seconds: float = _SECONDS) -> int:
         """Creates the journal topic as configured, or checks the existing one; returns its number of partitions.
 
         Also creates the dead-letter topic if it is missing and the configuration names none, and the topic of positions
@@ -140,7 +142,7 @@ class BridgeTopics:
         _log_difference(topic, "journal.retention", str(journal.retention_ms), actual.get("retention.ms"))
         return partitions
 
-    def ensure_sink_topics(self, timeout_seconds: float = 30.0) -> None:
+    def ensure_sink_topics(self, timeout_seconds: float = _SECONDS) -> None:
         """Creates the missing topics between the router and its sinks, with the journal's settings.
 
         Raises:
@@ -149,7 +151,7 @@ class BridgeTopics:
         if self._sinks:
             Cluster(self._clients, timeout_seconds).ensure([*self._new_sink_topics().values()], self._sinks)
 
-    def ensure_state_topic(self, timeout_seconds: float = 30.0) -> None:
+    def ensure_state_topic(self, timeout_seconds: float = _SECONDS) -> None:
         """Creates the state topic, or checks the existing one.
 
         Raises:
@@ -161,7 +163,7 @@ class BridgeTopics:
         if problems := _state_problems(topic, description, actual):
             raise refused(self._clients.servers, problems)
 
-    def create_missing(self, timeout_seconds: float = 30.0) -> list[str]:
+    def create_missing(self, timeout_seconds: float = _SECONDS) -> list[str]:
         """Creates the missing topics of `_wanted_topics`, and returns their names.
 
         These are destinations, the dead-letter topic, and topics that Kafka sources read. Of a source's regular
@@ -178,7 +180,7 @@ class BridgeTopics:
         cluster.create([new[topic] for topic in missing], users)
         return missing
 
-    def check(self, timeout_seconds: float = 30.0) -> None:
+    def check(self, timeout_seconds: float = _SECONDS) -> None:
         """Checks that every destination and the dead-letter topic exist, and that the bridge may write them.
 
         Raises:
@@ -187,7 +189,7 @@ class BridgeTopics:
         if problems := self._write_problems(timeout_seconds):
             raise refused(self._clients.servers, problems)
 
-    def unwritable(self, timeout_seconds: float = 30.0) -> dict[str, str]:
+    def unwritable(self, timeout_seconds: float = _SECONDS) -> dict[str, str]:
         """Returns the destinations that `check` would refuse, each with the reason in one line that names it.
 
         Raises:
@@ -198,7 +200,7 @@ class BridgeTopics:
             raise refused(self._clients.servers, letters)
         return {problem.topic: f"topic '{problem.topic}' {problem.what}" for problem in problems}
 
-    def limits(self, timeout_seconds: float = 30.0) -> dict[str, int]:
+    def limits(self, timeout_seconds: float = _SECONDS) -> dict[str, int]:
         """Returns the `max.message.bytes` of each destination and the dead-letter topic.
 
         A topic whose settings the bridge may not read (DESCRIBE_CONFIGS) is left out: only the broker knows its limit.
@@ -209,7 +211,7 @@ class BridgeTopics:
         settings = cluster.settings(self._written)
         return {topic: int(values["max.message.bytes"]) for topic, values in settings.items()}
 
-    def routes(self, timeout_seconds: float = 30.0) -> tuple[Route, ...]:
+    def routes(self, timeout_seconds: float = _SECONDS) -> tuple[Route, ...]:
         """Returns the routes with each template of a Kafka topic resolved to the existing topics that match it.
 
         A message for any other topic fails softly, because a send to a missing topic would end the query. The bridge's
@@ -334,12 +336,12 @@ class BridgeTopics:
         ]
 
 
-def exists(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> bool:
+def exists(clients: KafkaClients, topic: str, timeout_seconds: float = _SECONDS) -> bool:
     """True if the topic exists; UnreachableError if no broker answers in time."""
     return not is_missing(Cluster(clients, timeout_seconds).describe([topic])[topic])
 
 
-def identity(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> str:
+def identity(clients: KafkaClients, topic: str, timeout_seconds: float = _SECONDS) -> str:
     """Kafka's id of a topic, which changes if the topic is deleted and created again; empty from brokers without ids.
 
     Raises:
@@ -352,9 +354,7 @@ def identity(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -
     return "" if description.topic_id is None else str(description.topic_id)
 
 
-def ensure_audit_topic(
-    clients: KafkaClients, dead_letters: str, replication: int, timeout_seconds: float = 30.0
-) -> None:
+def ensure_audit_topic(clients: KafkaClients, dead_letters: str, replication: int) -> None:
     """Creates the audit topic of a dead-letter topic if it is missing; `replication` is -1 for the cluster's default.
 
     Raises:
@@ -362,7 +362,7 @@ def ensure_audit_topic(
         UnreachableError: no broker answers in time.
     """
     new = _new_audit_topic(dead_letters, replication)
-    Cluster(clients, timeout_seconds).ensure([new], {new.topic: _AUDIT_USERS})
+    Cluster(clients, _SECONDS).ensure([new], {new.topic: _AUDIT_USERS})
 
 
 def ensure_looks_topic(
@@ -376,7 +376,7 @@ def ensure_looks_topic(
     Cluster(clients, timeout_seconds).ensure([new], {new.topic: user})
 
 
-def ensure_sink_positions(clients: KafkaClients, topic: str, timeout_seconds: float = 30.0) -> None:
+def ensure_sink_positions(clients: KafkaClients, topic: str, timeout_seconds: float = _SECONDS) -> None:
     """Creates the topic at another cluster in which sinks keep their positions. As `ensure_audit_topic`."""
     Cluster(clients, timeout_seconds).ensure([NewTopic(topic, 1, -1, config=dict(_COMPACTED))], {topic: "positions"})
 
@@ -410,11 +410,9 @@ def audit_problems(
     ]
 
 
-def ensure_quarantine_topic(
-    clients: KafkaClients, dead_letters: str, replication: int, timeout_seconds: float = 30.0
-) -> None:
+def ensure_quarantine_topic(clients: KafkaClients, dead_letters: str, replication: int) -> None:
     """Creates the quarantine topic of a dead-letter topic if it is missing. As `ensure_audit_topic`."""
-    cluster, topic = Cluster(clients, timeout_seconds), quarantine_topic(dead_letters)
+    cluster, topic = Cluster(clients, _SECONDS), quarantine_topic(dead_letters)
     if is_missing(cluster.describe([topic])[topic]):
         like = cluster.settings([dead_letters]).get(dead_letters, {})
         settings = {name: like[name] for name in _KEPT if name in like}

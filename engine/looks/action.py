@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+
+from engine.looks.entry import UserEntry, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,18 +16,11 @@ _NEEDED = ("id", "time", "action")
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedAction:
-    """Action of a user that changes something."""
+class AuditedAction(UserEntry):
+    """Action of a user that changes something; the entry with the result has the time of the result."""
 
     id: str
     """Text that both entries of an action have."""
-    time: str
-    """ISO 8601 in UTC; that of the result in the entry with the result."""
-    user: str
-    """User name of the login; empty if none is needed."""
-    role: str
-    host: str
-    """Address of the client's connection."""
     action: str
     """Action as the page or the API names it: `pause`, `replay`."""
     target: str
@@ -34,23 +28,10 @@ class AuditedAction:
     result: str = ""
     """Result in words; empty in the entry before the action."""
 
-    def members(self) -> dict[str, str]:
-        """Returns the members of the entry as JSON."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    def to_json(self) -> str:
-        """Returns the value of the audit record."""
-        return json.dumps(self.members(), ensure_ascii=False)
-
     @staticmethod
     def parse(value: bytes | None) -> AuditedAction | None:
         """Reads the value of an audit record; None if it is not an entry."""
-        try:
-            members = json.loads(value or b"")
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(members, dict):
-            return None
+        members = members_of(value)
         texts = {each.name: members.get(each.name) for each in fields(AuditedAction)}
         known = {name: text if isinstance(text, str) else "" for name, text in texts.items()}
         return AuditedAction(**known) if all(known[name] for name in _NEEDED) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.clients import KafkaClients
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.kafka.reader import LocatedRecord, Position
     from engine.kafka.types import KafkaError, KafkaMessage, Producer
     from engine.looks.action import ActionQuestion
+    from engine.looks.entry import UserEntry
     from routes.errors import BridgeError
     from routes.model import Config
 
@@ -39,6 +40,7 @@ _SECONDS = 2.0
 _MOST_SEEN = 10_000
 _SETTINGS = {"acks": "all", "enable.idempotence": False, "linger.ms": 0, "message.timeout.ms": round(_SECONDS * 1000)}
 
+_EntryT = TypeVar("_EntryT", bound="UserEntry")
 _Mark = tuple[str, str, str, bool, "Position"]
 
 
@@ -119,7 +121,7 @@ class LookLog:
             while len(self._seen) > _MOST_SEEN:
                 del self._seen[next(iter(self._seen))]
 
-    def _write(self, topic: LookTopic, entry: Look | AuditedAction) -> None:
+    def _write(self, topic: LookTopic, entry: UserEntry) -> None:
         outcome: list[KafkaError | None] = []
 
         def told(error: KafkaError | None, _: KafkaMessage) -> None:
@@ -174,28 +176,29 @@ def last_looks(topic: LookTopic, count: int, seconds: float, user: str = "") -> 
         HardFailureError: Kafka does not let this user read the topic.
         UnreachableError: Kafka does not answer within `seconds`.
     """
-    if not exists(topic.kafka, topic.name, seconds):
-        return []
-
-    def takes(located: LocatedRecord) -> bool:
-        look = Look.parse(located.record.value)
-        return look is not None and user.casefold() in look.user.casefold()
-
-    with KafkaTopicReader(topic.kafka, topic.name, seconds) as reader:
-        found = (Look.parse(located.record.value) for located in reader.last(count, takes))
-        return [look for look in found if look is not None]
+    return _last(topic, Look.parse, lambda look: user.casefold() in look.user.casefold(), count, seconds)
 
 
 def last_actions(topic: LookTopic, question: ActionQuestion, count: int, seconds: float) -> list[AuditedAction]:
     """Returns the newest actions that are asked for, `count` at most, oldest first; raises as `last_looks`."""
+    # Each action has two entries.
+    return merged(_last(topic, AuditedAction.parse, question.takes, 2 * count, seconds))[-count:]
+
+
+def _last(
+    topic: LookTopic,
+    parse: Callable[[bytes | None], _EntryT | None],
+    takes: Callable[[_EntryT], bool],
+    count: int,
+    seconds: float,
+) -> list[_EntryT]:
     if not exists(topic.kafka, topic.name, seconds):
         return []
 
-    def takes(located: LocatedRecord) -> bool:
-        entry = AuditedAction.parse(located.record.value)
-        return entry is not None and question.takes(entry)
+    def is_asked_for(located: LocatedRecord) -> bool:
+        entry = parse(located.record.value)
+        return entry is not None and takes(entry)
 
     with KafkaTopicReader(topic.kafka, topic.name, seconds) as reader:
-        # Each action has two entries.
-        found = (AuditedAction.parse(located.record.value) for located in reader.last(2 * count, takes))
-        return merged(entry for entry in found if entry is not None)[-count:]
+        found = (parse(located.record.value) for located in reader.last(count, is_asked_for))
+        return [entry for entry in found if entry is not None]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
 from engine.kafka.reader import Position
+from engine.looks.entry import UserEntry, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,16 +35,9 @@ class LookWay(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Look(UserEntry):
     """Look of a user at the bodies of some messages."""
 
-    time: str
-    """ISO 8601 in UTC."""
-    user: str
-    """User name of the login; empty if none is needed."""
-    role: str
-    host: str
-    """Address of the client's connection."""
     way: str
     """A `LookWay`, or that of a later version."""
     masked: bool
@@ -54,31 +47,14 @@ class Look:
     """Topology and node whose rows the user saw, `totals/by-day`; empty for records."""
 
     def members(self) -> dict[str, Any]:
-        """Returns the members of the entry as JSON."""
-        return {
-            "time": self.time,
-            "user": self.user,
-            "role": self.role,
-            "host": self.host,
-            "way": self.way,
-            "masked": self.masked,
-            "records": list(map(str, self.records)),
-            **({"state": self.state} if self.state else {}),
-        }
-
-    def to_json(self) -> str:
-        """Returns the value of the audit record."""
-        return json.dumps(self.members(), ensure_ascii=False)
+        """Returns the members of the entry as JSON; `state` only if it is set."""
+        members = {**UserEntry.members(self), "records": list(map(str, self.records))}
+        return members if self.state else {name: members[name] for name in members if name != "state"}
 
     @staticmethod
     def parse(value: bytes | None) -> Look | None:
         """Reads the value of an audit record; None if it is not an entry."""
-        try:
-            members = json.loads(value or b"")
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(members, dict):
-            return None
+        members = members_of(value)
         time, user, role, host, way = (_text(members, name) for name in ("time", "user", "role", "host", "way"))
         positions = members.get("records")
         try:

@@ -66,11 +66,11 @@ def acting_on_bridge(view: View, request: Request, action: str, target: str) -> 
 def _noted(view: View, request: Request, action: str, target: str, *, is_needed: bool) -> Iterator[ActionResult]:
     host = request.client.host if request.client else ""
     entry = AuditedAction(
-        secrets.token_hex(8),
         _now(),
         user_of_request(request),
         str(role_of(request)),
         host,
+        secrets.token_hex(8),
         action,
         target if len(target) <= _MOST_TARGET else f"{target[:_MOST_TARGET]} …",
     )

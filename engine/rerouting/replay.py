@@ -14,7 +14,8 @@ from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.dead_letters.audit import Action, Actor, AuditEntry, now, settled
-from engine.dead_letters.replay import Pace, ReplayOutcome
+from engine.dead_letters.pace import BatchShare, batches
+from engine.dead_letters.replay import ReplayOutcome
 from engine.dead_letters.replay_producer import ReplayProducer
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UsageError
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JournalReplay", "Rerouted", "ReroutedRow", "ReroutingOptions", "ReroutingTable", "copy_of"]
 
-_BATCH_BYTES = 16 * 1024 * 1024
-"""Greatest size of the copies of one transaction, except for a single larger one."""
-_LINES = 1000
-"""Greatest number of outcomes held back until a transaction is complete."""
 _MOST_ROWS, _MOST_TEXT = 1000, 200
 _OTHERS = "(others)"
 _WHY = {
@@ -96,6 +93,10 @@ class _Judged(NamedTuple):
         """True if the record is to be copied."""
         return self.rerouted.outcome is ReplayOutcome.WOULD_REPLAY
 
+    def share(self) -> BatchShare | None:
+        """Returns its share in a transaction; None if it is not to be copied."""
+        return BatchShare(self.located.record.size) if self.moves else None
+
 
 class JournalReplay:
     """Replay of the records of one bridge's journal.
@@ -140,9 +141,10 @@ class JournalReplay:
         self._check_routes()
         ensure_audit_topic(self._store.kafka, self._store.topic, self._store.journal.replication)
         producer = ReplayProducer(self._store, "a journal record")
-        journal = self._config.journal.topic
-        with KafkaTopicReader(self._store.kafka, journal, scattered=bool(self._options.selection.positions)) as reader:
-            for batch in self._batches(self._judged(reader, lambda _read, _total: None), stop):
+        journal, options = self._config.journal.topic, self._options
+        with KafkaTopicReader(self._store.kafka, journal, scattered=bool(options.selection.positions)) as reader:
+            judged_all = self._judged(reader, lambda _read, _total: None)
+            for batch in batches(judged_all, _Judged.share, options.per_second, options.most, stop):
                 copies = self._write(producer, [judged.located for judged in batch if judged.moves])
                 for judged in batch:
                     rerouted = judged.rerouted
@@ -202,27 +204,6 @@ class JournalReplay:
             why = _WHY.get(explanation.reason, explanation.reason)
             return replace(found, outcome=ReplayOutcome.NOT_REPLAYABLE, detail=why)
         return found
-
-    def _batches(self, judged: Iterator[_Judged], stop: Event) -> Iterator[list[_Judged]]:
-        """Groups records into transactions and yields each when it may go."""
-        pace, left = Pace(self._options.per_second), self._options.most
-        batch: list[_Judged] = []
-        moves = size = 0
-        for each in judged:
-            batch.append(each)
-            if each.moves:
-                moves, size = moves + 1, size + each.located.record.size
-                left = left if left is None else left - 1
-            if left == 0 or moves == pace.batch or size >= _BATCH_BYTES or len(batch) == _LINES:
-                if stop.wait(pace.wait_seconds if moves else 0):
-                    return
-                pace.sent(moves)
-                yield batch
-                batch, moves, size = [], 0, 0
-            if left == 0 or stop.is_set():
-                return
-        if batch and not stop.wait(pace.wait_seconds):
-            yield batch
 
     def _write(self, producer: ReplayProducer, records: Sequence[LocatedRecord]) -> dict[Position, str]:
         """Writes copies and their audit entries in one transaction; returns the position of each copy."""

@@ -17,7 +17,7 @@ from routes.schema_names import SchemaKind, SchemaName
 
 if TYPE_CHECKING:
     from engine.message import Record
-    from routes.model import Config, Route
+    from routes.model import Config
 
 __all__ = ["Broken", "SchemaTrial", "Verdict"]
 
@@ -100,8 +100,3 @@ class SchemaTrial:
             failed = {each.route.name for each in present.publications if each.route and each.failures}
             broken = [each for each in broken if each.route not in failed]
         return Verdict(concerns, tuple(dict.fromkeys(broken)))
-
-
-def _names_latest(route: Route, subject: str) -> bool:
-    """True if a route names the latest version of a subject."""
-    return any(each and each.subject == subject and not each.version for each in (route.schema, route.written_schema))

@@ -76,7 +76,7 @@ def plain_note(note: LoginNote) -> Response:
     return PlainTextResponse(f"{note.text}\n", status_code=note.status)
 
 
-def user_of(name: str, groups: Collection[str], config: HttpConfig, session: str = "") -> LoginUser:
+def user_of(name: str, groups: Collection[str], config: HttpConfig) -> LoginUser:
     """Returns a user with the highest role of the groups.
 
     Raises:
@@ -84,7 +84,7 @@ def user_of(name: str, groups: Collection[str], config: HttpConfig, session: str
     """
     for role, wanted in ((UserRole.OPERATOR, config.operator_groups), (UserRole.VIEWER, config.viewer.groups)):
         if not set(wanted).isdisjoint(groups):
-            return LoginUser(name[:_MOST_NAME], role, session)
+            return LoginUser(name[:_MOST_NAME], role)
     keys = {"http.viewer.groups": config.viewer.groups, "http.operator.groups": config.operator_groups}
     needed = " or ".join(f"{listed(list(names))} ({key})" for key, names in keys.items() if names)
     has = listed(sorted(groups)) if groups else "no group"

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pytest
-
-from engine.cli import main
 from engine.dead_letters.replay import Options, ReplayOutcome, replay
 from engine.dead_letters.store import DeadLetterStore
 from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import KafkaTopicReader, Position
 from engine.message import BodyType, Message, Record
 from routes.config import load
+from tests.commands import exit_code
 from tests.topic_records import ordered_producer
 
 if TYPE_CHECKING:
@@ -88,9 +86,7 @@ class Bridge:
         return [(each.position.offset, each.outcome) for each in done]
 
     def command(self, *arguments: str) -> int:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "-c", str(self.config.path)])
-        return int(ended.value.code or 0)
+        return exit_code(*arguments, "-c", str(self.config.path))
 
 
 def added(journal: str, offset: int, reason: str = "key-not-found") -> list[tuple[str, bytes]]:

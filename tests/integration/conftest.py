@@ -15,7 +15,7 @@ from selenium.webdriver.chrome.service import Service
 import engine.connectors.amqp.session
 import engine.connectors.nats.connection
 import engine.connectors.stomp.session
-from engine.cli import main
+from tests.commands import finished
 from tests.integration.browser import Browser
 from tests.integration.doctor import Doctor, Told
 
@@ -43,10 +43,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
     def call(file: Path, timeout: str = "20s") -> Told:
-        with pytest.raises(SystemExit) as ended:
-            main(["doctor", "-c", str(file), "--json", "--timeout", timeout])
-        findings = map(json.loads, capsys.readouterr().out.splitlines())
-        return Told(int(ended.value.code or 0), {finding["name"]: finding for finding in findings})
+        code, out, _ = finished(capsys, "doctor", "-c", file, "--json", "--timeout", timeout)
+        findings = map(json.loads, out.splitlines())
+        return Told(code, {finding["name"]: finding for finding in findings})
 
     return call
 

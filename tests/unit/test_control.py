@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from engine.cli import main
 from engine.errors import UsageError
 from engine.telemetry.client import ask, order
 from engine.telemetry.control import control
 from engine.telemetry.http import HttpServer, application
 from engine.telemetry.http_section import HttpConfig
 from engine.telemetry.status import State, Status, StatusBoard
+from tests.commands import finished
 
 TEXT = "bridge.id={bridge}\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
 OUTCOME = {"success": True, "changed": ["router"]}
@@ -94,10 +94,8 @@ def call(
         Path("jms-bridge.properties").write_text(
             TEXT.format(bridge=bridge) + f"http.address=127.0.0.1:{address.port}\n"
         )
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out + captured.err
+        code, out, err = finished(capsys, *arguments)
+        return code, out + err
 
     return run
 

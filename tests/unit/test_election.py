@@ -12,6 +12,7 @@ from engine.kafka.retry import Outage
 from engine.supervision.election import Election, OtherLeader, Term
 from engine.supervision.parts import stands_for_election
 from routes.config import loads
+from tests.unit.clock import Clock
 
 if TYPE_CHECKING:
     pass
@@ -27,14 +28,6 @@ source.jms.destinations=queue:a
 routes.all.in.include=TRUE
 routes.all.out.topic=out
 """
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_leader_leads_from_the_answer_on_and_not_for_a_whole_session_from_the_question() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
 from routes.config import lint_text
+from tests.commands import exit_code
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "engine/cli/templates"
@@ -49,6 +49,4 @@ def test_the_tests_of_routes_pass_with_all_blocks_and_after_the_tour(
     file = tmp_path / "jms-bridge.properties"
     file.write_text(after + "".join(map(settings, BLOCKS)))
     (tmp_path / "routes.test.yaml").write_bytes((TEMPLATES / "routes.test.yaml").read_bytes())
-    with pytest.raises(SystemExit) as ended:
-        main(["test", "-c", str(file)])
-    assert ended.value.code == 0, capsys.readouterr().out
+    assert exit_code("test", "-c", str(file)) == 0, capsys.readouterr().out

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli import main
 from engine.explain import Ending, explain
 from engine.explain.explanation import no_route_takes
 from engine.message import BodyType, Message
 from routes.config import loads
 from routes.properties import JmsType, Property
 from routes.targets import REPLY_SINK, REPLY_TO
+from tests.commands import finished
 
 CONFIGURATION = """\
 bridge.id=b1
@@ -52,13 +52,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(file: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["explain", *arguments, "-c", str(file)])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return lambda *arguments: finished(capsys, "explain", *arguments, "-c", str(file))
 
 
 @pytest.mark.parametrize(

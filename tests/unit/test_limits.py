@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine import limits
-from engine.cli import main
 from engine.doctor.checks import Severity
 from engine.doctor.machine import check_limits
+from tests.commands import exit_code
 
 CONFIGURATION = (
     "bridge.id=b\nsource.s.type=stomp\nsource.s.destinations=queue:q\nroutes.r.in.include=a=1\nroutes.r.out.topic=t\n"
@@ -30,9 +30,7 @@ def test_too_few_files_are_told_before_a_server_is_started(
 ) -> None:
     file = tmp_path / "b.properties"
     file.write_text(CONFIGURATION)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "-c", str(file)])
-    assert ended.value.code == 3
+    assert exit_code("run", "-c", file) == 3
     told = capsys.readouterr().err
     assert "a process may open only 256 files and connections (RLIMIT_NOFILE), and 1024 are needed: raise" in told
     assert [path.name for path in tmp_path.iterdir()] == [file.name]

@@ -34,6 +34,7 @@ from engine.telemetry.reference import reference
 from engine.telemetry.status import DeadLetterCounts, Merged, State, Status, StatusBoard
 from routes.config import loads
 from routes.model import Config
+from tests.unit.clock import Clock
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,14 +58,6 @@ source.jms.destinations=queue:a
 @pytest.fixture
 def config() -> Config:
     return loads(TWO_ROUTES)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def everything(config: Config) -> CollectorRegistry:
@@ -151,7 +144,7 @@ def test_router_figures_are_totals_that_a_repeated_call_replaces(config: Config)
 
 def test_open_dead_letters_are_told_by_reason_as_of_the_scrape() -> None:
     census = DeadLetterCounts("dead", reachable=True, open={"unmatched": 2, OTHER: 1}, oldest=100.0, quarantined=4)
-    clock = Clock()
+    clock = Clock(0.0)
     registry = CollectorRegistry()
     DeadLetterMetrics(registry, lambda: census, clock)
     for now, age in ((100.5, 0.5), (160.0, 60.0)):
@@ -209,7 +202,7 @@ def test_latency_counts_of_another_number_of_buckets_are_refused(config: Config)
 
 
 def test_the_average_is_that_of_the_last_minute(config: Config) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     registry = CollectorRegistry()
     metrics = RouterMetrics(registry, config, clock)
     none = [0] * len(LATENCY_BUCKETS_SECONDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -25,6 +24,7 @@ from engine.telemetry.login_section import OidcConfig, ProxyConfig, SessionConfi
 from engine.telemetry.oidc_login import _local
 from engine.telemetry.roles import ROLE
 from tests.token_issuer import CLIENT, SECRET, TokenIssuer
+from tests.unit.clock import Clock
 
 URL = "https://bridge.example"
 HTML = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
@@ -42,23 +42,9 @@ def address(request: Request) -> JSONResponse:
 APP = Starlette(routes=[Route("/address", address), Route("/{rest:path}", told, methods=["GET", "POST"])])
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 def configure(issuer: TokenIssuer, **changed: Any) -> HttpConfig:

@@ -26,6 +26,7 @@ from routes.config import lint_text
 from routes.keys.addresses import Peer
 from routes.model import Config
 from tests.certificates import LOOPBACK, sign
+from tests.unit.clock import Clock
 from tests.waiting import until
 
 CONFIGURATION = """\
@@ -42,14 +43,6 @@ routes.r.out.topic=t
 class Standing:
     leads, stands_by, has_leader = False, True, True
     why_not = "another bridge leads (h)"
-
-
-@dataclass
-class Clock:
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass

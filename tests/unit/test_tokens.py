@@ -6,7 +6,6 @@ import hmac
 import json
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,28 +19,15 @@ from engine.openid.errors import TokenRefusedError
 from engine.openid.provider import IdentityProvider
 from engine.openid.tokens import access_token, id_token
 from tests.token_issuer import CLIENT, USER, TokenIssuer
+from tests.unit.clock import Clock
 
 pytestmark = pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 NOW = time.time()
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -140,11 +140,11 @@ class Folder:
             error.filename = f"{self.path}/{name}"
             raise
 
-    def open_file(self, name: str, flags: int, mode: int = 0o666) -> int:
+    def open_file(self, name: str, flags: int) -> int:
         """Opens a file in the folder and returns its descriptor; never blocks on a pipe, and never follows a link."""
         with _named(f"{self.path}/{name}"):
             extra = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-            return os.open(name, flags | extra, mode, dir_fd=self.handle)
+            return os.open(name, flags | extra, 0o666, dir_fd=self.handle)
 
     def move(self, name: str, target: Folder, new_name: str | None = None) -> bool:
         """Moves a file to another folder, where it replaces a file of the same name.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from engine.topologies.library.describe import describe, mermaid
 from engine.topologies.library.nodes import (
-    STATEFUL,
     Aggregate,
     Branch,
     Filter,
@@ -51,11 +50,6 @@ class Topology:
     nodes: tuple[Node, ...]
     name: str = ""
     """Application id of a topology that runs by itself; empty: it has none."""
-
-    @property
-    def is_stateful(self) -> bool:
-        """True if a node keeps state."""
-        return any(isinstance(node, STATEFUL) for node in self.nodes)
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:

@@ -20,7 +20,7 @@ def test_actions_are_kept_with_their_results_and_found_again(kafka: EmbeddedKafk
     where = LookTopic.of_actions(config)
     assert last_actions(where, ActionQuestion(), 5, 10.0) == []
     log = LookLog()
-    begun = AuditedAction("1", "2026-11-28T12:00:00.000Z", "anna", "operator", "10.0.0.1", "pause", "source:jms")
+    begun = AuditedAction("2026-11-28T12:00:00.000Z", "anna", "operator", "10.0.0.1", "1", "pause", "source:jms")
     done = replace(begun, time="2026-11-28T12:00:01.000Z", result="done")
     later = replace(begun, id="2", user="olga", action="send", target="queue:orders")
     for entry in (begun, done, later):

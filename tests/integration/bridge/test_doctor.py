@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from engine.cli import main
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, free_ports
+from tests.commands import exit_code
 from tests.conftest import JARS, TopicFactory
 from tests.integration.connectors.secure import PASSWORD, USER, SecureArtemis
 from tests.integration.doctor import Doctor
@@ -98,9 +98,7 @@ def test_a_message_that_waits_in_a_queue_still_does_behind_it(
         if command is None:
             assert doctor(file).failed == set()
             continue
-        with pytest.raises(SystemExit) as ended:
-            main([*command, "-c", str(file)])
-        assert not ended.value.code
+        assert exit_code(*command, "-c", str(file)) == 0
     assert "hello" in capsys.readouterr().out
 
 
@@ -169,10 +167,8 @@ def test_what_a_topology_and_a_source_of_a_stream_wait_for_is_told_before_the_st
     file, said = written(settings, more), ""
     for more_options in ([], ["--connect"]):
         assert "late-out" not in said
-        with pytest.raises(SystemExit) as ended:
-            main(["validate", *more_options, "-c", str(file)])
+        assert exit_code("validate", *more_options, "-c", str(file)) == 2
         said = capsys.readouterr().out
-        assert ended.value.code == 2, said
         assert f"{file}: error: topology 'none': '{module}:no_such': {module} has no function no_such" in said
     assert f"{file}: warning: topology relayed: {lacks} (create each: the topology waits for it)" in said
     assert f"{file}: warning: source:n: source 'n': stream '{stream}'" in said

@@ -23,12 +23,6 @@ from tests.unit.page.test_parts import Recorder
 
 
 @pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
-
-
-@pytest.fixture
 def control() -> Recorder:
     return Recorder()
 

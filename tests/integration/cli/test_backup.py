@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from engine.cli import main
 from engine.kafka.clients import KafkaClients
 from engine.kafka.offsets import KafkaOffsets
 from engine.kafka.topics import exists
 from engine.router.generation import Generations, Start
 from engine.router.position_store import PositionStore
 from routes.config import load
+from tests.commands import finished
 from tests.topic_records import ordered_producer
 from tests.waiting import until
 
@@ -102,9 +102,7 @@ def lose(config: Config) -> None:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments)])
-    return (int(ended.value.code or 0), *capsys.readouterr())
+    return finished(capsys, *arguments)
 
 
 def test_what_is_lost_comes_back(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

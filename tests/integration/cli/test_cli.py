@@ -10,12 +10,11 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from engine.cli import main
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka
+from tests.commands import CommandResult, finished
 from tests.topic_records import ordered_producer
 
 JMS_BRIDGE = (sys.executable, "-m", "engine")
@@ -31,13 +30,7 @@ routes.orders.out.topic=orders
 """
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -61,11 +54,8 @@ def configuration(tmp_path: Path, kafka: EmbeddedKafka, artemis: EmbeddedArtemis
 def run(configuration: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Calls a command as its process would."""
 
-    def call(*arguments: str, config: Path = configuration) -> Result:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "-c", str(config)])
-        captured = capsys.readouterr()
-        return Result(int(ended.value.code or 0), captured.out, captured.err)
+    def call(*arguments: str, config: Path = configuration) -> CommandResult:
+        return finished(capsys, *arguments, "-c", str(config))
 
     return call
 

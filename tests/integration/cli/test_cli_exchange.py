@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import nats as nats_py
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from engine.cli import main
 from engine.connectors.base import Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
@@ -28,6 +27,7 @@ from engine.connectors.stomp.system import SYSTEM
 from engine.embedded import EmbeddedArtemis, EmbeddedNats
 from engine.message import Message
 from routes.config import load
+from tests.commands import CommandResult, finished
 
 JMS_BRIDGE = (sys.executable, "-m", "engine")
 CONFIGURATION = """\
@@ -48,13 +48,7 @@ SENT = (
 )
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -74,13 +68,7 @@ def configuration(tmp_path: Path, artemis: EmbeddedArtemis, nats: EmbeddedNats) 
 def run(configuration: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Calls a command as its process would."""
 
-    def call(*arguments: str) -> Result:
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "-c", str(configuration)])
-        captured = capsys.readouterr()
-        return Result(int(ended.value.code or 0), captured.out, captured.err)
-
-    return call
+    return lambda *arguments: finished(capsys, *arguments, "-c", str(configuration))
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from engine.cli import main
 from engine.embedded.ports import free_ports
+from tests.commands import finished
 
 EMBEDDED = """\
 bridge.id=b1
@@ -43,13 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], file: Path) -> Call:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["doctor", "-c", str(file), *arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+    return lambda *arguments: finished(capsys, "doctor", "-c", str(file), *arguments)
 
 
 def findings(out: str) -> dict[str, dict[str, Any]]:

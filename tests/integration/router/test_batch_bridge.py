@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.cli import main
+from tests.commands import finished
 from tests.integration.bridge_process import Bridge, configuration, elsewhere, wait
 from tests.integration.prometheus import seconds_old
 
@@ -44,10 +44,8 @@ def dlt(bridge: Bridge, capsys: pytest.CaptureFixture[str]) -> Callable[..., str
     """`jms-bridge dlt` with these arguments; what it tells."""
 
     def call(*arguments: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(["dlt", *arguments, "-c", str(bridge.file)])
-        told = capsys.readouterr()
-        assert not ended.value.code, told.err
+        told = finished(capsys, "dlt", *arguments, "-c", bridge.file)
+        assert told.code == 0, told.err
         return told.out
 
     return call

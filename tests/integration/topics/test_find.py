@@ -17,7 +17,6 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from engine.cli import main
 from engine.embedded import EmbeddedKafka
 from engine.errors import SetupError
 from engine.find import filter_upkeep, id_filters, stretches
@@ -32,6 +31,7 @@ from engine.message import Message
 from routes.config import loads
 from routes.model import Config
 from routes.predicate import parse
+from tests.commands import finished
 from tests.conftest import TopicFactory
 from tests.registry_server import registry_server
 from tests.schema_bodies import framed
@@ -409,13 +409,7 @@ def call(
     file = tmp_path_factory.mktemp("bridge") / "b.properties"
     file.write_text(filled.text)
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["find", "-c", str(file), *arguments])
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
-
-    return run
+    return lambda *arguments: finished(capsys, "find", "-c", str(file), *arguments)
 
 
 def test_the_command_shows_records_and_how_to_go_on(filled: Filled, call: Callable[..., tuple[int, str, str]]) -> None:

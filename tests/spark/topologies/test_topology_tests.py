@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.cli import main
+from tests.commands import finished
 
 ROOT = Path(__file__).parents[3]
 MODULE = """\
@@ -56,10 +56,8 @@ def call(
 
     def run(text: str, *arguments: str) -> tuple[int, list[str], str]:
         (tmp_path / "topologies.test.yaml").write_text(text)
-        with pytest.raises(SystemExit) as ended:
-            main(["topology", "test", *arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out.splitlines(), captured.err
+        code, out, err = finished(capsys, "topology", "test", *arguments)
+        return code, out.splitlines(), err
 
     return run
 
@@ -184,10 +182,8 @@ def test_the_tests_of_an_example_pass(
 ) -> None:
     assert spark is not None
     monkeypatch.chdir(ROOT)
-    with pytest.raises(SystemExit) as ended:
-        main(["topology", "test", f"examples/{name}.test.yaml"])
-    out = capsys.readouterr().out
-    assert (ended.value.code, out.splitlines()[-1]) == (0, f"{count} tests, 0 failed"), out
+    code, out, _ = finished(capsys, "topology", "test", f"examples/{name}.test.yaml")
+    assert (code, out.splitlines()[-1]) == (0, f"{count} tests, 0 failed"), out
     if name == "queue_totals":
         shown = f"$ jms-bridge topology test examples/{name}.test.yaml\n{out}"
         assert shown in (ROOT / "README.md").read_text(encoding="utf-8")

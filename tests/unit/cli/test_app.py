@@ -18,6 +18,7 @@ import typer.main
 from engine.cli import app, main
 from engine.cli.reference import reference
 from engine.errors import HardFailureError
+from tests.commands import finished
 
 GOOD = """\
 bridge.id=b1
@@ -49,13 +50,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+    return lambda *arguments: finished(capsys, *arguments)
 
 
 @pytest.fixture

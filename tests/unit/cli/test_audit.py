@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine.cli import main
 from engine.looks import log
 from engine.looks.action import ActionQuestion, AuditedAction
+from tests.commands import exit_code
 from tests.unit.page.bridge import CONFIGURATION
 
 
 def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["audit", *arguments])
-    return int(ended.value.code or 0)
+    return exit_code("audit", *arguments)
 
 
 def test_actions_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,8 +26,8 @@ def test_actions_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
     def last_actions(topic: log.LookTopic, question: ActionQuestion, count: int, _: float) -> list[AuditedAction]:
         asked.append((topic.name, question, count))
-        given: tuple[Any, ...] = ("eve\x1b[2J", "operator", "10.0.0.1", "pause", "source:jms")
-        return [AuditedAction("1", "2026-11-28T12:00:00.000Z", *given, result) for result in ("done", "")]
+        given: tuple[Any, ...] = ("eve\x1b[2J", "operator", "10.0.0.1", "1", "pause", "source:jms")
+        return [AuditedAction("2026-11-28T12:00:00.000Z", *given, result) for result in ("done", "")]
 
     monkeypatch.setattr(log, "last_actions", last_actions)
     arguments = ("--config", str(file), "--user", "eve", "--action", "pause", "--target", "jms", "-n", "2")

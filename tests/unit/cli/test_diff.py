@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
+from tests.commands import finished
 
 OLD = """\
 bridge.id=b1
@@ -38,10 +38,8 @@ def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
     def run(old: str, new: str, *options: str) -> tuple[int, str, str]:
         (tmp_path / "old").write_text(old)
         (tmp_path / "new").write_text(new)
-        with pytest.raises(SystemExit) as ended:
-            main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), *options])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err.replace(f"{tmp_path}/", "")
+        code, out, err = finished(capsys, "diff", tmp_path / "old", tmp_path / "new", *options)
+        return code, out, err.replace(f"{tmp_path}/", "")
 
     return run
 

@@ -11,7 +11,6 @@ from threading import Event
 
 import pytest
 
-from engine.cli import main
 from engine.errors import UnreachableError
 from engine.find import search
 from engine.find.question import FindQuestion, TopicKind
@@ -19,6 +18,7 @@ from engine.find.search import FindProgress, FoundRecord
 from engine.kafka.reader import LocatedRecord, Position
 from engine.record import Record
 from routes.model import Config
+from tests.commands import finished
 
 HEADERS = (
     ("jms.JMSMessageID", b"ID:1\x1b[2J"),
@@ -47,10 +47,7 @@ def call(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
             return answer(question, stop)
 
         monkeypatch.setattr(search, "find", find)
-        with pytest.raises(SystemExit) as ended:
-            main(["find", "-c", str(file), *arguments])
-        told = capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
+        return finished(capsys, "find", "-c", str(file), *arguments)
 
     return run
 

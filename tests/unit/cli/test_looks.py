@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
 from engine.kafka.reader import Position
 from engine.looks import log
 from engine.looks.look import Look
+from tests.commands import exit_code
 from tests.unit.page.bridge import CONFIGURATION
 
 
@@ -22,9 +22,7 @@ def config(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["looks", *arguments])
-    return int(ended.value.code or 0)
+    return exit_code("looks", *arguments)
 
 
 def test_entries_are_shown(config: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

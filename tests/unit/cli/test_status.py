@@ -14,7 +14,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from rich.console import Console
 
-from engine.cli import main
 from engine.embedded import free_ports
 from engine.telemetry.http import HttpServer, application, earlier_reading
 from engine.telemetry.http_section import HttpConfig
@@ -36,6 +35,7 @@ from engine.telemetry.peers import Peers
 from engine.telemetry.report import ComponentReport, MetricSample, PeerReport
 from engine.telemetry.status import State, Status, StatusBoard
 from routes.sections import HELD
+from tests.commands import finished
 
 CONFIGURATION = """\
 bridge.id=payments
@@ -77,13 +77,7 @@ class Standing:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+    return lambda *arguments: finished(capsys, *arguments)
 
 
 @pytest.fixture

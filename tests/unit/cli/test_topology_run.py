@@ -9,9 +9,9 @@ import structlog
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR_ON_RECEIVE, Py4JNetworkError
 
-from engine.cli import main
 from engine.errors import ServerEndedError
 from engine.topologies.library.served_modules import serve
+from tests.commands import exit_code
 
 CONFIG = "bridge.id=b\nkafka.bootstrap.servers=127.0.0.1:1\nroutes.a.in.include=TRUE\nroutes.a.out.topic=t\n"
 
@@ -40,11 +40,9 @@ def test_a_fault_is_told_in_one_line_with_its_place(
     Path("b.properties").write_text(CONFIG)
     if text is not None:
         Path("faulty.py").write_text(text)
-    with pytest.raises(SystemExit) as ended:
-        main(["topology", "run", "faulty:build", "-c", "b.properties"])
+    assert exit_code("topology", "run", "faulty:build", "-c", "b.properties") == code
     serve([])
     said = capsys.readouterr().err
-    assert ended.value.code == code
     assert told in said
     assert said.count("\n") == 1
 
@@ -56,10 +54,8 @@ def test_its_log_hides_secrets_and_has_no_stacks_of_py4j(
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr("engine.topologies.runtime.run.run_topology", ended_by_the_jvm)
     Path("b.properties").write_text(CONFIG + "kafka.common.sasl.password=hunter2\n")
-    with pytest.raises(SystemExit) as ended:
-        main(["topology", "run", "any:build", "-c", "b.properties"])
+    assert exit_code("topology", "run", "any:build", "-c", "b.properties") == 1
     said = capsys.readouterr()
-    assert ended.value.code == 1
     assert "refused hunter2" not in said.out + said.err
     assert "refused ***" in said.err
     assert said.err.splitlines()[-1] == "jms-bridge: Spark's Java process has ended; start it again"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from engine.cli import main
+from tests.commands import finished
 
 GOOD = """\
 bridge.id=b1
@@ -30,13 +30,7 @@ def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest
     Path("a,b").write_text(GOOD.replace("bridge.id", "bridge.ide"))
     Path("warned").write_text(GOOD + "routing.headers=text\nrouting.headers=text\n")
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["validate", *arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+    return lambda *arguments: finished(capsys, "validate", *arguments)
 
 
 def test_several_files_are_checked_and_summed_up_one_by_one(call: Call) -> None:

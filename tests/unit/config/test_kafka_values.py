@@ -8,18 +8,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from engine.cli import main
 from engine.kafka.section import CHOICES, COMMON, CONSUMER, NOT_LESS, PRODUCER, WHOLE
 from engine.kafka.settings import librdkafka
 from routes.config import lint_text, loads
+from tests.commands import exit_code
+from tests.unit.config.start import START
 
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
 SILENT = logging.getLogger(f"{__name__}.librdkafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
@@ -140,9 +134,7 @@ def test_all_commands_tell_it_alike(
 ) -> None:
     file = tmp_path / "b.properties"
     file.write_text(f"{START}kafka.request.timeout.ms=abc\nkafka.bootstrap.servers=127.0.0.1:1\n")
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "-c", str(file)])
+    assert exit_code(*command, "-c", file) == 2
     told = capsys.readouterr()
-    assert ended.value.code == 2
     assert "'abc' is not a whole number from 10 to 300000" in told.out + told.err
     assert f"{file}:6" in (told.out + told.err).replace("\n", "")

@@ -10,20 +10,7 @@ from hypothesis import strategies as st
 
 from routes.config import lint, lint_text, load
 from routes.errors import ConfigurationError, Level
-
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
-"""A configuration without a fault, five lines long."""
-
-
-def faults(*lines: str) -> list[str]:
-    """What is wrong with START and these lines after it."""
-    return [str(fault) for fault in lint_text(START + "\n".join(lines)).faults]
+from tests.unit.config.start import START, faults
 
 
 def fault(*lines: str) -> str:

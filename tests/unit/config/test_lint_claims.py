@@ -10,14 +10,8 @@ from engine.claims.section import ClaimCheckConfig
 from engine.router.past_routes import routes_text
 from routes.config import lint_text, loads
 from routes.config.load import loads_routes
+from tests.unit.config.start import START
 
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
 FOLDER = "claim-check.folder=bodies\n"
 ABOVE = "routes.r.out.claim-check-above=256KiB\n"
 SIZE = "a size from 1KiB to 512MiB"

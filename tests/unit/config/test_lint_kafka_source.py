@@ -8,15 +8,7 @@ from engine.connectors.kafka.settings import KafkaClusterConfig, KafkaSourceConf
 from routes.config import lint_text
 from routes.kafka_access import LOGIN_PREFIXES
 from routes.keys.table import keys_of
-
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
-"""A configuration without a fault, five lines long."""
+from tests.unit.config.start import START
 
 
 @pytest.mark.parametrize(

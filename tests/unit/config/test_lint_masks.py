@@ -12,14 +12,8 @@ from routes.config import lint_text, load, show
 from routes.config.load import loads_routes
 from routes.errors import ConfigurationError
 from routes.predicate.mask import MaskMethod
+from tests.unit.config.start import START
 
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
 SECRET = "0123456789abcdef0123456789abcdef"
 ENV = {"S": SECRET, "SHORT": "hunter2"}
 HASH = "routes.r.out.mask=msg.body.a\nroutes.r.out.mask-with=hash\n"

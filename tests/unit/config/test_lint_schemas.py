@@ -8,14 +8,8 @@ import pytest
 
 from routes.config import lint_text
 from routes.keys.schemas import SCHEMA
+from tests.unit.config.start import START
 
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
 REGISTRY = "schema.registry.url=http://127.0.0.1:1\n"
 AS_IN = "as in avro:orders-value@3, json-schema:schemas/order.json or protobuf:orders.desc#shop.Order"
 

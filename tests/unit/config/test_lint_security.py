@@ -8,20 +8,7 @@ import pytest
 
 from routes.config import lint_text
 from routes.errors import Level
-
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
-"""A configuration without a fault, five lines long."""
-
-
-def faults(*lines: str) -> list[str]:
-    """What is wrong with START and these lines after it."""
-    return [str(fault) for fault in lint_text(START + "\n".join(lines)).faults]
+from tests.unit.config.start import START, faults
 
 
 @pytest.mark.parametrize(

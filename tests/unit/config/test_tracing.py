@@ -8,14 +8,7 @@ import pytest
 
 from engine.tracing_section import TracingConfig
 from routes.config import lint_text, loads
-
-START = """\
-bridge.id=b
-source.s.type=stomp
-source.s.destinations=queue:q
-routes.r.in.include=msg.address==q
-routes.r.out.topic=t
-"""
+from tests.unit.config.start import START
 
 
 def tracing(*lines: str) -> TracingConfig:

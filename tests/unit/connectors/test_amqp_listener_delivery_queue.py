@@ -22,6 +22,7 @@ from engine.connectors.endpoint import SystemEndpoint
 from engine.message import Message
 from routes.config import loads
 from routes.properties import JmsType, Property
+from tests.unit.clock import Clock
 
 BASE = """\
 bridge.id=b1
@@ -34,19 +35,9 @@ routes.r.out.topic=l:queue/a
 """
 
 
-class Clock:
-    """Seconds as a test wants them."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

@@ -59,13 +59,6 @@ class Outside:
 
 
 @pytest.fixture
-def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    made = Bridge(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Outside]:
     made = Outside(tmp_path / "outside")
     yield made

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,13 +20,6 @@ LARGE = Message(
     properties={f"p{n}": Property("x" * 100, JmsType.STRING) for n in range(5)},
     origins=("b0",),
 )
-
-
-@pytest.fixture
-def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    made = Bridge(tmp_path)
-    yield made
-    made.close()
 
 
 def large(address: str = "queue/q", reply_to: str | None = None) -> Outgoing:

@@ -22,13 +22,6 @@ from tests.unit.connectors.dropbox_bridge import Bridge, numbered, outcomes, tak
 
 
 @pytest.fixture
-def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    made = Bridge(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def queue(bridge: Bridge) -> Path:
     return bridge.boxes.queue("q")
 

@@ -6,7 +6,6 @@ import errno
 import itertools
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -18,13 +17,6 @@ from engine.connectors.dropbox import folder_reader, pending_files
 from engine.connectors.dropbox.folder import Folder
 from tests.dropboxes import FOLDERS, files
 from tests.unit.connectors.dropbox_bridge import Bridge, taken
-
-
-@pytest.fixture
-def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    made = Bridge(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

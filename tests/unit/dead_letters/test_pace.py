@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.dead_letters.replay import Pace
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from engine.dead_letters.pace import Pace
+from tests.unit.clock import Clock
 
 
 @pytest.mark.parametrize(("rate", "batch"), [(None, 200), (0.5, 1), (5, 1), (50, 5), (1000, 100), (100_000, 200)])

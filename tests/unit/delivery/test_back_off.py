@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from engine.delivery.back_off import BackOff
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.clock import Clock
 
 
 def test_waits_double_with_jitter_up_to_half_a_minute() -> None:

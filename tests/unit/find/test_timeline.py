@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli import main
 from engine.cli.message import timeline_json, timeline_text
 from engine.dead_letters.audit import Action, Actor, AuditEntry
 from engine.dead_letters.letter import DeadLetter, original
@@ -26,6 +25,7 @@ from routes.config import loads
 from routes.model import HeaderStyle
 from routes.properties import Property
 from routes.targets import REPLY_TO
+from tests.commands import finished
 from tests.unit.find.memory import CONFIGURATION, MemoryKafka
 
 if TYPE_CHECKING:
@@ -503,14 +503,12 @@ def test_the_command_takes_a_position_with_or_without_a_topic(
     file.write_text(CONFIGURATION)
     story.journal()
     for position in ("0:0", "journal:0:0"):
-        with pytest.raises(SystemExit) as ended:
-            main(["message", position, "--json", "-c", str(file)])
-        found = json.loads(capsys.readouterr().out)
-        assert (ended.value.code, found["offset"], found["body"], len(found["events"])) == (0, 0, "body", 4)
+        code, out, _ = finished(capsys, "message", position, "--json", "-c", file)
+        found = json.loads(out)
+        assert (code, found["offset"], found["body"], len(found["events"])) == (0, 0, "body", 4)
     for wrong, text in (("x", "is not a position"), ("journal:0:9", "no such record"), ("gone:0:0", "does not exist")):
-        with pytest.raises(SystemExit) as ended:
-            main(["message", wrong, "-c", str(file)])
-        assert (ended.value.code, text in capsys.readouterr().err) == (UsageError.exit_code, True)
+        code, _, err = finished(capsys, "message", wrong, "-c", file)
+        assert (code, text in err) == (UsageError.exit_code, True)
 
 
 def test_control_characters_of_a_message_do_not_reach_the_terminal(story: Story) -> None:

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
 
 from engine.looks.action import AuditedAction
+from engine.looks.entry import UserEntry
 from engine.looks.log import LookLog
 from engine.page.app import pages
 from engine.page.view import INTERVAL_SECONDS, Samples, View
@@ -71,12 +72,12 @@ class NotedLooks(LookLog):
         self.actions: list[AuditedAction] = []
         self.error: BridgeError | None = None
 
-    def _write(self, topic: LookTopic, entry: Look | AuditedAction) -> None:
+    def _write(self, topic: LookTopic, entry: UserEntry) -> None:
         if self.error:
             raise self.error
         if isinstance(entry, AuditedAction):
             self.actions.append(entry)
-        else:
+        elif isinstance(entry, Look):
             self.looks.append(entry)
 
 

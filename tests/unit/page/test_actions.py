@@ -23,7 +23,7 @@ from tests.unit.page.bridge import CONFIGURATION, LOGIN, VIEWER, Page
 from tests.unit.page.test_parts import SAME, Recorder
 
 ENTRIES = st.builds(
-    AuditedAction, *(st.text(min_size=1) for _ in range(2)), *(st.text() for _ in range(3)), st.text(min_size=1),
+    AuditedAction, st.text(min_size=1), *(st.text() for _ in range(3)), *(st.text(min_size=1) for _ in range(2)),
     st.text(), st.text(),
 )  # fmt: skip
 

@@ -61,7 +61,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> KafkaRecords:
     monkeypatch.setattr(searches, "find", lambda *_: iter(found))
     look = Look("2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", LookWay.API, False, (Position("orders", 0, 1),))
     monkeypatch.setattr(looks, "last_looks", lambda *_: [look])
-    done = AuditedAction("1", "2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", "pause", "router", "done")
+    done = AuditedAction("2026-11-28T12:00:00Z", "anna", "operator", "10.0.0.1", "1", "pause", "router", "done")
     monkeypatch.setattr(actions, "last_actions", lambda *_: [done])
     return kafka
 

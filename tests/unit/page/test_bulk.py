@@ -19,6 +19,7 @@ from engine.dead_letters.state import LetterState
 from engine.dead_letters.store import DeadLetterStore
 from engine.errors import UnreachableError, UsageError
 from tests.unit.dead_letters.letters import letter
+from tests.unit.kafka.reader_stand_in import ReaderStandIn
 from tests.unit.page.bridge import LOGIN, Page
 
 PLACE = "/dead-letters/all"
@@ -59,14 +60,7 @@ class Letters:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Letters:
     made = Letters()
 
-    class Reader:
-        def __init__(self, *_: object) -> None: ...
-
-        def __enter__(self) -> Reader:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
+    class Reader(ReaderStandIn):
         def bounds(self) -> Mapping[int, tuple[int, int]]:
             return {0: (2, 9), 1: (0, 4)}
 

@@ -22,6 +22,7 @@ from engine.page import corrections
 from engine.page.body_text import body_text, text_body
 from engine.page.corrections import CorrectedPart, differences
 from tests.unit.dead_letters.letters import letter
+from tests.unit.kafka.reader_stand_in import ReaderStandIn
 from tests.unit.page.bridge import LOGIN, Page
 
 PLACE = "/dead-letters/letter/0/17/correct"
@@ -62,14 +63,7 @@ class Letters:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Letters:
     made = Letters()
 
-    class Reader:
-        def __init__(self, *_: object) -> None: ...
-
-        def __enter__(self) -> Reader:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
+    class Reader(ReaderStandIn):
         def at(self, *_: object) -> object:
             return made.letter.located
 

@@ -21,6 +21,7 @@ from engine.kafka.clients import KafkaClients
 from engine.kafka.reader import Position
 from engine.page import letters
 from tests.unit.dead_letters.letters import letter
+from tests.unit.kafka.reader_stand_in import ReaderStandIn
 from tests.unit.page.bridge import CONFIGURATION, LOGIN, Page
 
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J"
@@ -63,14 +64,7 @@ class Kafka:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     made = Kafka()
 
-    class Reader:
-        def __init__(self, *_: object) -> None: ...
-
-        def __enter__(self) -> Reader:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
+    class Reader(ReaderStandIn):
         def at(self, *_: object) -> object:
             return made.letter.located
 

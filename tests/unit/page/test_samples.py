@@ -5,13 +5,7 @@ from prometheus_client import CollectorRegistry
 from engine.page.view import Samples
 from engine.telemetry.meters import Figures
 from engine.telemetry.metrics import FAILED, JOURNALED, LAG_RECORDS, ROUTED
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.clock import Clock
 
 
 def made() -> tuple[Figures, Clock, Samples]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from tests.unit.page.test_parts import Recorder
 
 URL = "https://bridge.example"
 SAME = {"Origin": URL, "Sec-Fetch-Site": "same-origin"}
-
-
-@pytest.fixture
-def issuer() -> Iterator[TokenIssuer]:
-    with TokenIssuer() as server:
-        yield server
 
 
 @pytest.fixture

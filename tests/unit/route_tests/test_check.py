@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from engine.cli import main
+from tests.commands import finished
 
 ROOT = Path(__file__).parents[3]
 CONFIG = """\
@@ -58,14 +58,8 @@ def call(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
     (tmp_path / "routes.test.yaml").write_text(TESTS)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["test", "-c", str(tmp_path / "b.properties"), *arguments])
-        captured = capsys.readouterr()
-        return (
-            int(ended.value.code or 0),
-            captured.out.replace(f"{tmp_path}/", ""),
-            captured.err.replace(f"{tmp_path}/", ""),
-        )
+        code, out, err = finished(capsys, "test", "-c", tmp_path / "b.properties", *arguments)
+        return code, out.replace(f"{tmp_path}/", ""), err.replace(f"{tmp_path}/", "")
 
     return run
 
@@ -185,10 +179,8 @@ def test_faults_in_tests_or_configuration_are_exit_code_2(call: Call, tmp_path: 
 
 
 def test_the_tests_of_the_shipped_routes_pass_and_each_route_has_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["test", "-c", str(ROOT / "engine/cli/templates/jms-bridge.properties")])
-    out = capsys.readouterr().out
-    assert ended.value.code == 0, out
+    code, out, _ = finished(capsys, "test", "-c", ROOT / "engine/cli/templates/jms-bridge.properties")
+    assert code == 0, out
     assert out.splitlines()[-1].endswith(" tests, 0 failed")
 
 

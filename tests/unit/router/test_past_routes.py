@@ -20,6 +20,7 @@ from engine.router.position_store import NotedStart, PositionStore
 from engine.seals import SealKeys
 from routes.config import loads
 from routes.errors import ConfigurationError
+from tests.unit.kafka.reader_stand_in import ReaderStandIn
 
 CONFIGURATION = """\
 bridge.id=b1
@@ -53,16 +54,7 @@ class StateTopic:
         self.store.write = lambda *_: None
         topic = self
 
-        class Reader:
-            def __init__(self, *_: object) -> None:
-                pass
-
-            def __enter__(self) -> Reader:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
+        class Reader(ReaderStandIn):
             def present(self) -> list[Any]:
                 return [type("Located", (), {"record": each}) for each in topic.records.values()]
 

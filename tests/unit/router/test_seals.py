@@ -22,6 +22,7 @@ from engine.router.secret import known_keys, present_keys
 from engine.seals import SealKeys, configured_keys
 from routes.config import lint_text, loads
 from routes.model import Config
+from tests.unit.kafka.reader_stand_in import ReaderStandIn
 
 CONFIGURATION = """\
 bridge.id=b1
@@ -122,16 +123,7 @@ class Topic:
         self.generations = Generations(cast(Path, self.config.router.checkpoint))
         topic = self
 
-        class Reader:
-            def __init__(self, *_: object) -> None:
-                pass
-
-            def __enter__(self) -> Reader:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
+        class Reader(ReaderStandIn):
             def present(self) -> list[Any]:
                 return [type("Located", (), {"record": each}) for each in topic.records]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
 from engine.dead_letters.letter import DeadLetter, Filters
 from engine.errors import UsageError
 from engine.kafka.reader import LocatedRecord, Position
@@ -15,6 +14,7 @@ from engine.message import BodyType, Message
 from engine.schemas.documents import documents_of
 from routes.config import load
 from routes.predicate import parse
+from tests.commands import exit_code
 from tests.unit.page.bridge import CONFIGURATION, Page
 
 LINES = """\
@@ -52,13 +52,6 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def run(*arguments: str) -> int | str | None:
-    """Runs a command, and returns its exit code."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code
-
-
 @pytest.mark.parametrize(
     ("source", "kind", "is_read"),
     [
@@ -81,24 +74,24 @@ def test_the_source_and_the_kind_decide(file: Path, source: str, kind: BodyType,
 
 def test_explain_reads_the_body(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     given = ["explain", "--address", "queue:q", "--body-file", str(file.parent / "body"), "--config", str(file)]
-    assert run(*given, "--source", "s") == 0
+    assert exit_code(*given, "--source", "s") == 0
     assert "route    r: takes it" in capfd.readouterr().out
-    assert run(*given) == 0
+    assert exit_code(*given) == 0
     assert "skipped and logged: body-unreadable" in capfd.readouterr().out
-    assert run(*given, "--source", "x") == UsageError.exit_code
+    assert exit_code(*given, "--source", "x") == UsageError.exit_code
     assert "--source x: there is no such source; there are s, k" in capfd.readouterr().err
 
 
 def test_explain_reads_the_body_of_a_file(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = file.parent / "message.json"
     place.write_text(json.dumps({"address": "queue:q", "body_base64": "Cg==", "source": "s"}))
-    assert run("explain", "--file", str(place), "--config", str(file)) == 0
+    assert exit_code("explain", "--file", str(place), "--config", str(file)) == 0
     assert "route    r: takes it" in capfd.readouterr().out
 
 
 def test_route_tests_read_the_body(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (file.parent / "routes.test.yaml").write_text(TESTS)
-    assert run("test", "--config", str(file)) == 0
+    assert exit_code("test", "--config", str(file)) == 0
     assert "2 tests, 0 failed" in capfd.readouterr().out
 
 
@@ -114,7 +107,7 @@ def test_validate_tells_what_is_wrong_with_a_file(
     file: Path, capfd: pytest.CaptureFixture[str], schema: str, why: str
 ) -> None:
     (file.parent / "r.avsc").write_bytes(schema.encode("latin-1"))
-    assert run("validate", str(file)) == 2
+    assert exit_code("validate", str(file)) == 2
     told = capfd.readouterr().out
     assert f"{file}:6:17: error: the schema avro:r.avsc" in told
     assert "cannot be used: " in told
@@ -124,7 +117,7 @@ def test_validate_tells_what_is_wrong_with_a_file(
 def test_a_message_that_is_not_in_the_file(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file.write_text(LINES.replace("avro:r.avsc", "protobuf:r.desc#shop.Order"))
     (file.parent / "r.desc").write_bytes(b"")
-    assert run("validate", str(file)) == 2
+    assert exit_code("validate", str(file)) == 2
     assert "no file of it has the message 'shop.Order'" in capfd.readouterr().out
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import main
 from engine.dead_letters.letter import DeadLetter, Filters
 from engine.errors import UnreachableError
 from engine.kafka.reader import LocatedRecord, Position
@@ -15,6 +14,7 @@ from engine.message import BodyType, Message
 from engine.schemas.documents import documents_of
 from routes.config import load
 from routes.predicate import parse
+from tests.commands import exit_code
 from tests.registry_server import RegistryServer, registry_server
 from tests.unit.page.bridge import CONFIGURATION, Page
 
@@ -51,19 +51,12 @@ def file(tmp_path: Path, server: RegistryServer) -> Path:
     return file
 
 
-def run(*arguments: str) -> int | str | None:
-    """Runs a command, and returns its exit code."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code
-
-
 def test_explain_reads_the_body(file: Path, capfd: pytest.CaptureFixture[str], server: RegistryServer) -> None:
     given = ["explain", "--address", "queue:q", "--body-file", str(file.parent / "body"), "--config", str(file)]
-    assert run(*given) == 0
+    assert exit_code(*given) == 0
     assert "route    r: takes it" in capfd.readouterr().out
     server.fault = (503, {})
-    assert run(*given) == 0, "the copy is used"
+    assert exit_code(*given) == 0, "the copy is used"
 
 
 def test_explain_ends_with_a_line_while_the_registry_is_away(
@@ -71,13 +64,13 @@ def test_explain_ends_with_a_line_while_the_registry_is_away(
 ) -> None:
     server.fault = (503, {})
     given = ["explain", "--address", "queue:q", "--body-file", str(file.parent / "body"), "--config", str(file)]
-    assert run(*given) == UnreachableError.exit_code
+    assert exit_code(*given) == UnreachableError.exit_code
     assert "the schema registry is away" in capfd.readouterr().err
 
 
 def test_route_tests_read_the_body(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (file.parent / "routes.test.yaml").write_text(TESTS)
-    assert run("test", "--config", str(file)) == 0
+    assert exit_code("test", "--config", str(file)) == 0
     assert "1 test, 0 failed" in capfd.readouterr().out
 
 
