@@ -22,10 +22,10 @@ from engine.kafka.security import (
     librdkafka_certificates,
     librdkafka_login,
 )
-from engine.kafka.token_issuer import token_endpoint
 
 if TYPE_CHECKING:
-    from routes.kafka_access import KafkaAccess
+    from engine.openid.token_request import token_endpoint
+from routes.kafka_access import KafkaAccess
 
 __all__ = ["JavaClients", "Role", "java_clients", "java_settings", "librdkafka"]
 
@@ -115,5 +115,5 @@ def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
         if is_file(name):
             settings[name] = str(base / value)
     if ISSUER in settings:
-        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST))
+        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST), "kafka.sasl.oauthbearer.")
     return settings

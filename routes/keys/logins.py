@@ -11,7 +11,7 @@ from routes.keys.values import BadValueError, ValueKind, parse_text
 __all__ = ["HEADER", "ISSUER", "NAMES", "NETWORKS", "PUBLIC_URL", "Network"]
 
 Network = IPv4Network | IPv6Network
-_LOGIN_HINT = "set http.oidc.client.id and http.oidc.client.secret instead"
+_LOGIN_HINT = "set client.id and client.secret instead"
 
 
 def _parts(text: str) -> list[tuple[int, str]]:
