@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +92,11 @@ class TokenIssuer:
             "e": _number(numbers.e),
         }
         return {"keys": [key]}
+
+    @property
+    def pem(self) -> str:
+        """The public key by which tokens are checked, in PEM."""
+        return self._key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
     def rotate(self) -> None:
         """Takes a new key in place of the one before."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from engine.openid.token_login import TokenLogin
+    from routes.keys.token_login import TokenLogin
 
 __all__ = ["AccessToken", "AccessTokens", "access_tokens"]
 
@@ -53,16 +53,24 @@ class AccessToken:
 class AccessTokens:
     """The tokens of one client, one at a time. For any thread."""
 
-    def __init__(self, login: TokenLogin, keys: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        login: TokenLogin,
+        keys: str,
+        client_keys: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Creates the tokens of a login that is whole; asks nothing.
 
         Args:
             login: the client, and the server that gives it tokens.
-            keys: text before the keys of the login in the configuration, such as `schema.registry.`, for errors.
+            keys: beginning of the keys of the configuration for the server, for errors.
+            client_keys: beginning of those for the client; None if that is the same.
             clock: function that returns monotonic seconds.
         """
         self._login = login
-        self._keys = f"{keys}oauthbearer."
+        self._keys = keys
+        self._client_keys = keys if client_keys is None else client_keys
         self._clock = clock
         self._lock = Lock()
         self._known: AccessToken | None = None
@@ -108,7 +116,7 @@ class AccessTokens:
             metadata = discovered(login.issuer, authority, client.setting)
             endpoint = endpoint_in(metadata, login.issuer, keys)
         form = {"grant_type": "client_credentials", **({"scope": login.scope} if login.scope else {})}
-        setting = f"{keys}client.id or {keys}client.secret"
+        setting = f"{self._client_keys}client.id or {self._client_keys}client.secret"
         said = requested(endpoint, client, form, setting, basic=takes_basic(metadata))
         text, kind, seconds = said.get("access_token"), said.get("token_type", "bearer"), said.get("expires_in")
         if not isinstance(text, str) or not _TOKEN.fullmatch(text) or str(kind).lower() != "bearer":
@@ -118,6 +126,6 @@ class AccessTokens:
 
 
 @lru_cache(maxsize=64)
-def access_tokens(login: TokenLogin, keys: str) -> AccessTokens:
-    """Returns the tokens of a login, which all of the process shares; `keys` as for `AccessTokens`."""
-    return AccessTokens(login, keys)
+def access_tokens(login: TokenLogin, keys: str, client_keys: str | None = None) -> AccessTokens:
+    """Returns the tokens of a login, which all of the process shares; arguments as for `AccessTokens`."""
+    return AccessTokens(login, keys, client_keys)

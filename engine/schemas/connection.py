@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from engine import tls
 from engine.openid.access_tokens import access_tokens
 from engine.schemas.section import REGISTRY_KEYS
+from routes.keys.token_login import TOKEN_LOGIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ def ask(config: SchemaConfig, url: str, path: str, timeout_seconds: float) -> tu
     headers = fixed_headers(config)
     if not config.tokens.is_set:
         return _asked(config, url, path, timeout_seconds, headers)
-    tokens = access_tokens(config.tokens, REGISTRY_KEYS)
+    tokens = access_tokens(config.tokens, f"{REGISTRY_KEYS}{TOKEN_LOGIN}")
     token = tokens.current()
     status, body = _asked(config, url, path, timeout_seconds, {**headers, **_bearer(token.text)})
     if status != _UNAUTHORIZED:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from engine.openid.token_login import TokenLogin
     from engine.schemas.section import SchemaConfig
+    from routes.keys.token_login import TokenLogin
     from routes.schema_names import SchemaName, SourceSchema
 
 __all__ = ["registry_settings", "schema_json", "schemas_json"]

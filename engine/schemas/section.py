@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.openid.token_login import TOKEN_LOGIN, TokenLogin, check_token_login
 from routes.body_steps import StepKind
 from routes.keys import table
 from routes.keys.addresses import REGISTRY_URLS
+from routes.keys.token_login import TOKEN_LOGIN, TokenLogin, check_token_login
 from routes.keys.values import PATH, TEXT, TOKEN, duration
 from routes.schema_names import SubjectStrategy
 from routes.section_registry import Section

@@ -9,8 +9,8 @@ import pytest
 
 from engine.errors import HardFailureError, UnreachableError
 from engine.openid.access_tokens import AccessTokens, access_tokens
-from engine.openid.token_login import TokenLogin
 from engine.openid.token_request import token_endpoint
+from routes.keys.token_login import TokenLogin
 from tests.certificates import certify
 from tests.token_issuer import CLIENT, SECRET, TokenIssuer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KAFKA = "kafka.sasl.oauthbearer."
-KEYS = "schema.registry."
+KEYS = "schema.registry.oauthbearer."
 
 
 def test_an_issuer_names_its_token_endpoint_with_or_without_a_slash() -> None:
@@ -66,7 +66,7 @@ def login(issuer: TokenIssuer) -> TokenLogin:
 
 def test_a_token_is_kept_until_four_fifths_of_its_time_are_over(issuer: TokenIssuer) -> None:
     issuer.seconds, clock = 100, Clock()
-    tokens = AccessTokens(login(issuer), KEYS, clock)
+    tokens = AccessTokens(login(issuer), KEYS, clock=clock)
     first = tokens.current()
     assert (first.text, first.renew_at, first.ends_at) == (issuer.tokens[0], 1080, 1100)
     clock.now += 79
@@ -90,7 +90,7 @@ def test_a_token_that_was_refused_is_not_shown_again(issuer: TokenIssuer) -> Non
 
 def test_the_last_token_serves_as_long_as_it_holds_while_the_issuer_is_away(issuer: TokenIssuer) -> None:
     issuer.seconds, clock = 100, Clock()
-    tokens = AccessTokens(login(issuer), KEYS, clock)
+    tokens = AccessTokens(login(issuer), KEYS, clock=clock)
     first = tokens.current()
     issuer.is_away = True
     clock.now += 85
@@ -140,9 +140,7 @@ def test_an_answer_without_a_bearer_token_is_refused(
 ) -> None:
     monkeypatch.setattr(issuer, "answer", lambda *_: (200, answer))
     given = TokenLogin(endpoint=f"{issuer.url}/token", client_id=CLIENT, secret=SECRET)
-    with pytest.raises(
-        HardFailureError, match=r"has no bearer token; correct schema\.registry\.oauthbearer\.token\.end"
-    ):
+    with pytest.raises(HardFailureError, match=r"has no bearer token; correct schema\.registry\.oauthbearer\.token"):
         AccessTokens(given, KEYS).current()
 
 

@@ -12,9 +12,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from engine.embedded import free_ports
-from engine.openid.token_login import TokenLogin
 from engine.schemas.jvm_registry import jvm_registry
 from engine.schemas.section import SchemaConfig
+from routes.keys.token_login import TokenLogin
 from tests.certificates import certify
 from tests.registry_server import RegistryServer, registry_server
 from tests.token_issuer import CLIENT, TokenIssuer

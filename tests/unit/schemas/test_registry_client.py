@@ -11,11 +11,11 @@ import pytest
 
 from engine.embedded import free_ports
 from engine.errors import HardFailureError, UnreachableError
-from engine.openid.token_login import TokenLogin
 from engine.schemas.copies import SchemaCopies
 from engine.schemas.registry import RegistryClient
 from engine.schemas.schema_text import RegisteredSchema, SchemaReference
 from engine.schemas.section import SchemaConfig
+from routes.keys.token_login import TokenLogin
 from routes.predicate.bodies import UnreadableBodyError
 from tests.certificates import certify
 from tests.registry_server import RegistryServer, registry_server
@@ -79,9 +79,7 @@ def test_a_token_that_stays_refused_is_an_error_after_one_other(server: Registry
 def test_an_issuer_that_is_away_or_refuses_is_told_as_such(server: RegistryServer) -> None:
     with TokenIssuer() as issuer:
         wrong = RegistryClient(with_tokens(server, issuer, "guessed-wrong"))
-        with pytest.raises(
-            HardFailureError, match=r"wrong id or secret.*; correct schema\.registry\.oauthbearer\.client"
-        ):
+        with pytest.raises(HardFailureError, match=r"wrong id or secret.*; correct schema\.registry\.oauthbearer"):
             wrong.schema(7)
         issuer.is_away = True
         with pytest.raises(UnreachableError, match="the issuer of tokens does not answer"):
