@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.connectors.base import Sink, Source
+    from routes.model import Config
 
 pytestmark = pytest.mark.brokers
 
@@ -55,6 +56,13 @@ def ends(broker: RabbitMq, issuer: TokenIssuer) -> Iterator[tuple[Source, Sink]]
 
 def made(broker: RabbitMq, issuer: TokenIssuer, secret: str = SECRET) -> tuple[Source, Sink]:
     broker.create("orders")
+    config = configured(broker, issuer, secret)
+    system = connector(config.sources[0].type)
+    source = system.make_source(SystemEndpoint.of(config, config.sources[0]), 1)
+    return source, system.make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
+
+
+def configured(broker: RabbitMq, issuer: TokenIssuer, secret: str) -> Config:
     settings = broker.settings(Protocol.AMQP)
     keys = {key: settings[key] for key in (".type", ".url", ".heartbeat")} | {
         ".oauthbearer.issuer": issuer.url,
@@ -64,10 +72,7 @@ def made(broker: RabbitMq, issuer: TokenIssuer, secret: str = SECRET) -> tuple[S
     }
     lines = [f"{each}{key}={text}" for each in ("source.s", "sink.o") for key, text in keys.items()]
     own = ("bridge.id=b", "source.s.destinations=queue:orders", "routes.a.in.include=TRUE")
-    config = loads("\n".join((*own, "routes.a.out.topic=o:queue/orders", *lines)))
-    system = connector(config.sources[0].type)
-    source = system.make_source(SystemEndpoint.of(config, config.sources[0]), 1)
-    return source, system.make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
+    return loads("\n".join((*own, "routes.a.out.topic=o:queue/orders", *lines)))
 
 
 class Sending:
@@ -142,6 +147,15 @@ def test_connections_outlive_their_tokens_and_nothing_is_lost_or_comes_twice(end
     assert sending.sent > 50
     assert (sending.doubtful, receiving.doubtful) == (0, 0), "each connection ended before its token did"
     assert min(sending.logins, receiving.logins) > 3
+
+
+def test_the_doctor_says_that_a_sink_may_send_twice(broker: RabbitMq, issuer: TokenIssuer) -> None:
+    issuer.seconds, config = 100, configured(broker, issuer, SECRET)
+    endpoint, system = SystemEndpoint.of(config, config.sinks[0]), connector(config.sinks[0].type)
+    assert "takes the login" in system.check_connection(endpoint, "doctor")
+    ((found, remedy),) = system.doubts(endpoint)
+    assert found == f"messages may come twice after a crash: RabbitMQ {broker.version} drops no duplicates"
+    assert remedy.startswith("set sink.o.accept-duplicates=true")
 
 
 def test_a_token_without_rights_or_a_wrong_secret_is_told(broker: RabbitMq, issuer: TokenIssuer) -> None:

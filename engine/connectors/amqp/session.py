@@ -247,6 +247,11 @@ class AmqpSession:
         return True
 
     @property
+    def drops_duplicates(self) -> bool:
+        """See `ProductSession`."""
+        return self.traits.drops_duplicates
+
+    @property
     def lacks(self) -> Mapping[Feature, str]:
         """See `ProductSession`."""
         return self.traits.lacks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,6 +16,9 @@ from routes.keys.addresses import is_loopback
 from routes.keys.token_login import TOKEN_LOGIN, check_token_login
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.connectors.amqp.session import AmqpSession
     from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
     from engine.connectors.depth import Depth
@@ -34,6 +38,7 @@ _NOT_OF_LISTENERS = {
     "oauthbearer.client.id": ("it takes passwords and certificates alone", "remove the lines"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
+    "accept-duplicates": ("its clients say what they have taken", "remove the line"),
     "position-queue": ("there is no broker beside it that could keep positions", "remove the line"),
 }
 """Keys that a listener cannot have, with reason and hint."""
@@ -87,15 +92,21 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
     def check_connection(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> str:
         """See `Connector`."""
-        broker = endpoint.settings
-        from engine.connectors.amqp.session import AmqpSession
         from engine.connectors.features import require
 
-        session = AmqpSession(broker, f"'{broker.name}'", endpoint.url, client_id)
+        with self._connected(endpoint, client_id) as session:
+            require(endpoint, session)
+            return f"{session.endpoint} takes the login{_reminder(session.traits, endpoint.settings)}"
+
+    @contextmanager
+    def _connected(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> Iterator[AmqpSession]:
+        """Connects for the time of a block."""
+        from engine.connectors.amqp.session import AmqpSession
+
+        session = AmqpSession(endpoint.settings, f"'{endpoint.settings.name}'", endpoint.url, client_id)
         try:
             session.open()
-            require(endpoint, session)
-            return f"{session.endpoint} takes the login{_reminder(session.traits, broker)}"
+            yield session
         finally:
             session.close()
 
