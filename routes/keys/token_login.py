@@ -31,7 +31,7 @@ class TokenLogin:
         _ISSUER,
         ISSUER,
         "OpenID Connect server whose access tokens are the login; it is asked for its token endpoint.",
-        example="https://login.example.com/realms/kafka",
+        example="https://login.example.com/realms/services",
     )
     endpoint: str | None = key(
         _ENDPOINT,
