@@ -36,9 +36,9 @@ public record RegistrySettings(
   public static RegistrySettings of(JsonNode said) {
     List<String> urls = StreamSupport.stream(said.path("urls").spliterator(), false).map(JsonNode::asText).toList();
     Map<String, String> headers = new LinkedHashMap<>();
-    said.path("headers").fields().forEachRemaining(each -> headers.put(each.getKey(), each.getValue().asText()));
-    return new RegistrySettings(urls, Map.copyOf(headers), TokenLogin.of(said.path("tokens")), TokenLogin.text(said, "authority"),
-        TokenLogin.text(said, "certificate"), TokenLogin.text(said, "key"),
+    said.path("headers").properties().forEach(each -> headers.put(each.getKey(), each.getValue().asText()));
+    return new RegistrySettings(urls, Map.copyOf(headers), TokenLogin.of(said.path("tokens")),
+        TokenLogin.text(said, "authority"), TokenLogin.text(said, "certificate"), TokenLogin.text(said, "key"),
         Duration.ofMillis(said.path("timeoutMs").asLong()), Duration.ofMillis(said.path("outageMs").asLong()),
         TokenLogin.text(said, "copies"));
   }
