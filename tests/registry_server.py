@@ -8,10 +8,11 @@ import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["Asked", "RegistryServer", "registry_server"]
@@ -25,6 +26,8 @@ class Asked(NamedTuple):
     """The header Authorization."""
     body: object = None
     """What was posted, from JSON."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """All headers, by names in lower case."""
 
 
 class RegistryServer:
@@ -37,6 +40,8 @@ class RegistryServer:
         """Status and body for each request of a path, one after the other; the last one stays. Others get 404."""
         self.fault: tuple[int, object] | None = None
         """The answer to all requests while the server is out of order."""
+        self.admits: Callable[[str | None], bool] = lambda _: True
+        """Function that tells if the server takes a login, the header Authorization; others get 401."""
         self.hanging: set[str] = set()
         """Paths that get no answer before the end of the server."""
         self.stalling: set[str] = set()
@@ -48,10 +53,12 @@ class RegistryServer:
         self._lock = Lock()
         self._at_once = 0
 
-    def answer(self, path: str) -> tuple[int, object]:
+    def answer(self, path: str, login: str | None = None) -> tuple[int, object]:
         """Takes the next answer for a path."""
         if self.fault is not None:
             return self.fault
+        if not self.admits(login):
+            return 401, {"error_code": 401, "message": "who are you?"}
         known = self.answers.get(path, [(404, {"error_code": 40403, "message": "not found"})])
         return known.pop(0) if len(known) > 1 else known[0]
 
@@ -112,9 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, asked: object) -> None:
         registry = self.registry
-        registry.asked.append(Asked(self.path, self.headers["Authorization"], asked))
+        login = self.headers["Authorization"]
+        shown = {name.lower(): text for name, text in self.headers.items()}
+        registry.asked.append(Asked(self.path, login, asked, shown))
         with registry.answering(self.path):
-            status, body = registry.answer(self.path)
+            status, body = registry.answer(self.path, login)
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,10 @@ class TokenIssuer:
         """True while each request for a token, or for the token endpoint, is answered with 503."""
         self.given: list[str] = []
         """Scopes of the tokens that were given."""
+        self.tokens: list[str] = []
+        """Tokens that were given to clients."""
+        self.methods: list[str] | None = None
+        """Ways of a client to log in that the server names; None: it names none, and takes the header."""
         self.user: dict[str, Any] = dict(USER)
         """Claims of the user who logs in next."""
         self.claims: dict[str, Any] = {}
@@ -88,6 +93,11 @@ class TokenIssuer:
         }
         return {"keys": [key]}
 
+    @property
+    def pem(self) -> str:
+        """The public key by which tokens are checked, in PEM."""
+        return self._key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
     def rotate(self) -> None:
         """Takes a new key in place of the one before."""
         self._key_id += 1
@@ -122,13 +132,23 @@ class TokenIssuer:
         token = self.token(**self.user, aud=CLIENT, azp=CLIENT, nonce=begun["nonce"], at_hash=half)
         return 200, {"access_token": access, "token_type": "Bearer", "id_token": token}
 
+    def _is_client(self, login: str, form: dict[str, list[str]]) -> bool:
+        """True if a request shows the id and the secret of the client, in a way that the server names."""
+        if self.methods is not None and "client_secret_basic" not in self.methods:
+            return (form.get("client_id"), form.get("client_secret")) == ([CLIENT], [SECRET])
+        return login == f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"
+
     def answer(self, path: str, login: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer to a request."""
         if path == "/.well-known/openid-configuration" and self.is_away:
             return 503, {}
         if path == "/.well-known/openid-configuration":
             names = {"token": "token_endpoint", "keys": "jwks_uri", "authorize": "authorization_endpoint"}
-            ends = {name: f"{self.url}/{end}" for end, name in (names | {"logout": "end_session_endpoint"}).items()}
+            ends: dict[str, Any] = {
+                name: f"{self.url}/{end}" for end, name in (names | {"logout": "end_session_endpoint"}).items()
+            }
+            if self.methods is not None:
+                ends["token_endpoint_auth_methods_supported"] = self.methods
             return 200, {"issuer": self.url, "authorization_response_iss_parameter_supported": True, **ends}
         if path == "/keys":
             return 200, self.keys
@@ -136,13 +156,14 @@ class TokenIssuer:
             return 404, {}
         if self.is_away:
             return 503, {"error": "temporarily_unavailable"}
-        if login != f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}":
+        if not self._is_client(login, form):
             return 401, {"error": "invalid_client", "error_description": "wrong id or secret"}
         if form.get("grant_type") == ["authorization_code"]:
             return self._redeem(form)
         scope = form.get("scope", ["profile"])[0]
         self.given.append(scope)
         token = self.token(sub=CLIENT, aud="kafka", scope=scope)
+        self.tokens.append(token)
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self.seconds)}
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

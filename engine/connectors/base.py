@@ -26,6 +26,7 @@ __all__ = [
     "Exclusive",
     "Expiring",
     "Holding",
+    "LoginEndsError",
     "MissingError",
     "NotConnectedError",
     "Outcome",
@@ -134,6 +135,13 @@ class NotConnectedError(Exception):
         """`back_off_seconds` is the shortest wait where an early retry would be wrong, as after a refused login."""
         super().__init__(reason)
         self.back_off_seconds = back_off_seconds
+
+
+class LoginEndsError(NotConnectedError):
+    """The login of a connection will end, and nothing is under way on it: a new connection takes its place.
+
+    A source or sink raises it with nothing in doubt, so that nothing is sent or delivered twice for it.
+    """
 
 
 class MissingError(NotConnectedError):

@@ -29,6 +29,7 @@ __all__ = [
     "Feature",
     "ProductSession",
     "asked",
+    "duplicates",
     "is_topic",
     "refusal",
     "require",
@@ -63,6 +64,10 @@ class ProductSession(Protocol):
     @property
     def server(self) -> str:
         """Name and version as the broker reports them; empty if it reports none."""
+
+    @property
+    def drops_duplicates(self) -> bool:
+        """True if the broker drops a message that comes again with the same id."""
 
     @property
     def lacks(self) -> Mapping[Feature, str]:
@@ -113,6 +118,17 @@ def require(endpoint: SystemEndpoint[Any], session: ProductSession) -> None:
     for feature, value in asked(endpoint):
         if (instead := session.lacks.get(feature)) is not None:
             raise refusal(endpoint.settings, feature, value, session.server or session.product.title, instead)
+
+
+def duplicates(endpoint: SystemEndpoint[Any], session: ProductSession) -> Iterator[tuple[str, str]]:
+    """Yields the doubt that a broker gets messages of a sink twice after a crash, with its remedy, if it may."""
+    sink = endpoint.settings
+    if not isinstance(sink, JmsSinkConfig) or sink.position_queue is not None or session.drops_duplicates:
+        return
+    key, server = f"sink.{sink.name}", session.server or session.product.title
+    accept = f"set {key}.accept-duplicates=true where receivers can take a message twice"
+    positions = "" if Feature.POSITIONS in session.lacks else f"set {key}.position-queue, or "
+    yield f"messages may come twice after a crash: {server} drops no duplicates", positions + accept
 
 
 def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:

@@ -7,17 +7,19 @@ Selectors are parsed as predicates. A broker may accept texts that are not predi
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engine.connectors.products import PRODUCT, Product
+from engine.connectors.products import PRODUCT, RABBITMQ, Product
 from engine.connectors.system import BrokerT, Connector, SinkT, SourceT
 from routes.errors import Fault, Level, PredicateError, PredicateSyntaxError
 from routes.keys.addresses import plainly
 from routes.keys.table import key
-from routes.keys.values import TEXT, BadValueError, ValueKind, choice
+from routes.keys.values import FLAG, TEXT, BadValueError, ValueKind, choice
 from routes.predicate import parse
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.nodes import In, walk
@@ -26,7 +28,10 @@ from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from engine.connectors.endpoint import SystemEndpoint
+    from engine.connectors.features import ProductSession
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
     from routes.predicate import Predicate
@@ -59,6 +64,8 @@ _INTERNAL = (
     # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
     r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
 )
+_RABBITMQ_CLIENT = "com.rabbitmq.jms."
+"""Package of RabbitMQ's own JMS client."""
 _QUOTED = re.compile(r"'(?:[^']|'')*'?|\"[^\"]*\"?")
 _OWN = re.compile(
     r"(?<![\w$.])(?:msg\.(?:address\b|(?P<body>body|text)\b|header\.(?P<header>[\w$]*))|(?P<xpath>xpath)(?=\s*\())"
@@ -185,6 +192,13 @@ class JmsSinkConfig(SinkConfig):
         default_note="none: messages may be sent twice after a crash, where the broker drops no duplicates",
         example="jms-bridge.positions",
     )
+    accepts_duplicates: bool = key(
+        "accept-duplicates",
+        FLAG,
+        "`true`: receivers can take a message twice, so `validate` and `doctor` do not warn that it may come twice "
+        "after a crash. It has the same JMSMessageID then.",
+        default="false",
+    )
 
 
 class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
@@ -194,11 +208,30 @@ class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
     server = ServerTraits("artemis", "Artemis", ("embedded.artemis.port", "embedded.stomp.port", "embedded.amqp.port"))
 
     def check(self, settings: Settings, section: str, name: str) -> None:
-        """Checks destinations, subscription and selector of a source."""
+        """Checks destinations, subscription and selector of a source, and what a sink does after a crash."""
         if section == "source":
             _check_destinations(settings, name)
             check_subscription(settings, name)
             _check_selector(settings, name)
+        else:
+            _check_duplicates(settings, name)
+
+    def doubts(self, endpoint: SystemEndpoint[BrokerT]) -> Iterator[tuple[str, str]]:
+        """See `Connector`: a sink whose messages may come twice after a crash."""
+        sink = endpoint.settings
+        if not isinstance(sink, JmsSinkConfig) or sink.accepts_duplicates or sink.position_queue is not None:
+            return
+        from engine.connectors.features import duplicates
+
+        with self._connected(endpoint, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}") as session:
+            if session is not None:
+                yield from duplicates(endpoint, session)
+
+    def _connected(
+        self, endpoint: SystemEndpoint[BrokerT], client_id: str
+    ) -> AbstractContextManager[ProductSession | None]:
+        """Connects for the time of a block; None where the broker does not name itself."""
+        return nullcontext()
 
     def examples(self, source: SourceT) -> Iterator[tuple[str, str]]:
         """See `Connector`; a destination of a JMS broker needs no scheme."""
@@ -213,6 +246,17 @@ class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
 def jms_addresses(scheme: str) -> Addresses:
     """Returns the addresses of a JMS broker; `scheme` is for the example."""
     return Addresses(_PATTERN, f"queue/NAME or topic/NAME, as in {scheme}:queue/orders", _INTERNAL)
+
+
+def _check_duplicates(settings: Settings, name: str) -> None:
+    """Warns of a sink at RabbitMQ, which neither drops duplicates nor keeps positions."""
+    for part in ("broker", "connection-factory"):
+        entry, value = settings.entry(f"sink.NAME.{part}", name), settings.get(f"sink.NAME.{part}", name)
+        is_rabbitmq = value == RABBITMQ or str(value).startswith(_RABBITMQ_CLIENT)
+        if entry is not None and is_rabbitmq and not settings.get("sink.NAME.accept-duplicates", name):
+            message = f"messages may come twice after a crash: {RABBITMQ.title} drops no duplicates"
+            hint = f"set sink.{name}.accept-duplicates=true where receivers can take a message twice"
+            settings.faults.append(entry.fault(message, hint, level=Level.WARNING))
 
 
 def _check_destinations(settings: Settings, name: str) -> None:

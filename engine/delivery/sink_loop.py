@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from engine.claims.bodies import BodyLostError, KeptBodies
-from engine.connectors.base import Exclusive, Holding, NotConnectedError, Outcome, Outgoing
+from engine.connectors.base import Exclusive, Holding, LoginEndsError, NotConnectedError, Outcome, Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.expiry import has_expired
 from engine.connectors.system import connector
@@ -171,6 +171,8 @@ class SinkLoop:
                     self._session(stop, listener)
                 except _RebalancedError:
                     _log.info("reconnects because partitions go to another reader", where=self._sink.address)
+                except LoginEndsError as error:
+                    _log.info("connects again with a new login", where=self._sink.address, why=str(error))
                 except NotConnectedError as error:
                     self._wait(error, stop, listener)
         finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from engine.connectors.base import Committing, Expiring, NotConnectedError, Positioned, Transactional
+from engine.connectors.base import Committing, Expiring, LoginEndsError, NotConnectedError, Positioned, Transactional
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.delivery.back_off import BackOff, Connecting
@@ -135,6 +135,8 @@ class SourceLoop:
         while not stop.is_set():
             try:
                 self._session(stop)
+            except LoginEndsError as error:
+                _log.info("connects again with a new login", where=self._source.address, why=str(error))
             except (NotConnectedError, JournalError) as error:
                 if isinstance(error, JournalError):
                     # The failed Kafka client may be that of the safe offsets, so they are made anew.

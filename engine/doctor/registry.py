@@ -33,6 +33,9 @@ def check_registry(config: SchemaConfig, timeout_seconds: float) -> Iterator[Fin
         except SetupError as error:
             yield of_error(_NAME, error, "correct schema.registry.tls.*")
             return
+        except (HardFailureError, UnreachableError) as error:
+            yield of_error(_NAME, error, "start it, or correct schema.registry.oauthbearer.issuer")
+            return
         except CONNECTION_ERRORS as error:
             yield failed(_NAME, f"{url}: {error}", REGISTRY_REMEDY, UnreachableError)
             continue
@@ -41,7 +44,10 @@ def check_registry(config: SchemaConfig, timeout_seconds: float) -> Iterator[Fin
 
 def _finding(url: str, status: int, answer: bytes) -> Finding:
     if status in _NO_LOGIN:
-        remedy = "correct schema.registry.username and schema.registry.password, or schema.registry.token"
+        remedy = (
+            "correct schema.registry.username and schema.registry.password, schema.registry.token, or "
+            "schema.registry.oauthbearer.*"
+        )
         return failed(_NAME, f"{url} does not take the login ({status})", remedy, HardFailureError)
     if status >= _REFUSED:
         return failed(

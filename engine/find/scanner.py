@@ -274,9 +274,8 @@ def _schemas(config: Config, question: FindQuestion) -> dict[str, Any]:
     for each in config.source_schemas:
         documents.check_file(each)
     registry = config.section(SchemaConfig)
-    urls = None if registry.urls is None else list(registry.urls)
     return {
-        "registry": None if urls is None else [urls, *registry_settings(registry)],
+        "registry": registry_settings(registry),
         "sources": schemas_json(config.source_schemas, config.path.parent),
     }
 

@@ -22,7 +22,7 @@ from engine.kafka.security import (
     librdkafka_certificates,
     librdkafka_login,
 )
-from engine.kafka.token_issuer import token_endpoint
+from engine.openid.token_request import token_endpoint
 
 if TYPE_CHECKING:
     from routes.kafka_access import KafkaAccess
@@ -115,5 +115,6 @@ def _given(access: KafkaAccess, role: Role) -> dict[str, str]:
         if is_file(name):
             settings[name] = str(base / value)
     if ISSUER in settings:
-        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST), access.keys)
+        keys = f"{access.keys}sasl.oauthbearer."
+        settings[ENDPOINT] = token_endpoint(settings[ISSUER], settings.get(ISSUER_TRUST), keys)
     return settings

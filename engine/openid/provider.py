@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from base64 import b64encode
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import urlencode
 
 import structlog
 from joserfc.errors import JoseError, SecurityWarning
@@ -17,6 +16,7 @@ from joserfc.jwk import ECKey, RSAKey, import_key
 
 from engine.errors import HardFailureError
 from engine.openid.discovery import discovered, fetched
+from engine.openid.token_request import requested, takes_basic
 from routes.errors import BridgeError
 
 if TYPE_CHECKING:
@@ -104,14 +104,8 @@ class IdentityProvider:
             "code_verifier": verifier,
             "client_id": client.client_id,
         }
-        headers = {}
-        if client.secret is not None and metadata.takes_basic:
-            login = f"{quote_plus(client.client_id)}:{quote_plus(client.secret)}"
-            headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        elif client.secret is not None:
-            form["client_secret"] = client.secret
         setting = "http.oidc.client.id or http.oidc.client.secret, or log in again"
-        return fetched(metadata.token_endpoint, client.authority, setting, form, headers)
+        return requested(metadata.token_endpoint, client, form, setting, basic=metadata.takes_basic)
 
     def _read_keys(self) -> tuple[PublicKey, ...]:
         said = fetched(self.metadata.keys_url, self.client.authority, self.client.setting)
@@ -179,14 +173,13 @@ def _metadata(client: OpenIdClient) -> ProviderMetadata:
             raise HardFailureError(what)
         return found
 
-    methods = said.get("token_endpoint_auth_methods_supported")
     return ProviderMetadata(
         str(said["issuer"]),
         needed("authorization_endpoint"),
         needed("token_endpoint"),
         needed("jwks_uri"),
         address("end_session_endpoint"),
-        not isinstance(methods, list) or "client_secret_basic" in methods or "client_secret_post" not in methods,
+        takes_basic(said),
         said.get("authorization_response_iss_parameter_supported") is True,
     )
 

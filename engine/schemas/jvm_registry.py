@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,11 @@ def jvm_registry(config: SchemaConfig, spark: SparkSession) -> Any:
 
     Raises SetupError if the files of `schema.registry.tls.*` cannot be used.
     """
-    if config.urls is None:
+    if (given := registry_settings(config)) is None:
         return None
     jvm: Any = spark._jvm
     try:
-        settings = jvm.jmsbridge.serdes.RegistrySettings.of(list(config.urls), *registry_settings(config))
+        settings = jvm.jmsbridge.serdes.RegistrySettings.of(json.dumps(given))
         return jvm.jmsbridge.serdes.HttpRegistry(settings)
     except JVM_ERRORS as error:
         raise SetupError(reason_of(error)) from error

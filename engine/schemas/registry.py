@@ -36,7 +36,8 @@ _REFUSED = 300
 """The first status that is not an answer to the question."""
 _NOT_FOUND = 404
 _HINTS = {
-    401: "; check schema.registry.username and schema.registry.password, or schema.registry.token",
+    401: "; check schema.registry.username and schema.registry.password, schema.registry.token, or "
+    "schema.registry.oauthbearer.*",
     404: "; check the subject and the version, or register the schema",
 }
 _HINTS[403] = _HINTS[401]
@@ -126,7 +127,7 @@ class RegistryClient:
         """True if the registry answers another question."""
         try:
             status, _ = self._ask(_ANY_PATH)
-        except UnreachableError:
+        except (HardFailureError, UnreachableError):
             return False
         return status < _REFUSED or status == _NOT_FOUND
 

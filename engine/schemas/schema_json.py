@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import HardFailureError
+from engine.schemas.connection import fixed_headers
+from engine.schemas.section import REGISTRY_KEYS
 from routes.schema_names import SchemaKind
 
 if TYPE_CHECKING:
@@ -14,18 +16,46 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.schemas.section import SchemaConfig
+    from routes.keys.token_login import TokenLogin
     from routes.schema_names import SchemaName, SourceSchema
 
 __all__ = ["registry_settings", "schema_json", "schemas_json"]
 
 
-def registry_settings(config: SchemaConfig) -> list[Any]:
-    """The arguments of `RegistrySettings.of` behind the addresses: login, files, milliseconds, folder of copies."""
-    login = config.username, config.password, config.token
-    files = [None if each is None else str(each) for each in (config.ca, config.certificate, config.key)]
-    times = [round(each * 1000) for each in (config.timeout_seconds, config.outage_timeout_seconds)]
-    copies = None if config.copies_of_registry is None else str(config.copies_of_registry)
-    return [*login, *files, *times, copies]
+def registry_settings(config: SchemaConfig) -> dict[str, Any] | None:
+    """The registry of a configuration as `jmsbridge.serdes.RegistrySettings` reads it; None if there is none."""
+    if config.urls is None:
+        return None
+    return {
+        "urls": config.urls,
+        "headers": fixed_headers(config),
+        "tokens": _token_login(config.tokens),
+        "authority": _text(config.ca),
+        "certificate": _text(config.certificate),
+        "key": _text(config.key),
+        "timeoutMs": round(config.timeout_seconds * 1000),
+        "outageMs": round(config.outage_timeout_seconds * 1000),
+        "copies": _text(config.copies_of_registry),
+    }
+
+
+def _token_login(login: TokenLogin) -> dict[str, str | None] | None:
+    """The login by access tokens as `jmsbridge.serdes.TokenLogin` reads it."""
+    if not login.is_set:
+        return None
+    return {
+        "issuer": login.issuer,
+        "endpoint": login.endpoint,
+        "clientId": login.client_id,
+        "secret": login.secret,
+        "scope": login.scope,
+        "authority": _text(login.ca),
+        "keys": REGISTRY_KEYS,
+    }
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def schemas_json(schemas: Iterable[SourceSchema], base: Path) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from routes.body_steps import StepKind
 from routes.keys import table
 from routes.keys.addresses import REGISTRY_URLS
+from routes.keys.token_login import TOKEN_LOGIN, TokenLogin, check_token_login
 from routes.keys.values import PATH, TEXT, TOKEN, duration
 from routes.schema_names import SubjectStrategy
 from routes.section_registry import Section
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from routes.keys.settings import Settings
     from routes.schema_names import SchemaName
 
-__all__ = ["SECTION", "SchemaConfig"]
+__all__ = ["REGISTRY_KEYS", "SECTION", "SchemaConfig"]
 
+REGISTRY_KEYS = "schema.registry."
+"""Beginning of the keys of the registry."""
 _SOURCE = "source.NAME.schema"
 _BODY, _READ = "routes.NAME.in.body", "routes.NAME.in.schema"
 _WRITTEN, _SUBJECT, _STEPS = (f"routes.NAME.out.{key}" for key in ("schema", "subject", "convert"))
@@ -44,6 +47,20 @@ class SchemaConfig:
     )
     token: str | None = table.key(
         "schema.registry.token", TOKEN, "Login by a bearer token.", example="${file:registry.token}"
+    )
+    tokens: TokenLogin = table.part(TokenLogin, TokenLogin(), REGISTRY_KEYS)
+    """Login by access tokens of an OpenID Connect server."""
+    cluster: str | None = table.key(
+        f"{REGISTRY_KEYS}bearer.auth.logical.cluster",
+        TOKEN,
+        "Logical cluster (`lsrc-…`) of the registry, which Confluent Cloud wants with each token.",
+        example="lsrc-1",
+    )
+    pool: str | None = table.key(
+        f"{REGISTRY_KEYS}bearer.auth.identity.pool.id",
+        TOKEN,
+        "Identity pool (`pool-…`) of the client, which Confluent Cloud wants with tokens of an issuer of your own.",
+        example="pool-1",
     )
     ca: Path | None = table.key(
         "schema.registry.tls.ca",
@@ -92,14 +109,21 @@ def registry_login(settings: Settings) -> None:
     """Checks that there is one way to log in to the schema registry, and an address for it."""
     registry = "schema.registry"
     name, password, token = (f"{registry}.{part}" for part in ("username", "password", "token"))
+    client = f"{REGISTRY_KEYS}{TOKEN_LOGIN}client.id"
+    check_token_login(settings, REGISTRY_KEYS)
     for key, other in ((name, password), (password, name)):
         if settings.is_set(key) and not settings.is_set(other):
             settings.fault(key, "", f"a login without {other}", f"set {other}")
-    if settings.is_set(token) and settings.is_set(name):
-        settings.fault(token, "", "two ways to log in", f"keep {name} or {token}")
+    ways = [key for key in (name, token, client) if settings.is_set(key)]
+    if len(ways) > 1:
+        settings.fault(ways[-1], "", "two ways to log in", f"keep {' or '.join(ways)}")
+    for part in ("logical.cluster", "identity.pool.id"):
+        key = f"{REGISTRY_KEYS}bearer.auth.{part}"
+        if settings.is_set(key) and not (settings.is_set(token) or settings.is_set(client)):
+            settings.fault(key, "", f"'{key}' has no effect without a token", f"set {client} or {token}")
     if ":" in (settings.get(name) or ""):
         settings.fault(name, "", "a user name with a colon", "choose one without")
-    for key in (name, token, f"{registry}.tls.ca", f"{registry}.tls.certificate"):
+    for key in (name, token, client, f"{registry}.tls.ca", f"{registry}.tls.certificate"):
         if settings.is_set(key) and not settings.is_set(f"{registry}.url"):
             settings.fault(key, "", f"'{key}' has no effect without a registry", f"set {registry}.url")
 

@@ -10,6 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UnreachableError
+from engine.telemetry.login_section import COMMAND_KEYS
 from routes.keys.addresses import Peer
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def ask(
     request carries no credentials, so that they are not shown to an unrelated program that listens there.
 
     Raises:
-        UnreachableError: nothing listens there, or it does not speak HTTP.
+        UnreachableError: nothing listens there, it does not speak HTTP, or the issuer of its tokens does not answer.
+        HardFailureError: the issuer of access tokens refuses the client of commands.
     """
     return _sent(config, "GET", path, seconds, _login(config) if login else {}, peer)
 
@@ -51,7 +53,8 @@ def order(config: HttpConfig, path: str, seconds: float) -> tuple[int, dict[str,
     The object is empty if the answer is not JSON. `seconds` is as for `ask`.
 
     Raises:
-        UnreachableError: nothing listens there, or it does not speak HTTP.
+        UnreachableError: nothing listens there, it does not speak HTTP, or the issuer of its tokens does not answer.
+        HardFailureError: the issuer of access tokens refuses the client of commands.
     """
     status, text = _sent(config, "POST", path, seconds, {"X-Jms-Bridge": "command", **_login(config)}, None)
     try:
@@ -111,6 +114,17 @@ def _connection(config: HttpConfig, seconds: float, peer: Peer | None) -> HTTPCo
 
 
 def _login(config: HttpConfig) -> Mapping[str, str]:
-    """The request header with the credentials; one login is enough where both a token and a password are configured."""
+    """The request header with the credentials; one login is enough where several are configured.
+
+    Raises:
+        HardFailureError: the issuer of access tokens refuses the client of commands.
+        UnreachableError: the issuer does not answer.
+    """
+    if (login := config.oidc.of_commands).is_set:
+        # Imported here: most commands ask no issuer.
+        from engine.openid.access_tokens import access_tokens
+
+        token = access_tokens(login, "http.oidc.", COMMAND_KEYS).current()
+        return {"Authorization": f"Bearer {token.text}"}
     ways = [f"{scheme.title()} {shown.decode()}" for scheme, shown in credentials(config).items()]
     return {"Authorization": ways[0]} if ways else {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.telemetry.login_section import (
+    COMMAND_KEYS,
     OidcConfig,
     ProxyConfig,
     SessionConfig,
@@ -59,8 +60,9 @@ class ViewerConfig:
     groups: tuple[str, ...] = table.key(
         "http.viewer.groups",
         NAMES,
-        "Groups whose users are viewers, if an OpenID Connect server or a proxy logs them in.",
-        example="support, auditors",
+        "Groups whose users are viewers, if an OpenID Connect server or a proxy logs them in. A group with a comma in "
+        "it is written in double quotes.",
+        example='support, "CN=auditors,OU=it"',
         made=lambda value, *_: value or (),
         value=(),
     )
@@ -177,7 +179,7 @@ class HttpConfig:
 
 def _has_own_login(settings: Settings) -> bool:
     """True if the file has the login of an operator, with which commands and peers ask as well."""
-    return settings.is_set("http.token") or settings.is_set("http.username")
+    return any(map(settings.is_set, ("http.token", "http.username", f"{COMMAND_KEYS}client.id")))
 
 
 def http_login(settings: Settings) -> None:

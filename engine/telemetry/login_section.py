@@ -9,18 +9,32 @@ from typing import TYPE_CHECKING
 from routes.keys import table
 from routes.keys.addresses import host_of, is_loopback
 from routes.keys.logins import HEADER, ISSUER, NAMES, NETWORKS
+from routes.keys.token_login import TokenLogin
 from routes.keys.values import PATH, TEXT, duration
 
 if TYPE_CHECKING:
     from routes.keys.logins import Network
     from routes.keys.settings import Settings
 
-__all__ = ["OidcConfig", "ProxyConfig", "SessionConfig", "has_login", "http_oidc", "http_proxy", "http_users"]
+__all__ = [
+    "COMMAND_KEYS",
+    "OidcConfig",
+    "ProxyConfig",
+    "SessionConfig",
+    "has_login",
+    "http_oidc",
+    "http_proxy",
+    "http_users",
+]
 
+COMMAND_KEYS = "http.oidc.command."
+"""Beginning of the keys of the client whose tokens log in commands."""
 _ISSUER, _URL = "http.oidc.issuer", "http.url"
 _USER, _GROUPS, _TRUSTED = "http.proxy.header.user", "http.proxy.header.groups", "http.proxy.trusted"
 _ADDRESS = "http.proxy.header.address"
 _OF_ROLES = ("http.viewer.groups", "http.operator.groups")
+_OF_COMMANDS = ("command.client.id", "command.client.secret", "command.scope")
+_OF_OIDC = ("client.id", "client.secret", "scopes", "user.claim", "groups.claim", "audiences", "ca")
 _LOGINS = ("http.token", "http.username", _ISSUER, _USER)
 
 
@@ -72,6 +86,24 @@ class OidcConfig:
         made=lambda value, *_: value or (),
         value=(),
     )
+    command_id: str | None = table.key(
+        f"{COMMAND_KEYS}client.id",
+        TEXT,
+        "Client of the server whose access tokens log in commands such as `jms-bridge status`, and peers, in place of "
+        "`http.token` ([how](security.md#commands-with-tokens)).",
+        example="jms-bridge-commands",
+    )
+    """None: commands have another login."""
+    command_secret: str | None = table.key(
+        f"{COMMAND_KEYS}client.secret", TEXT, "Secret of that client.", example="${env:COMMAND_SECRET}"
+    )
+    command_scope: str | None = table.key(
+        f"{COMMAND_KEYS}scope",
+        TEXT,
+        "Scopes of these tokens, separated by blanks.",
+        default_note="those that the server gives by itself",
+        example="api://jms-bridge/.default",
+    )
     ca: Path | None = table.key(
         "http.oidc.ca",
         PATH,
@@ -79,6 +111,17 @@ class OidcConfig:
         default_note="those of the system",
         example="tls/ca.pem",
     )
+
+    @property
+    def of_commands(self) -> TokenLogin:
+        """The login of commands by access tokens of the server."""
+        return TokenLogin(
+            issuer=self.issuer,
+            client_id=self.command_id,
+            secret=self.command_secret,
+            scope=self.command_scope,
+            ca=self.ca,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +182,14 @@ def has_login(settings: Settings) -> bool:
 def http_oidc(settings: Settings) -> None:
     """Checks that the client of an OpenID Connect server is whole, and has a public address that others cannot read."""
     if not settings.is_set(_ISSUER):
-        for key in ("client.id", "client.secret", "scopes", "user.claim", "groups.claim", "audiences", "ca"):
+        for key in (*_OF_OIDC, *_OF_COMMANDS):
             if settings.is_set(f"http.oidc.{key}"):
                 settings.fault(f"http.oidc.{key}", "", "a client without a server", f"set {_ISSUER}")
         return
     for key, what in (("http.oidc.client.id", "a client id"), (_URL, "the address that browsers know")):
         if not settings.is_set(key):
             settings.fault(_ISSUER, "", f"a login without {what}", f"set {key}")
+    _commands(settings)
     if "openid" not in (settings.get("http.oidc.scopes") or "openid").split():
         settings.fault("http.oidc.scopes", "", "a login without the scope openid has no ID token", "add openid")
     ca, url = settings.get("http.oidc.ca"), settings.get(_URL)
@@ -155,6 +199,17 @@ def http_oidc(settings: Settings) -> None:
     if scheme == "http" and not is_loopback(host_of(authority) or "") and not settings.get("http.insecure"):
         message = "others on the network can read the session of a user"
         settings.fault(_URL, "", message, "use https, or http.insecure=true where the network is closed to others")
+
+
+def _commands(settings: Settings) -> None:
+    """Checks that the client of commands is whole, and that pages take its tokens."""
+    client, secret, scope = (f"http.oidc.{key}" for key in _OF_COMMANDS)
+    for key, other in ((client, secret), (secret, client), (scope, client)):
+        if settings.is_set(key) and not settings.is_set(other):
+            settings.fault(key, "", f"a client without {other}", f"set {other}")
+    if settings.is_set(client) and not settings.is_set("http.oidc.audiences"):
+        message = "pages take no token of another client without http.oidc.audiences"
+        settings.fault(client, "", message, "set http.oidc.audiences to the audience of its tokens")
 
 
 def http_proxy(settings: Settings) -> None:

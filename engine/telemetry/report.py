@@ -301,7 +301,8 @@ def _answer(config: HttpConfig, path: str, peer: Peer | None = None) -> str:
     code, body = ask(config, path, _PEER_SECONDS if peer else _ANSWER_SECONDS, peer=peer)
     if code in _REFUSED:
         where = base_url(config, peer)
-        msg = f"{where} does not take the login of this configuration: check http.token, http.username"
+        keys = "http.token, http.username or http.oidc.command.*"
+        msg = f"{where} does not take the login of this configuration: check {keys}"
         raise HardFailureError(msg)
     # A bridge of an earlier version, or one that was started before the file named its peers, does not know of all.
     return _UNKNOWN[path] if code == _MISSING and path in _UNKNOWN else body

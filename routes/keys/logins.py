@@ -11,22 +11,35 @@ from routes.keys.values import BadValueError, ValueKind, parse_text
 __all__ = ["HEADER", "ISSUER", "NAMES", "NETWORKS", "PUBLIC_URL", "Network"]
 
 Network = IPv4Network | IPv6Network
-_LOGIN_HINT = "set http.oidc.client.id and http.oidc.client.secret instead"
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_BETWEEN_COMMAS = re.compile(rf"(?:^|(?<=,))(\s*(?:{_QUOTED.pattern}[^,]*|[^,]*))")
+_LOGIN_HINT = "set client.id and client.secret instead"
 
 
 def _parts(text: str) -> list[tuple[int, str]]:
-    """The parts between commas, each with its place."""
+    """The parts between commas that are not within double quotes, each with its place."""
     parse_text(text)
     found, offset = [], 0
-    for part in text.split(","):
+    for part in _BETWEEN_COMMAS.findall(text):
         found.append((offset + len(part) - len(part.lstrip()), part.strip()))
         offset += len(part) + 1
     return found
 
 
+def _unquoted(part: str, start: int) -> str:
+    """The name in a part, which may be in double quotes; two of them stand for one in it."""
+    if not part.startswith('"'):
+        return part
+    if not _QUOTED.fullmatch(part):
+        hint = 'as in "CN=ops,OU=it", support; a double quote in a name is written twice'
+        raise BadValueError(f"{part} is not a name in double quotes", hint, start)
+    return part[1:-1].replace('""', '"')
+
+
 def _parse_names(text: str) -> tuple[str, ...]:
     names: list[str] = []
-    for start, name in _parts(text):
+    for start, part in _parts(text):
+        name = _unquoted(part, start)
         if not name:
             raise BadValueError("a name is missing between commas", "as in bridge-operators, /it/middleware", start)
         if name in names:
@@ -91,5 +104,6 @@ HEADER = ValueKind("header", "the name of an HTTP header", _parse_header)
 """An HTTP header, in lower case. Names with `_` are not taken, since servers mix them up with those with `-`."""
 ISSUER = ValueKind("URL", "https://host, with a path or none", _parse_issuer)
 NAMES = ValueKind("list of names", "names separated by commas", _parse_names)
+"""Names in the order of the file. One with a comma in it is written in double quotes, as names of headers are."""
 NETWORKS = ValueKind("list of networks", "addresses and networks such as 10.1.0.0/16", _parse_networks)
 PUBLIC_URL = ValueKind("URL", "https://host or https://host:port", _parse_public_url)

@@ -109,7 +109,7 @@ class Settings:
         keys, parts, lists = keys_of(kind), parts_of(kind), named_of(kind)
         return {
             **{attribute: self._made(declared, prefix, name) for attribute, declared in keys.items()},
-            **{attribute: part(**self.made(part, prefix, name)) for attribute, part in parts.items()},
+            **{attribute: part(**self.made(part, prefix + own, name)) for attribute, (part, own) in parts.items()},
             **{attribute: self._named(*declared) for attribute, declared in lists.items()},
         }
 

@@ -141,12 +141,13 @@ def made_of(name: str, made: Callable[[Any, Any, str], Any], value: Any = MISSIN
     return dataclasses.field(default=value, metadata={"key": Key(name, None, "", {}, made)})
 
 
-def part(kind: type, value: Any = MISSING) -> Any:
+def part(kind: type, value: Any = MISSING, prefix: str = "") -> Any:
     """Declares a field that holds another dataclass, whose fields declare their keys behind the same prefix.
 
-    The field of an object that no file made has `value`, or has to be given.
+    The field of an object that no file made has `value`, or has to be given. A `prefix` stands before the keys of the
+    part in addition.
     """
-    return dataclasses.field(default=value, metadata={"part": kind})
+    return dataclasses.field(default=value, metadata={"part": (kind, prefix)})
 
 
 def named(section: str, kind: type) -> Any:
@@ -159,8 +160,8 @@ def keys_of(kind: type) -> Mapping[str, Key]:
     return {each.name: each.metadata["key"] for each in fields(kind) if "key" in each.metadata}
 
 
-def parts_of(kind: type) -> Mapping[str, type]:
-    """Returns the dataclasses that `part` declares in a dataclass, by the names of the fields."""
+def parts_of(kind: type) -> Mapping[str, tuple[type, str]]:
+    """Returns dataclass and prefix of each field that `part` declares in a dataclass, by the names of the fields."""
     return {each.name: each.metadata["part"] for each in fields(kind) if "part" in each.metadata}
 
 
@@ -216,8 +217,8 @@ def rows_of(prefix: str, *kinds: type, systems: Sequence[tuple[type, str]] = ())
 
 def _declared(kind: type) -> Iterator[Key]:
     yield from (declared for declared in keys_of(kind).values() if declared.kind is not None)
-    for each in parts_of(kind).values():
-        yield from _declared(each)
+    for each, prefix in parts_of(kind).values():
+        yield from (replace(declared, name=prefix + declared.name) for declared in _declared(each))
 
 
 class Match(NamedTuple):

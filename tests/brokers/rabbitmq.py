@@ -23,7 +23,7 @@ __all__ = ["RabbitMq"]
 
 _DEBIAN = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """The program itself; that in PATH changes to a user and a folder of the system before."""
-_PLUGINS = "[rabbitmq_stomp,rabbitmq_amqp1_0,rabbitmq_management].\n"
+_PLUGINS = "[rabbitmq_stomp,rabbitmq_amqp1_0,rabbitmq_management,rabbitmq_auth_backend_oauth2].\n"
 
 
 @cache
@@ -47,6 +47,9 @@ class RabbitMq(Broker):
     application_fails_under_load: ClassVar[Collection[Protocol]] = (Protocol.AMQP,)
     client_port: ClassVar[Protocol] = Protocol.AMQP
     others: ClassVar[Sequence[str]] = ("management", "epmd", "distribution")
+
+    token_key: str | None = None
+    """Public key (PEM) that checks access tokens, which then log in as well as users do; None: tokens do not."""
 
     _epmd: ChildProcess | None = None
 
@@ -121,6 +124,14 @@ class RabbitMq(Broker):
             # A test machine has few bytes free at times, and is not a place for a warning by blocked publishers.
             "disk_free_limit.absolute = 50MB\nvm_memory_high_watermark.absolute = 512MB\n"
         )
+        if self.token_key is not None:
+            (self.folder / "tokens.pem").write_text(self.token_key)
+            with (self.folder / "rabbitmq.conf").open("a") as file:
+                file.write(
+                    "auth_backends.1 = rabbit_auth_backend_oauth2\nauth_backends.2 = rabbit_auth_backend_internal\n"
+                    "auth_oauth2.resource_server_id = rabbitmq\nauth_oauth2.default_key = 1\n"
+                    f"auth_oauth2.signing_keys.1 = {self.folder / 'tokens.pem'}\n"
+                )
         own = {
             "ERL_EPMD_ADDRESS": LOOPBACK,
             "ERL_EPMD_PORT": self.ports["epmd"],

@@ -3,8 +3,10 @@ and what an attacker tries."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -18,6 +20,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from engine.errors import HardFailureError, UnreachableError
+from engine.telemetry.client import ask, order
+from engine.telemetry.http import HttpServer
 from engine.telemetry.http_login import LOGIN, SESSION, HttpLogin
 from engine.telemetry.http_section import HttpConfig, ViewerConfig
 from engine.telemetry.login_section import OidcConfig, ProxyConfig, SessionConfig
@@ -393,6 +398,40 @@ def test_programs_log_in_by_tokens(app: HttpLogin, issuer: TokenIssuer) -> None:
     viewer = issuer.token(**{**issuer.user, "groups": ["staff"]}, aud=CLIENT)
     answer = client.post("/api/reload", headers={"Authorization": f"Bearer {viewer}", "X-Jms-Bridge": "1"})
     assert "olga is a viewer" in answer.json()["error"]
+
+
+def commands(issuer: TokenIssuer, secret: str = SECRET) -> HttpConfig:
+    """A configuration whose commands log in by tokens of a client."""
+    oidc = OidcConfig(
+        issuer.url, "page", audiences=("api://bridge",), command_id=CLIENT, command_secret=secret, command_scope="x"
+    )
+    return replace(configure(issuer, oidc=oidc), token="not-needed")
+
+
+def test_commands_log_in_by_tokens_of_a_client_and_are_known_by_its_subject(issuer: TokenIssuer) -> None:
+    issuer.claims = {"aud": "api://bridge", "groups": ["ops"], "sub": "service-7"}
+    with HttpServer(commands(issuer), APP) as server:
+        config = replace(commands(issuer), port=urlsplit(server.url).port or 0)
+        assert json.loads(ask(config, "/parts", 5)[1]) == ["service-7", "operator", False]
+        assert ask(config, "/parts", 5)[0] == 200
+        assert issuer.given == ["x"], "the token is kept for the next request"
+        issuer.claims |= {"groups": ["staff"]}
+        code, told = order(replace(config, oidc=replace(config.oidc, command_scope="y")), "/api/pause", 5)
+        assert (code, "service-7 is a viewer" in told["error"]) == (403, True)
+        for claims in ({"aud": "kafka"}, {"iss": "https://other.example"}, {"exp": 1}, {"iat": time.time() + 120}):
+            issuer.claims = {"aud": "api://bridge", "groups": ["ops"], **claims}
+            other = replace(config.oidc, command_scope=str(claims))
+            assert ask(replace(config, oidc=other), "/parts", 5)[0] == 401
+
+
+def test_a_wrong_secret_of_commands_is_told_with_its_key(issuer: TokenIssuer) -> None:
+    with pytest.raises(HardFailureError) as raised:
+        ask(commands(issuer, "guessed-wrong"), "/parts", 5)
+    assert "correct http.oidc.command.client.id or http.oidc.command.client.secret" in str(raised.value)
+    assert "guessed-wrong" not in str(raised.value)
+    issuer.is_away = True
+    with pytest.raises(UnreachableError, match="the issuer of tokens does not answer"):
+        ask(commands(issuer), "/parts", 5)
 
 
 def test_wrong_tokens_have_to_wait(app: HttpLogin, issuer: TokenIssuer) -> None:

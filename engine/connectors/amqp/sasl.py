@@ -1,5 +1,6 @@
-"""SASL mechanisms of an AMQP client: PLAIN, EXTERNAL, ANONYMOUS, CRAM-MD5 (RFC 2195) and SCRAM (RFC 5802, 7677).
+"""SASL mechanisms of an AMQP client: for users, for certificates, and for access tokens.
 
+They are PLAIN, EXTERNAL, ANONYMOUS, CRAM-MD5 (RFC 2195), SCRAM (RFC 5802, 7677), OAUTHBEARER (RFC 7628) and XOAUTH2.
 `chosen` picks one that the broker offers; the frames around the exchange are in `session`.
 
 SCRAM is written out here: `scramp` on PyPI has it too, with two more packages for channel binding, which AMQP clients
@@ -16,17 +17,33 @@ import re
 import secrets
 import stringprep
 import unicodedata
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["WITH_PASSWORD", "CramMd5", "Plain", "SaslError", "SaslMechanism", "Scram", "chosen", "prepared"]
+__all__ = [
+    "WITH_PASSWORD",
+    "WITH_TOKEN",
+    "BearerToken",
+    "CramMd5",
+    "MechanismChoice",
+    "Plain",
+    "SaslError",
+    "SaslMechanism",
+    "Scram",
+    "chosen",
+    "chosen_with_token",
+    "prepared",
+]
 
 _HASHES = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
 """Names in `hashlib` by SCRAM mechanism, the strongest first."""
 WITH_PASSWORD = (*_HASHES, "PLAIN", "CRAM-MD5")
 """Mechanisms for a user name and a password."""
+WITH_TOKEN = ("OAUTHBEARER", "XOAUTH2", "PLAIN")
+"""Mechanisms for an access token, in the order of preference; by PLAIN it is the password."""
 _PRODUCT = b"jms-bridge"
 _NO_BINDING = "n,,"
 """Header of a SCRAM client that does no channel binding."""
@@ -51,6 +68,26 @@ _PROHIBITED = (
 """Characters that SASLprep allows nowhere, unassigned ones among them (RFC 4013, 2.3 and 2.5)."""
 
 
+class MechanismChoice(StrEnum):
+    """Mechanism that a configuration asks for."""
+
+    AUTO = "auto"
+    """The strongest that the broker offers."""
+    OAUTHBEARER = "OAUTHBEARER"
+    XOAUTH2 = "XOAUTH2"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_1 = "SCRAM-SHA-1"
+    PLAIN = "PLAIN"
+    CRAM_MD5 = "CRAM-MD5"
+    EXTERNAL = "EXTERNAL"
+    ANONYMOUS = "ANONYMOUS"
+
+    def among(self, offered: Collection[str]) -> Collection[str]:
+        """Returns the mechanisms of those that a broker offers from which the bridge may choose."""
+        return offered if self is MechanismChoice.AUTO else [each for each in offered if each == self.value]
+
+
 class SaslError(Exception):
     """A login that cannot go on: the broker's answer does not follow the mechanism, or proves nothing.
 
@@ -64,6 +101,8 @@ class SaslMechanism:
     def __init__(self, name: str) -> None:
         self.name = name
         """Name of the mechanism, as brokers offer it."""
+        self.reason = ""
+        """The broker's reason for a refusal, in its own form; empty if it gave none."""
 
     def first(self) -> bytes | None:
         """Returns the initial response; None if the mechanism has none."""
@@ -94,6 +133,27 @@ class Plain(_Single):
 
     def __init__(self, user: str, password: str) -> None:
         super().__init__("PLAIN", f"\0{user}\0{password}".encode())
+
+
+class BearerToken(SaslMechanism):
+    """OAUTHBEARER (RFC 7628) or XOAUTH2: an access token. A broker that refuses it may say why in a challenge."""
+
+    def __init__(self, name: str, user: str, token: str) -> None:
+        super().__init__(name)
+        escaped = user.replace("=", "=3D").replace(",", "=2C")
+        begin = f"n,a={escaped}," if name == "OAUTHBEARER" else f"user={user}"
+        self._first = f"{begin}\1auth=Bearer {token}\1\1".encode()
+
+    def first(self) -> bytes:
+        """See `SaslMechanism`."""
+        return self._first
+
+    def answer(self, challenge: bytes) -> bytes:
+        """See `SaslMechanism`. The answer to a reason is void, and the refusal follows it."""
+        if self.reason:
+            return super().answer(challenge)
+        self.reason = challenge.decode("utf-8", "replace") or "no reason"
+        return b"\1" if self.name == "OAUTHBEARER" else b""
 
 
 class CramMd5(SaslMechanism):
@@ -197,6 +257,12 @@ def chosen(
             return Scram(name, user, password)
     others = (Plain(user, password), CramMd5(user, password))
     return next((each for each in (others if is_encrypted else others[::-1]) if each.name in offered), None)
+
+
+def chosen_with_token(offered: Collection[str], user: str, token: str) -> SaslMechanism | None:
+    """Returns the first of `WITH_TOKEN` that a broker offers, with an access token; None if it offers none of them."""
+    made = (*(BearerToken(name, user, token) for name in WITH_TOKEN[:-1]), Plain(user, token))
+    return next((each for each in made if each.name in offered), None)
 
 
 def prepared(text: str, what: str) -> str:

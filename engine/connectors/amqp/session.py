@@ -6,6 +6,7 @@ Frames about links go to `links`. Nothing is read ahead: data is read only in `p
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,13 +27,22 @@ from engine.connectors.amqp.frames import (
     frame,
 )
 from engine.connectors.amqp.performatives import Code, Condition, Transfer, condition_of, field, names, number, serial
-from engine.connectors.amqp.sasl import WITH_PASSWORD, SaslError, chosen
+from engine.connectors.amqp.sasl import (
+    WITH_PASSWORD,
+    WITH_TOKEN,
+    MechanismChoice,
+    SaslError,
+    chosen,
+    chosen_with_token,
+)
 from engine.connectors.amqp.traits import SPECIFIED, traits_of
-from engine.connectors.base import NotConnectedError
+from engine.connectors.base import LoginEndsError, NotConnectedError
 from engine.connectors.products import product_of
 from engine.connectors.tls import tls_context
 from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
-from engine.errors import HardFailureError
+from engine.errors import HardFailureError, UnreachableError
+from engine.openid.access_tokens import access_tokens
+from routes.keys.token_login import TOKEN_LOGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +51,7 @@ if TYPE_CHECKING:
     from engine.connectors.amqp.sasl import SaslMechanism
     from engine.connectors.amqp.settings import AmqpConfig
     from engine.connectors.features import Feature
+    from engine.openid.access_tokens import AccessToken
 
 __all__ = ["AmqpSession"]
 
@@ -52,6 +63,8 @@ _REFUSED_SECONDS = 30.0
 _SILENT_BEATS = 3.0
 _LEAST_FRAME_BYTES = 512
 _NO_HANDLE = -1
+_LEAST_LOGIN_SECONDS = 2.0
+"""Time between two logins, however short a token holds."""
 _SOLE_SECONDS = 2.0
 """Pause between attempts to become the only connection of a container."""
 _IN_USE = "amqp:invalid-field"
@@ -87,6 +100,11 @@ class AmqpSession:
         """Largest frame that the broker accepts."""
         self.remote_window = 0
         """Number of transfers that the broker's session window still allows."""
+        self.renew_at = math.inf
+        """Time, by the monotonic clock, from which a new login is due."""
+        self._tokens = access_tokens(broker.tokens, f"{broker.key}{TOKEN_LOGIN}") if broker.tokens.is_set else None
+        self._accepted: AccessToken | None = None
+        """The last access token that the broker has taken."""
         self.on_disposition: Callable[[Sequence[Any]], None] = lambda _: None
         """Called with the fields of each disposition from the broker."""
         self._broker = broker
@@ -122,6 +140,7 @@ class AmqpSession:
         HardFailureError: the broker cannot admit a connection as the only one, and the settings ask for it.
         """
         self.hang_up()
+        token = self._token()
         self._parser = AmqpFrameParser()
         self.ended = None
         self._unsent = None
@@ -130,7 +149,8 @@ class AmqpSession:
         self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
         deadline = time.monotonic() + _CONNECT_SECONDS
         with greeting(self.endpoint, "amqps"):
-            self._login(deadline)
+            self._login(deadline, token)
+        self.renew_at = math.inf if token is None else _renewal(token)
         self._greet(PROTOCOL_HEADER, deadline)
         beat = self._broker.heartbeat_seconds
         # A broker sends a frame at least every half of the idle time-out that it is told, so it is told twice the
@@ -227,6 +247,11 @@ class AmqpSession:
         return True
 
     @property
+    def drops_duplicates(self) -> bool:
+        """See `ProductSession`."""
+        return self.traits.drops_duplicates
+
+    @property
     def lacks(self) -> Mapping[Feature, str]:
         """See `ProductSession`."""
         return self.traits.lacks
@@ -273,11 +298,46 @@ class AmqpSession:
             raise NotConnectedError(msg)
         return self._wire
 
-    def _login(self, deadline: float) -> None:
+    def check_login(self, *, is_idle: bool) -> None:
+        """Ends a connection whose login has to be renewed, when nothing is under way on it.
+
+        Raises:
+            LoginEndsError: it has ended.
+        """
+        if is_idle and time.monotonic() >= self.renew_at:
+            raise LoginEndsError("its access token expires soon")
+
+    def _token(self) -> AccessToken | None:
+        """Returns the access token for the next login; None if the login is another.
+
+        Raises:
+            NotConnectedError: the issuer gives none.
+        """
+        if self._tokens is None:
+            return None
+        try:
+            return self._tokens.current()
+        except UnreachableError as error:
+            raise NotConnectedError(str(error)) from error
+        except HardFailureError as error:
+            raise NotConnectedError(str(error), _REFUSED_SECONDS) from error
+
+    def _refused(self, mechanism: SaslMechanism, token: AccessToken | None) -> NotConnectedError:
+        """The error for a login that the broker refuses; a token that it has taken before is replaced at once."""
+        user = self._broker.username
+        who = f"the login of user '{user}'" if user is not None else "a login without a user name"
+        if token is None or self._tokens is None:
+            return self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
+        self._tokens.refused(token)
+        told = f": {one_line(mechanism.reason)}" if mechanism.reason else ""
+        why = f"the broker refuses the access token of the client '{self._broker.tokens.client_id}'{told}"
+        return self.fail(why, None if token == self._accepted else _REFUSED_SECONDS)
+
+    def _login(self, deadline: float, token: AccessToken | None) -> None:
         self._greet(SASL_HEADER, deadline)
         _, offered = self._expect(deadline, Code.SASL_MECHANISMS, kind=SASL)
         try:
-            mechanism = self._mechanism(names(field(offered, 0)))
+            mechanism = self._mechanism(names(field(offered, 0)), token)
             self.write(frame(0, performatives.sasl_init(mechanism.name, mechanism.first(), self._host), SASL))
             while True:
                 code, fields = self._expect(deadline, Code.SASL_CHALLENGE, Code.SASL_OUTCOME, kind=SASL)
@@ -286,25 +346,30 @@ class AmqpSession:
                 response = mechanism.answer(_bytes(field(fields, 0)))
                 self.write(frame(0, performatives.sasl_response(response), SASL))
             if field(fields, 0) != 0:
-                user = self._broker.username
-                who = f"the login of user '{user}'" if user is not None else "a login without a user name"
-                raise self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
+                raise self._refused(mechanism, token)
             mechanism.accepted(_bytes(field(fields, 1)))
+            self._accepted = token
         except SaslError as error:
             raise self.fail(f"the broker {error}", _REFUSED_SECONDS) from error
 
-    def _mechanism(self, offered: Sequence[str]) -> SaslMechanism:
+    def _mechanism(self, offered: Sequence[str], token: AccessToken | None) -> SaslMechanism:
         """Chooses a mechanism for the login; NotConnectedError if the broker offers none that fits."""
-        user, password = self._broker.username, self._broker.password or ""
-        has_certificate = self._broker.tls_certificate is not None
-        mechanism = chosen(offered, user, password, is_encrypted=self.endpoint.tls, has_certificate=has_certificate)
-        if mechanism is not None:
-            return mechanism
+        broker = self._broker
+        user, password = broker.username, broker.password or ""
+        has_certificate, usable = broker.tls_certificate is not None, broker.mechanism.among(offered)
+        if token is None:
+            found = chosen(usable, user, password, is_encrypted=self.endpoint.tls, has_certificate=has_certificate)
+        else:
+            found = chosen_with_token(usable, user or broker.tokens.client_id or "", token.text)
+        if found is not None:
+            return found
         shown = one_line(", ".join(offered)) or "nothing"
-        if user is None:
+        if broker.mechanism is not MechanismChoice.AUTO:
+            why = f"the broker offers {shown}, and {broker.key}mechanism is {broker.mechanism}; correct one of them"
+        elif token is None and user is None:
             why = f"the broker offers no login without a user name, only {shown}; set username and password"
         else:
-            known = ", ".join(WITH_PASSWORD)
+            known = ", ".join(WITH_PASSWORD if token is None else WITH_TOKEN)
             why = f"the broker offers {shown}; the bridge logs in by {known}, so allow one of these at the broker"
         raise self.fail(why, _REFUSED_SECONDS)
 
@@ -471,6 +536,12 @@ class AmqpSession:
             if left <= 0:
                 raise self.fail(f"the broker has not answered for {_GOOD_BYE_SECONDS:.0f} s")
             data = self._opened_wire.read(left)
+
+
+def _renewal(token: AccessToken) -> float:
+    """Returns the time of the next login: before the token ends, or then if its issuer gave no newer one in time."""
+    now = time.monotonic()
+    return max(token.renew_at if token.renew_at > now else token.ends_at, now + _LEAST_LOGIN_SECONDS)
 
 
 def _bytes(value: object) -> bytes:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.connectors.amqp.sasl import MechanismChoice
 from engine.connectors.amqp.transformer_settings import Transformers, used_by
 from engine.connectors.jms import JmsConfig, JmsSinkConfig, JmsSourceConfig
 from routes.keys.addresses import url
-from routes.keys.table import key
-from routes.keys.values import FLAG, duration, whole
-from routes.systems import Scheme
+from routes.keys.table import key, part
+from routes.keys.token_login import TokenLogin
+from routes.keys.values import FLAG, choice, duration, whole
+from routes.systems import Scheme, SourceConfig
 
 __all__ = ["SCHEMES", "AmqpConfig", "AmqpSinkConfig", "AmqpSourceConfig"]
 
@@ -20,6 +22,15 @@ SCHEMES = (Scheme("amqp", 5672), Scheme("amqps", 5671, is_tls=True))
 class AmqpConfig(JmsConfig):
     """Settings of a connection to an AMQP broker, or of a listener that clients connect to."""
 
+    mechanism: MechanismChoice = key(
+        "mechanism",
+        choice(MechanismChoice, any_case=True),
+        "SASL mechanism of the login. `auto`: the strongest that the broker offers; with access tokens OAUTHBEARER, "
+        "XOAUTH2, or PLAIN with the token as the password, as RabbitMQ takes it.",
+        default="auto",
+    )
+    tokens: TokenLogin = part(TokenLogin, TokenLogin())
+    """Login by access tokens of an OpenID Connect server."""
     listen: str | None = key(
         "listen",
         url({scheme.name: scheme.port for scheme in SCHEMES}),
@@ -38,6 +49,11 @@ class AmqpConfig(JmsConfig):
         default="2m",
     )
     """Listener: greatest time from the first message of a client's transaction to its end."""
+
+    @property
+    def key(self) -> str:
+        """Beginning of the keys of the source or sink, with the dot at its end."""
+        return f"{'source' if isinstance(self, SourceConfig) else 'sink'}.{self.name}."
 
 
 @dataclass(frozen=True, kw_only=True)

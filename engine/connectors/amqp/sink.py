@@ -11,6 +11,7 @@ again in order.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +153,10 @@ class AmqpSink:
     def outcomes(self, timeout_seconds: float) -> Sequence[Outcome]:
         """Returns the outcomes that arrived; NotConnectedError after a loss, once all known outcomes are returned."""
         if not self._known and self._failure is None:
+            if time.monotonic() >= self._session.renew_at:
+                # No more is taken, so that nothing is in doubt when the connection ends.
+                self.most_under_way = 0
+                self._session.check_login(is_idle=not (self._open or self._held))
             self._listen(timeout_seconds)
         if self._failure and not self._known:
             raise self._failure

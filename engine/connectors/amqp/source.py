@@ -7,6 +7,7 @@ has it. One disposition then accepts each run of consecutive deliveries.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -66,6 +67,8 @@ class AmqpSource:
         """Destinations with wildcards of which each message so far has named its own address."""
         self._links: list[Receiver] = []
         self._waiting: deque[IncomingTransfer] = deque()
+        self._unsettled = 0
+        """Number of deliveries of this connection that are handed over and not acknowledged."""
 
     @property
     def address(self) -> str:
@@ -99,12 +102,19 @@ class AmqpSource:
 
     def receive(self, timeout_seconds: float) -> Delivery | None:
         """Returns the next message. An oversized one is only its beginning; an unreadable one has a `fault`."""
+        self._session.check_login(is_idle=not self._unsettled)
+        if self._is_ending:
+            # What waits here returns to the broker; what was handed over is acknowledged first.
+            self._session.pump(timeout_seconds)
+            self._check()
+            return None
         if not self._waiting:
             self._session.pump(timeout_seconds)
             self._check()
             if not self._waiting:
                 return None
         incoming = self._waiting.popleft()
+        self._unsettled += 1
         incoming.receiver.taken()
         return self._delivery(incoming)
 
@@ -117,6 +127,12 @@ class AmqpSource:
             else:
                 runs.append([number, number])
         self._session.send(*(disposition(Role.RECEIVER, first, last, ACCEPTED) for first, last in runs))
+        self._unsettled -= len(tokens)
+
+    @property
+    def _is_ending(self) -> bool:
+        """True if a new login is due, so that the connection takes no more messages."""
+        return time.monotonic() >= self._session.renew_at
 
     def tend(self) -> None:
         """Does nothing: heart-beats have a thread of their own."""
@@ -124,6 +140,7 @@ class AmqpSource:
     def close(self) -> None:
         """Closes in order, so that the broker has taken every acknowledgement before the connection ends."""
         self._waiting.clear()
+        self._unsettled = 0
         links, self._links = self._links, []
         self._session.close(links)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from engine.connectors.amqp.sasl import WITH_TOKEN, MechanismChoice
 from engine.connectors.amqp.settings import SCHEMES, AmqpConfig, AmqpSinkConfig, AmqpSourceConfig
 from engine.connectors.amqp.transformer_settings import SECTION, check_transformers
 from engine.connectors.depth import UnsaidDepth
 from engine.connectors.jms import JmsConnector, jms_addresses
 from routes.errors import Level
 from routes.keys.addresses import is_loopback
+from routes.keys.token_login import TOKEN_LOGIN, check_token_login
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.connectors.amqp.session import AmqpSession
     from engine.connectors.amqp.traits import AmqpTraits
     from engine.connectors.base import Sink, Source
     from engine.connectors.depth import Depth
@@ -28,8 +34,11 @@ _NOT_OF_LISTENERS = {
     "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),
     "virtual-host": ("it is not a client of a broker", "remove the line"),
     "broker": ("it is not a client of a broker", "remove the line"),
+    "mechanism": ("it offers its own", "remove the line"),
+    "oauthbearer.client.id": ("it takes passwords and certificates alone", "remove the lines"),
     "sole-connection": ("it takes connections and makes none", "remove the line"),
     "reply-to": ("there is no broker beside it that could take replies", "remove the line"),
+    "accept-duplicates": ("its clients say what they have taken", "remove the line"),
     "position-queue": ("there is no broker beside it that could keep positions", "remove the line"),
 }
 """Keys that a listener cannot have, with reason and hint."""
@@ -83,15 +92,21 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
     def check_connection(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> str:
         """See `Connector`."""
-        broker = endpoint.settings
-        from engine.connectors.amqp.session import AmqpSession
         from engine.connectors.features import require
 
-        session = AmqpSession(broker, f"'{broker.name}'", endpoint.url, client_id)
+        with self._connected(endpoint, client_id) as session:
+            require(endpoint, session)
+            return f"{session.endpoint} takes the login{_reminder(session.traits, endpoint.settings)}"
+
+    @contextmanager
+    def _connected(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> Iterator[AmqpSession]:
+        """Connects for the time of a block."""
+        from engine.connectors.amqp.session import AmqpSession
+
+        session = AmqpSession(endpoint.settings, f"'{endpoint.settings.name}'", endpoint.url, client_id)
         try:
             session.open()
-            require(endpoint, session)
-            return f"{session.endpoint} takes the login{_reminder(session.traits, broker)}"
+            yield session
         finally:
             session.close()
 
@@ -106,6 +121,7 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
         """Checks a source or sink as at every JMS broker, and its listener."""
         super().check(settings, section, name)
         _check_listener(settings, section, name)
+        _check_tokens(settings, section, name)
         workers = settings.get("source.NAME.workers", name)
         if section == "source" and settings.get("source.NAME.sole-connection", name) and workers not in (None, 1):
             why, hint = "each worker has a connection of its own", "remove the line, or use one worker"
@@ -143,6 +159,25 @@ def _check_listener(settings: Settings, section: str, name: str) -> None:
     if where.startswith("amqps:") and not settings.is_set(f"{prefix}tls.certificate", name):
         hint = f"set {section}.{name}.tls.certificate and {section}.{name}.tls.key"
         settings.fault(f"{prefix}listen", name, "TLS without a certificate to show to clients", hint)
+
+
+def _check_tokens(settings: Settings, section: str, name: str) -> None:
+    """Checks that a login by access tokens is whole and the only one, and that its mechanism can have them."""
+    prefix, client = f"{section}.NAME.", f"{section}.{name}.{TOKEN_LOGIN}client.id"
+    has_tokens = check_token_login(settings, prefix, name)
+    mechanism = settings.get(f"{prefix}mechanism", name) or MechanismChoice.AUTO
+    if has_tokens and settings.is_set(f"{prefix}password", name):
+        hint = f"keep {section}.{name}.password or {client}"
+        settings.fault(f"{prefix}password", name, "two ways to log in", hint)
+    if has_tokens and mechanism not in (MechanismChoice.AUTO, *WITH_TOKEN):
+        hint = f"write auto, {', '.join(WITH_TOKEN[:-1])} or {WITH_TOKEN[-1]}"
+        settings.fault(f"{prefix}mechanism", name, f"{mechanism} does not take access tokens", hint)
+    if not has_tokens and mechanism in WITH_TOKEN[:-1]:
+        settings.fault(f"{prefix}mechanism", name, f"{mechanism} needs access tokens", f"set {client}")
+    url, entry = settings.get(f"{prefix}url", name) or "", settings.entry(f"{prefix}url", name)
+    if has_tokens and entry and url.startswith("amqp:") and not is_loopback(urlsplit(url).hostname or ""):
+        message = "the access token goes over the network in the clear"
+        settings.faults.append(entry.fault(message, "use amqps", level=Level.WARNING))
 
 
 def _check_reach(settings: Settings, section: str, name: str, where: str) -> None:

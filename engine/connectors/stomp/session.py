@@ -302,6 +302,11 @@ class StompSession:
         raise self.lost(f"the broker has not answered for {seconds:.0f} s; is this its STOMP port?")
 
     @property
+    def drops_duplicates(self) -> bool:
+        """See `ProductSession`."""
+        return self.traits.drops_duplicates
+
+    @property
     def lacks(self) -> Mapping[Feature, str]:
         """See `ProductSession`."""
         return self.traits.lacks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.connectors.jms import JmsConfig, JmsConnector, jms_addresses
@@ -9,8 +10,11 @@ from engine.connectors.stomp.settings import StompSinkConfig, StompSourceConfig
 from routes.systems import Scheme
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from engine.connectors.base import Sink
     from engine.connectors.endpoint import SystemEndpoint
+    from engine.connectors.stomp.session import StompSession
 
 __all__ = ["SYSTEM", "StompConnector"]
 
@@ -47,16 +51,23 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
 
     def check_connection(self, endpoint: SystemEndpoint[JmsConfig], client_id: str) -> str:
         """See `Connector`."""
-        broker = endpoint.settings
         from engine.connectors.features import require
-        from engine.connectors.stomp.session import StompSession
 
-        session = StompSession(broker, f"'{broker.name}'", endpoint.url, client_id, _ANSWER_BYTES)
-        try:
-            session.open()
+        with self._connected(endpoint, client_id) as session:
             require(endpoint, session)
             lacking = f"; its frames have no {', '.join(session.traits.omits)}" if session.traits.omits else ""
             return f"{session.endpoint} takes the login{lacking}"
+
+    @contextmanager
+    def _connected(self, endpoint: SystemEndpoint[JmsConfig], client_id: str) -> Iterator[StompSession]:
+        """Connects for the time of a block."""
+        from engine.connectors.stomp.session import StompSession
+
+        broker = endpoint.settings
+        session = StompSession(broker, f"'{broker.name}'", endpoint.url, client_id, _ANSWER_BYTES)
+        try:
+            session.open()
+            yield session
         finally:
             session.close()
 

@@ -12,12 +12,18 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from engine.embedded import free_ports
+from engine.schemas.jvm_registry import jvm_registry
+from engine.schemas.section import SchemaConfig
+from routes.keys.token_login import TokenLogin
 from tests.certificates import certify
 from tests.registry_server import RegistryServer, registry_server
+from tests.token_issuer import CLIENT, TokenIssuer
+from tests.token_issuer import SECRET as CLIENT_SECRET
 
 SCHEMA = (200, {"schema": '"string"'})
 PATH = "/schemas/ids/7"
 SECRET = "s3cret-of-the-registry"
+NO_TOKENS = TokenLogin()
 
 
 @pytest.fixture
@@ -33,13 +39,24 @@ def client(
     login: tuple[str | None, ...] = (None,) * 3,
     files: Any = (None,) * 3,
     copies: str | None = None,
+    tokens: TokenLogin = NO_TOKENS,
 ) -> Any:
-    jvm: Any = spark._jvm
-    listed = jvm.java.util.ArrayList()
-    for url in urls:
-        listed.add(url)
-    settings = jvm.jmsbridge.serdes.RegistrySettings.of(listed, *login, *files, 2_000, 2_000, copies)
-    return jvm.jmsbridge.serdes.HttpRegistry(settings)
+    username, password, token = login
+    ca, certificate, key = (None if file is None else Path(file) for file in files)
+    config = SchemaConfig(
+        urls=urls,
+        username=username,
+        password=password,
+        token=token,
+        tokens=tokens,
+        ca=ca,
+        certificate=certificate,
+        key=key,
+        timeout_seconds=2,
+        outage_timeout_seconds=2,
+        copies=None if copies is None else Path(copies),
+    )
+    return jvm_registry(config, spark)
 
 
 def refusal(registry: Any) -> str:
@@ -194,3 +211,63 @@ def test_tls_with_the_certificates_of_both_sides(spark: SparkSession, tmp_path: 
         server.answers[PATH] = [SCHEMA]
         ours = (str(made / "ca.pem"), str(made / "bridge.pem"), str(made / "bridge.key"))
         assert client(spark, server.url, files=ours).schema("AVRO", 7).text() == '"string"'
+        unknown = (str(made / "ca.pem"), str(made / "stranger.pem"), str(made / "stranger.key"))
+        assert "the schema registry has been away" in refusal(client(spark, server.url, files=unknown))
+
+
+@pytest.fixture
+def issuer(server: RegistryServer) -> Iterator[TokenIssuer]:
+    """An issuer whose last token alone the registry takes."""
+    with TokenIssuer() as issuer:
+        server.admits = lambda login: bool(issuer.tokens) and login == f"Bearer {issuer.tokens[-1]}"
+        yield issuer
+
+
+def of(issuer: TokenIssuer, secret: str = CLIENT_SECRET) -> TokenLogin:
+    return TokenLogin(issuer=issuer.url, client_id=CLIENT, secret=secret)
+
+
+def test_tokens_are_renewed_before_they_expire_and_when_they_are_refused(
+    spark: SparkSession, server: RegistryServer, issuer: TokenIssuer
+) -> None:
+    issuer.methods = ["client_secret_post"]
+    for number in (8, 9, 10):
+        server.answers[f"/schemas/ids/{number}"] = [SCHEMA]
+    registry = client(spark, server.url, tokens=of(issuer))
+    registry.schema("AVRO", 7)
+    registry.schema("AVRO", 8)
+    assert len(issuer.tokens) == 1
+    issuer.tokens.append("another")
+    issuer.seconds = 1
+    registry.schema("AVRO", 9)
+    assert [each.path for each in server.asked].count("/schemas/ids/9") == 2
+    time.sleep(1)
+    issuer.claims = {"jti": "4"}
+    registry.schema("AVRO", 10)
+    assert [each.path for each in server.asked].count("/schemas/ids/10") == 1
+    assert server.asked[-1].login == f"Bearer {issuer.tokens[3]}"
+    assert issuer.tokens[3] != issuer.tokens[2]
+
+
+def test_a_wrong_secret_ends_the_start_and_is_not_shown(
+    spark: SparkSession, server: RegistryServer, issuer: TokenIssuer
+) -> None:
+    registry = client(spark, server.url, tokens=of(issuer, "guessed-wrong"))
+    told = refusal(registry)
+    assert "HTTP status 401 (wrong id or secret); check schema.registry.username" in told
+    assert told.endswith("schema.registry.oauthbearer.*")
+    assert "guessed-wrong" not in told + str(registry)
+    assert server.asked == []
+
+
+def test_a_task_waits_for_an_issuer_that_is_away(
+    spark: SparkSession, server: RegistryServer, issuer: TokenIssuer
+) -> None:
+    jvm: Any = spark._jvm
+    registry = running(spark, client(spark, server.url, tokens=of(issuer)))
+    issuer.is_away = True
+    kind, told = fault(registry, 7)
+    assert (kind, "the issuer of tokens does not answer" in told) == ("RegistryOutageException", True)
+    assert "HTTP status 503" in jvm.jmsbridge.serdes.HttpRegistry.troubles()
+    issuer.is_away = False
+    assert registry.schema("AVRO", 7).text() == '"string"'

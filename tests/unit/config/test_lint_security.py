@@ -117,6 +117,11 @@ OIDC = (
     "http.url=https://bridge.example",
     "http.operator.groups=ops",
 )
+COMMANDS = (
+    "http.oidc.command.client.id=commands",
+    "http.oidc.command.client.secret=geheim",
+    "http.oidc.audiences=api://bridge",
+)
 PROXY = (
     "http.proxy.header.user=X-Forwarded-User",
     "http.proxy.header.groups=X-Forwarded-Groups",
@@ -158,6 +163,13 @@ def with_line(lines: tuple[str, ...], line: str) -> tuple[str, ...]:
         ((*OIDC, "http.oidc.ca=none.pem"), ["there is no file 'none.pem'"]),
         ((*OIDC, "http.viewer.groups=a,,b"), ["a name is missing between commas"]),
         ((*OIDC, "http.viewer.groups=a, a"), ["'a' is listed twice"]),
+        ((*OIDC, 'http.viewer.groups="CN=a,OU=b", c'), []),
+        ((*OIDC, 'http.viewer.groups="CN=a,OU=b, c'), ["is not a name in double quotes"]),
+        ((*OIDC, 'http.viewer.groups="a", a'), ["'a' is listed twice"]),
+        ((*OIDC, *COMMANDS), []),
+        ((*OIDC, *COMMANDS[:2]), ["no token of another client without http.oidc.audiences"]),
+        ((*OIDC, *COMMANDS[1:]), ["a client without http.oidc.command.client.id"]),
+        (COMMANDS[:2], ["a client without a server", "a client without a server"]),
         (PROXY[1:], ["without http.proxy.header.user", "nothing is trusted", "nobody has groups"]),
         (("http.proxy.header.address=X-Real-IP", PROXY[2], "http.token=t0ken"), []),
         (("http.proxy.header.address=X-Real-IP",), ["has no effect without http.proxy.trusted"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -35,6 +36,7 @@ class Session:
 
     channel, max_frame_bytes, remote_window = 0, 1 << 16, 1000
     traits, endpoint, server = SPECIFIED, "amqp://h:1", ""
+    renew_at = math.inf
     lacks: dict[Any, str] = {}  # noqa: RUF012 - as of a real session
 
     def __init__(self) -> None:

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.connectors.amqp.sasl import CramMd5, Plain, SaslError, Scram, chosen, prepared
+from engine.connectors.amqp.sasl import (
+    BearerToken,
+    CramMd5,
+    MechanismChoice,
+    Plain,
+    SaslError,
+    Scram,
+    chosen,
+    chosen_with_token,
+    prepared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,3 +202,44 @@ def test_the_strongest_mechanism_that_fits_is_chosen(
 ) -> None:
     found = chosen(offered, user, "p", is_encrypted=options[0], has_certificate=options[1])
     assert (found and found.name) == name
+
+
+def test_the_known_forms_of_tokens() -> None:
+    # RFC 7628, section 4.1, without host and port, which it leaves to the client.
+    token = "vF9dft4qmTc2Nvb3RlckBhbHRhdmlzdGEuY29tCg=="
+    own = BearerToken("OAUTHBEARER", "user@example.com", token)
+    assert own.first() == f"n,a=user@example.com,\1auth=Bearer {token}\1\1".encode()
+    assert BearerToken("OAUTHBEARER", "a,b=c", "t").first() == b"n,a=a=2Cb=3Dc,\1auth=Bearer t\1\1"
+    assert BearerToken("XOAUTH2", "a,b", "t").first() == b"user=a,b\1auth=Bearer t\1\1"
+
+
+@pytest.mark.parametrize(("name", "answer"), [("OAUTHBEARER", b"\1"), ("XOAUTH2", b"")])
+def test_the_reason_for_the_refusal_of_a_token_is_kept_and_answered_once(name: str, answer: bytes) -> None:
+    own = BearerToken(name, "u", "t")
+    # RFC 7628, section 4.3.
+    assert own.answer(b'{"status":"invalid_token"}') == answer
+    assert own.reason == '{"status":"invalid_token"}'
+    with pytest.raises(SaslError, match="sent a challenge"):
+        own.answer(b"more")
+
+
+@pytest.mark.parametrize(
+    ("offered", "choice", "expected"),
+    [
+        pytest.param(["PLAIN", "XOAUTH2", "OAUTHBEARER"], "auto", "OAUTHBEARER", id="the standard first"),
+        pytest.param(["PLAIN", "XOAUTH2", "SCRAM-SHA-512"], "auto", "XOAUTH2", id="its forerunner next"),
+        pytest.param(["AMQPLAIN", "PLAIN", "SCRAM-SHA-512"], "auto", "PLAIN", id="as a password"),
+        pytest.param(["PLAIN", "OAUTHBEARER"], "PLAIN", "PLAIN", id="as configured"),
+        pytest.param(["PLAIN", "OAUTHBEARER"], "XOAUTH2", None, id="not offered"),
+        pytest.param(["SCRAM-SHA-512", "ANONYMOUS", "EXTERNAL"], "auto", None, id="none for tokens"),
+    ],
+)
+def test_the_mechanism_for_a_token(offered: list[str], choice: str, expected: str | None) -> None:
+    found = chosen_with_token(MechanismChoice(choice).among(offered), "u", "t")
+    assert (found and found.name) == expected
+
+
+def test_a_configured_mechanism_is_the_only_one() -> None:
+    usable = MechanismChoice.PLAIN.among(["SCRAM-SHA-512", "PLAIN"])
+    found = chosen(usable, "u", "p", is_encrypted=False, has_certificate=False)
+    assert (found and found.name) == "PLAIN"

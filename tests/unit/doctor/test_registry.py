@@ -14,8 +14,14 @@ from routes import config as configuration
 from routes.errors import ConfigurationError
 from tests.certificates import certify
 from tests.registry_server import registry_server
+from tests.token_issuer import CLIENT, SECRET, TokenIssuer
 
 TYPES = "/schemas/types"
+TOKENS = {
+    "oauthbearer.issuer": "https://i.example",
+    "oauthbearer.client.id": "b",
+    "oauthbearer.client.secret": "secret-of-b",
+}
 LINES = {
     "bridge.id": "b",
     "kafka.bootstrap.servers": "127.0.0.1:1",
@@ -74,9 +80,39 @@ def test_certificates_of_both_sides_are_used(tmp_path: Path) -> None:
         assert stranger.state is Severity.FAILED
 
 
+def test_the_login_by_tokens_is_looked_at(tmp_path: Path) -> None:
+    with registry_server() as server, TokenIssuer() as issuer:
+        server.answers[TYPES] = [(200, ["AVRO"])]
+        server.admits = lambda login: bool(issuer.tokens) and login == f"Bearer {issuer.tokens[-1]}"
+        lines = {"url": server.url, "oauthbearer_issuer": issuer.url, "oauthbearer_client_id": CLIENT}
+        (found,) = findings(tmp_path, **lines, oauthbearer_client_secret=SECRET)
+        assert found.state is Severity.OK
+        (wrong,) = findings(tmp_path, **lines, oauthbearer_client_secret="guessed-wrong")
+        assert wrong.state is Severity.FAILED
+        assert "wrong id or secret" in wrong.found
+        assert wrong.remedy == (
+            "correct schema.registry.oauthbearer.client.id or schema.registry.oauthbearer.client.secret"
+        )
+        assert "guessed-wrong" not in wrong.found
+        issuer.is_away = True
+        (away,) = findings(tmp_path, **lines, oauthbearer_client_secret=SECRET, oauthbearer_scope="new")
+        assert away.state is Severity.FAILED
+        assert "the issuer of tokens does not answer" in away.found
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ({"oauthbearer.client.id": "b", "oauthbearer.client.secret": "x" * 9}, "needs an address to get them from"),
+        (
+            {**TOKENS, "oauthbearer.token.endpoint.url": "https://i/token"},
+            "schema.registry.oauthbearer.issuer and schema.registry.oauthbearer.token.endpoint.url are both set",
+        ),
+        ({"oauthbearer.issuer": "https://i"}, "a login by tokens needs schema.registry.oauthbearer.client.id"),
+        ({"oauthbearer.issuer": "http://i.example"}, "'http://i.example' is not https"),
+        ({**TOKENS, "oauthbearer.ca": "missing.pem"}, "there is no file 'missing.pem'"),
+        ({**TOKENS, "token": "y" * 9}, "two ways to log in"),
+        ({"bearer.auth.logical.cluster": "lsrc-1"}, "has no effect without a token"),
         ({"username": "ann"}, "a login without schema.registry.password"),
         ({"password": "x" * 9}, "a login without schema.registry.username"),
         ({"username": "ann", "password": "x" * 9, "token": "y" * 9}, "two ways to log in"),

@@ -15,9 +15,12 @@ from engine.schemas.copies import SchemaCopies
 from engine.schemas.registry import RegistryClient
 from engine.schemas.schema_text import RegisteredSchema, SchemaReference
 from engine.schemas.section import SchemaConfig
+from routes.keys.token_login import TokenLogin
 from routes.predicate.bodies import UnreadableBodyError
 from tests.certificates import certify
 from tests.registry_server import RegistryServer, registry_server
+from tests.token_issuer import CLIENT, TokenIssuer
+from tests.token_issuer import SECRET as CLIENT_SECRET
 
 PATH = "/schemas/ids/7"
 STRING = RegisteredSchema("AVRO", '"string"')
@@ -41,6 +44,47 @@ def test_a_schema_is_asked_for_once_with_the_login(server: RegistryServer) -> No
     assert [each.login for each in server.asked] == ["Basic YW5uOnDDpHNzd29yZA=="]
     RegistryClient(replace(config(server.url), token="abc")).schema(7)
     assert server.asked[-1].login == "Bearer abc"
+
+
+def with_tokens(server: RegistryServer, issuer: TokenIssuer, secret: str = CLIENT_SECRET) -> SchemaConfig:
+    """A registry that takes the last token of an issuer alone."""
+    server.admits = lambda login: bool(issuer.tokens) and login == f"Bearer {issuer.tokens[-1]}"
+    server.answers["/schemas/ids/8"] = [(200, {"schema": '"int"'})]
+    return replace(config(server.url), tokens=TokenLogin(issuer=issuer.url, client_id=CLIENT, secret=secret))
+
+
+def test_a_token_is_asked_for_once_and_again_when_it_is_refused(server: RegistryServer) -> None:
+    with TokenIssuer() as issuer:
+        registry = RegistryClient(replace(with_tokens(server, issuer), cluster="lsrc-1", pool="pool-2"))
+        registry.schema(7)
+        assert len(issuer.tokens) == 1
+        # The key of the issuer is another one, for example: the registry takes new tokens only.
+        issuer.tokens.append("another")
+        registry.schema(8)
+        assert [each.path for each in server.asked] == [PATH, "/schemas/ids/8", "/schemas/ids/8"]
+        assert server.asked[-1].login == f"Bearer {issuer.tokens[-1]}"
+        cloud = [server.asked[-1].headers[name] for name in ("target-sr-cluster", "confluent-identity-pool-id")]
+        assert cloud == ["lsrc-1", "pool-2"]
+
+
+def test_a_token_that_stays_refused_is_an_error_after_one_other(server: RegistryServer) -> None:
+    with TokenIssuer() as issuer:
+        given = with_tokens(server, issuer)
+        server.fault = (401, {"message": "no"})
+        with pytest.raises(HardFailureError, match=r"401 no; check .* or schema\.registry\.oauthbearer\.\*"):
+            RegistryClient(given).versions("orders")
+        assert len(issuer.tokens) == len(server.asked) == 2
+
+
+def test_an_issuer_that_is_away_or_refuses_is_told_as_such(server: RegistryServer) -> None:
+    with TokenIssuer() as issuer:
+        wrong = RegistryClient(with_tokens(server, issuer, "guessed-wrong"))
+        with pytest.raises(HardFailureError, match=r"wrong id or secret.*; correct schema\.registry\.oauthbearer"):
+            wrong.schema(7)
+        issuer.is_away = True
+        with pytest.raises(UnreachableError, match="the issuer of tokens does not answer"):
+            RegistryClient(with_tokens(server, issuer)).schema(7)
+    assert server.asked == []
 
 
 def test_the_next_server_answers_for_one_that_is_away_or_busy(server: RegistryServer) -> None:
@@ -171,6 +215,9 @@ def test_certificates_of_both_sides_are_used(tmp_path: Path) -> None:
         server.answers[PATH] = [(200, {"schema": '"string"'})]
         files = {"ca": made / "ca.pem", "certificate": made / "bridge.pem", "key": made / "bridge.key"}
         assert RegistryClient(replace(config(server.url), **files)).schema(7) == STRING
+        unknown = files | {"certificate": made / "stranger.pem", "key": made / "stranger.key"}
+        with pytest.raises(UnreachableError, match="the schema registry is away"):
+            RegistryClient(replace(config(server.url), **unknown)).schema(7)
 
 
 def test_another_registry_has_copies_of_its_own(tmp_path: Path) -> None:

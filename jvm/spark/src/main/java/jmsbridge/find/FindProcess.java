@@ -21,7 +21,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import jmsbridge.predicate.Bounds;
 import jmsbridge.serdes.Documents;
 import jmsbridge.serdes.HttpRegistry;
@@ -103,12 +102,7 @@ public final class FindProcess {
     }
     SchemaRegistry schemas = null;
     if (!registry.isNull()) {
-      List<String> urls = new ArrayList<>();
-      registry.get(0).forEach(url -> urls.add(url.asText()));
-      String[] texts = IntStream.range(0, registry.size())
-          .mapToObj(at -> registry.get(at).isTextual() ? registry.get(at).asText() : null).toArray(String[]::new);
-      schemas = new HttpRegistry(RegistrySettings.of(urls, texts[1], texts[2], texts[3], texts[4], texts[5], texts[6],
-          registry.get(7).asLong(), registry.get(8).asLong(), texts[9]));
+      schemas = new HttpRegistry(RegistrySettings.of(registry));
     }
     Documents.use(SourceSchemas.documents(schemas, sources.asText()));
   }

@@ -52,6 +52,7 @@ public final class HttpRegistry implements SchemaRegistry {
   /** A question that any registry answers, if only with 404, where none has been answered yet. */
   private static final String ANY_PATH = "/schemas/ids/" + Integer.MAX_VALUE;
   private static final int NOT_FOUND = 404;
+  private static final int UNAUTHORIZED = 401;
   /** The first status that is not an answer to the question. */
   private static final int REFUSED = 300;
   private static final String SCHEMA = "schema";
@@ -84,6 +85,8 @@ public final class HttpRegistry implements SchemaRegistry {
   private transient volatile String trouble = "";
   private final transient Duration patience;
   private final transient HttpClient client;
+  /** Tokens that log in; null: the login is among the headers. */
+  private final transient AccessTokens tokens;
   private final transient ObjectMapper json = new ObjectMapper();
   private final transient SchemaIds schemas = new SchemaIds(this::look, () -> !trouble.isEmpty());
   private final transient Map<Question, Integer> ids = Collections.synchronizedMap(new Recent<>(MOST_IDS));
@@ -98,6 +101,7 @@ public final class HttpRegistry implements SchemaRegistry {
     this.settings = settings;
     this.patience = patience;
     client = settings.client();
+    tokens = settings.tokens() == null ? null : new AccessTokens(settings.tokens());
     copies = new SchemaCopies(settings.copies());
   }
 
@@ -304,7 +308,8 @@ public final class HttpRegistry implements SchemaRegistry {
 
   private static String hint(int status) {
     return switch (status) {
-      case 401, 403 -> "; check schema.registry.username and schema.registry.password, or schema.registry.token";
+      case 401, 403 -> "; check schema.registry.username and schema.registry.password, schema.registry.token, "
+          + "or schema.registry.oauthbearer.*";
       case 404 -> "; check the subject and the version, or register the schema";
       case 409 -> "; the schema is not compatible with the versions before it";
       default -> "";
@@ -341,8 +346,13 @@ public final class HttpRegistry implements SchemaRegistry {
           }
           return reply;
         }
+      } catch (TokenRefusedException refusal) {
+        // Without a token, every server refuses the login.
+        JsonNode message = json.createObjectNode().put("message", refusal.getMessage());
+        return new Reply(new Answer(UNAUTHORIZED, message), refusal.getMessage(), false);
       } catch (IOException failure) {
-        reply = new Reply(null, "%s: %s".formatted(url, cause(failure)), failure instanceof HttpTimeoutException);
+        String why = "%s: %s".formatted(url, RegistryOutageException.cause(failure));
+        reply = new Reply(null, why, failure instanceof HttpTimeoutException);
       } catch (InterruptedException interrupted) {
         throw ended(interrupted);
       }
@@ -403,14 +413,32 @@ public final class HttpRegistry implements SchemaRegistry {
     return new RegistryOutageException("the topology ended while it waited for the schema registry", interrupted);
   }
 
+  /** The answer of one server; a token that it refuses is replaced by a new one, once. */
   private Answer send(String url, String method, String path, JsonNode body) throws IOException, InterruptedException {
+    if (tokens == null) {
+      return send(url, method, path, body, null);
+    }
+    String token = tokens.token();
+    Answer answer = send(url, method, path, body, token);
+    if (answer.status() != UNAUTHORIZED) {
+      return answer;
+    }
+    tokens.forget(token);
+    return send(url, method, path, body, tokens.token());
+  }
+
+  private Answer send(String url, String method, String path, JsonNode body, String token)
+      throws IOException, InterruptedException {
     HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url + path)).timeout(settings.timeout())
         .header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
         .header("Content-Type", "application/vnd.schemaregistry.v1+json")
         .method(method, body == null
             ? HttpRequest.BodyPublishers.noBody()
             : HttpRequest.BodyPublishers.ofString(body.toString()));
-    settings.authorization().ifPresent(value -> request.header("Authorization", value));
+    settings.headers().forEach(request::header);
+    if (token != null) {
+      request.header("Authorization", "Bearer " + token);
+    }
     HttpResponse<byte[]> response = response(request.build());
     JsonNode read = null;
     try {
@@ -435,13 +463,5 @@ public final class HttpRegistry implements SchemaRegistry {
     } catch (ExecutionException failure) {
       throw failure.getCause() instanceof IOException known ? known : new IOException(failure.getCause());
     }
-  }
-
-  private static String cause(Throwable failure) {
-    Throwable first = failure;
-    while (first.getCause() != null) {
-      first = first.getCause();
-    }
-    return first.getMessage() == null ? first.getClass().getSimpleName() : first.getMessage();
   }
 }

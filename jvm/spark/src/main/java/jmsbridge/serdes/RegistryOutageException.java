@@ -7,4 +7,13 @@ public final class RegistryOutageException extends RegistryException {
   RegistryOutageException(String message, Exception cause) {
     super(message, cause);
   }
+
+  /** Returns the text of the first cause of a failure. */
+  static String cause(Throwable failure) {
+    Throwable first = failure;
+    while (first.getCause() != null) {
+      first = first.getCause();
+    }
+    return first.getMessage() == null ? first.getClass().getSimpleName() : first.getMessage();
+  }
 }
