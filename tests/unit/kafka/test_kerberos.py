@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from engine.kafka.clients import QUIET, lacks_kerberos
-from engine.kafka.kerberos import keytab_principals
+from engine.kafka.clients import QUIET
+from engine.kafka.kerberos import keytab_principals, lacks_kerberos
 from engine.kafka.security import SECRET_FILES
 from engine.kafka.settings import java_settings, librdkafka
 from routes.config import lint_text, loads
@@ -54,7 +54,7 @@ BRIDGE = keytab(entry("bridge"), entry("bridge"))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a keytab, where librdkafka can do Kerberos."""
-    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: False)
+    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: False)
     (tmp_path / "bridge.keytab").write_bytes(BRIDGE)
     return tmp_path
 
@@ -143,7 +143,7 @@ def test_a_librdkafka_without_kerberos_is_refused_with_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert lint_text(START + LOGIN, folder).faults == ()
-    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: True)
+    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: True)
     (fault,) = lint_text(START + LOGIN, folder).faults
     assert (fault.key, fault.message) == (
         "kafka.sasl.mechanism",
