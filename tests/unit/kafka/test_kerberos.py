@@ -187,6 +187,7 @@ def test_the_client_is_asked_whether_it_can_log_in_by_kerberos() -> None:
 
 def test_a_keytab_is_known_as_a_secret_file(folder: Path) -> None:
     other = LOGIN.replace("kafka.", "source.k.")
-    lines = f"{OTHER['source.k.']}source.k.security.protocol=SASL_SSL\nsource.k.sasl.mechanism=GSSAPI\n{other}"
+    start = f"{OTHER['source.k.']}source.k.bootstrap.servers=k:1\nsource.k.security.protocol=SASL_SSL\n"
+    lines = f"{start}source.k.sasl.mechanism=GSSAPI\n{other}"
     assert loads(BRIDGE_ALONE + lines, folder).sources[1].secret_files == (folder / "bridge.keytab",)
     assert "sasl.kerberos.keytab" in SECRET_FILES
