@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engine.kafka.login_checks import is_file
-from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
 from engine.kafka.msk_token import msk_region
+from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
 from engine.kafka.security import (
     ENDPOINT,
     ISSUER,
