@@ -24,7 +24,7 @@ NOON = 1795867200.0
 
 def _signed(extra: str, signature: str) -> str:
     return (
-        f"https://kafka.{REGION}.amazonaws.com/?Action=kafka-cluster%3AConnect&X-Amz-Algorithm=AWS4-HMAC-SHA256"
+        "https://kafka.eu-west-1.amazonaws.com/?Action=kafka-cluster%3AConnect&X-Amz-Algorithm=AWS4-HMAC-SHA256"
         f"&X-Amz-Credential=AKIDEXAMPLE%2F20261128%2F{REGION}%2Fkafka-cluster%2Faws4_request"
         f"&X-Amz-Date=20261128T120000Z&X-Amz-Expires=900&{extra}X-Amz-SignedHeaders=host"
         f"&X-Amz-Signature={signature}&User-Agent=jms-bridge"

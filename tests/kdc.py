@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from engine.embedded import free_ports
-from engine.kafka.clients import lacks_kerberos
+from engine.kafka.kerberos import lacks_kerberos
 from tests.waiting import until
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ __all__ = [
     "SESSION_MS",
     "KafkaClients",
     "answers",
-    "lacks_kerberos",
     "librdkafka_version",
     "member",
     "sink_group",
@@ -116,16 +115,6 @@ def answers(servers: str, timeout_seconds: float) -> bool:
         return bool(AdminClient({"bootstrap.servers": servers, **QUIET}).list_topics(timeout=timeout_seconds).brokers)
     except KafkaException:
         return False
-
-
-def lacks_kerberos() -> bool:
-    """True if librdkafka is built without Kerberos, as it is in confluent-kafka's packages on PyPI."""
-    try:
-        # The second setting, which does not exist, is refused where the first is not: no client is made.
-        Producer({**QUIET, "builtin.features": "sasl_gssapi", "no.client": ""})
-    except KafkaException as error:
-        return "sasl_gssapi" in error.args[0].str()
-    return False
 
 
 def member(on_error: Callable[[KafkaError], None], session_ms: int = SESSION_MS) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from routes.keys.values import BadValueError
@@ -15,7 +16,7 @@ from routes.keys.values import BadValueError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["keytab_principals", "use_keytab"]
+__all__ = ["keytab_principals", "lacks_kerberos", "use_keytab"]
 
 _HEAD = b"\x05\x02"
 """Beginning of every keytab since Kerberos 5, release 1.0."""
@@ -30,11 +31,23 @@ def use_keytab(keytab: str) -> None:
     os.putenv("KRB5CCNAME", "MEMORY:jms-bridge")
 
 
+def lacks_kerberos() -> bool:
+    """True if librdkafka is built without Kerberos, as it is in confluent-kafka's packages on PyPI."""
+    # Loaded only here: most configurations are checked without librdkafka.
+    library = import_module("confluent_kafka")
+    try:
+        # The second setting, which does not exist, is refused where the first is not, and so a client is never made.
+        library.Producer({"builtin.features": "sasl_gssapi", "no.client": ""})
+    except library.KafkaException as error:
+        return "sasl_gssapi" in error.args[0].str()
+    return False
+
+
 def keytab_principals(keytab: Path) -> list[str]:
     """Returns the principals of a keytab, such as `bridge@EXAMPLE.COM`, each once and in the order of the file.
 
     Raises:
-        BadValueError: the file cannot be read, or is no keytab.
+        BadValueError: the file cannot be read, or something else is in it.
     """
     try:
         return list(dict.fromkeys(_principals(keytab.read_bytes())))

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from engine.kafka.kerberos import keytab_principals
+from engine.kafka.kerberos import keytab_principals, lacks_kerberos
 from engine.kafka.security import (
     ENDPOINT,
     GSSAPI,
@@ -115,9 +115,6 @@ def _token_endpoint(settings: Settings, keys: ClientKeys, mechanism: Setting) ->
 
 def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
     """Checks that librdkafka can log in by Kerberos, and that there is a principal with its keytab."""
-    # Loaded only here: most configurations are checked without librdkafka.
-    from engine.kafka.clients import lacks_kerberos
-
     if lacks_kerberos():
         what = "this installation's librdkafka is built without Kerberos"
         hint = "build it and confluent-kafka with libsasl2 (docs/security.md, Logins by Kerberos), or use another login"

@@ -153,15 +153,12 @@ def librdkafka_login(given: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
+def java_login(given: Mapping[str, str], region: str) -> dict[str, str]:
     """Java's settings of a login that is `given` in librdkafka's spelling, and those that a token needs in any.
 
     Args:
         given: the settings of the clients.
-        servers: `host:port,…` of the brokers.
-
-    Raises:
-        HardFailureError: the login is one by IAM, and the region of the brokers is not known.
+        region: region of the brokers at AWS, for a login by IAM.
     """
     mechanism = given.get("sasl.mechanism", "PLAIN")
     if mechanism == GSSAPI:
@@ -169,12 +166,9 @@ def java_login(given: Mapping[str, str], servers: str) -> dict[str, str]:
         login = _jaas(_KERBEROS, {**options, "keyTab": given[KEYTAB], "principal": given[PRINCIPAL]})
         return {"sasl.jaas.config": login, SERVICE: given.get(SERVICE, "kafka")}
     if mechanism == MSK_IAM:
-        # Loaded only here: logs need this module, but no HTTP client.
-        from engine.kafka.msk_token import msk_region
-
         return {
             "sasl.mechanism": OAUTHBEARER,
-            "sasl.jaas.config": _jaas(_KAFKAS + _OAUTH.path, {"region": msk_region(servers)}),
+            "sasl.jaas.config": _jaas(_KAFKAS + _OAUTH.path, {"region": region}),
             "sasl.login.callback.handler.class": _MSK_HANDLER,
         }
     jaas = given.get("sasl.jaas.config")

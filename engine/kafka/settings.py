@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engine.kafka.login_checks import is_file
+from engine.kafka.msk_token import msk_region
 from engine.kafka.section import COMMON, CONSUMER, PRODUCER, RESERVED, TWO_SPELLINGS
 from engine.kafka.security import (
     ENDPOINT,
     ISSUER,
     ISSUER_TRUST,
+    MSK_IAM,
     java_certificates,
     java_login,
     librdkafka_certificates,
@@ -69,10 +71,14 @@ def librdkafka(access: KafkaAccess, role: Role) -> dict[str, str]:
 
 
 def java_settings(access: KafkaAccess, role: Role) -> dict[str, str]:
-    """Settings of a client in Java, without those that matter only for speed. Raises as `librdkafka`."""
+    """Settings of a client in Java, without those that matter only for speed.
+
+    Raises as `librdkafka`, and HardFailureError for a login by IAM to brokers whose region is not known.
+    """
     given = _given(access, role)
     settings = {name: value for name, value in given.items() if name not in TWO_SPELLINGS and name not in RESERVED}
-    settings |= java_login(given, access.servers) | java_certificates(given)
+    region = msk_region(access.servers) if given.get("sasl.mechanism") == MSK_IAM else ""
+    settings |= java_login(given, region) | java_certificates(given)
     settings["bootstrap.servers"] = access.servers
     settings.setdefault("client.id", access.client_id)
     if role == "producer":

@@ -12,16 +12,14 @@ import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallback;
 
-/** Has a broker take those tokens whose signer a service names; the option `url` of the login module is its address. */
+/** Has a broker take those tokens whose signer a service names; the property `iam.url` is its address. */
 public class IamValidator implements AuthenticateCallbackHandler {
     private static final long LIFE = 900_000;
     private final HttpClient client = HttpClient.newHttpClient();
-    private String url;
+    private final String url = System.getProperty("iam.url");
 
     @Override
-    public void configure(Map<String, ?> settings, String mechanism, List<AppConfigurationEntry> entries) {
-        url = (String) entries.get(0).getOptions().get("url");
-    }
+    public void configure(Map<String, ?> settings, String mechanism, List<AppConfigurationEntry> entries) {}
 
     @Override
     public void handle(Callback[] callbacks) throws IOException {

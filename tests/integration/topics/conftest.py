@@ -113,8 +113,7 @@ class SecuredKafka(EmbeddedKafka):
             # Has the broker end connections whose token has expired, unless the client logs in again.
             f"{token}connections.max.reauth.ms": "3600000",
             "listener.name.iam.sasl.enabled.mechanisms": "OAUTHBEARER",
-            f"{iam}sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required "
-            f'url="{self.aws.url}/token/";',
+            f"{iam}sasl.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required;",
             f"{iam}sasl.server.callback.handler.class": "IamValidator",
             # Has clients log in again with their newest token.
             f"{iam}connections.max.reauth.ms": "5000",
@@ -133,7 +132,7 @@ class SecuredKafka(EmbeddedKafka):
     def _with_validator(self) -> Sequence[str]:
         """The program, with the class that checks tokens of IAM on its class path."""
         _, option, path, _ = java_program(_IAM_VALIDATOR, f"{self._jars}/*")
-        return [option, path, *super()._program()[2:]]
+        return [f"-Diam.url={self.aws.url}/token/", option, path, *super()._program()[2:]]
 
     def fresh(self, name: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
         """A new topic, see `tests.conftest.TopicFactory`."""

@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from engine.embedded import EmbeddedKafka, free_ports
-from engine.embedded.ports import LOOPBACK
 from tests.conftest import JARS
 from tests.integration.router.bench import Bench, RouterProcess
 from tests.kdc import MISSING, REALM, KerberosServer
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.further_systems, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
+_HOST = "localhost"
+"""Name that Java finds for the address, and asks the Kerberos server for; librdkafka takes the name as it is."""
 ROOT = Path(__file__).parents[3]
 PYTHONS_CLIENTS = """\
 import sys
@@ -54,8 +55,8 @@ class KerberosKafka(EmbeddedKafka):
         port, kerberos_port = free_ports(2)
         super().__init__(data, port, JARS)
         self.server = server
-        self.kerberos = f"{LOOPBACK}:{kerberos_port}"
-        self._keytab = server.keytab(f"kafka/{LOOPBACK}")
+        self.kerberos = f"{_HOST}:{kerberos_port}"
+        self._keytab = server.keytab(f"kafka/{_HOST}")
 
     def _properties(self, controller_port: int) -> dict[str, str]:
         plain = super()._properties(controller_port)
@@ -67,7 +68,7 @@ class KerberosKafka(EmbeddedKafka):
             "listener.name.kerberos.sasl.enabled.mechanisms": "GSSAPI",
             "listener.name.kerberos.sasl.kerberos.service.name": "kafka",
             "listener.name.kerberos.gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required "
-            f'useKeyTab=true storeKey=true keyTab="{self._keytab}" principal="kafka/{LOOPBACK}@{REALM}";',
+            f'useKeyTab=true storeKey=true keyTab="{self._keytab}" principal="kafka/{_HOST}@{REALM}";',
         }
 
     def _program(self) -> Sequence[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from engine.kafka.clients import QUIET, lacks_kerberos
-from engine.kafka.kerberos import keytab_principals
+from engine.kafka.clients import QUIET
+from engine.kafka.kerberos import keytab_principals, lacks_kerberos
 from engine.kafka.security import SECRET_FILES
 from engine.kafka.settings import java_settings, librdkafka
 from routes.config import lint_text, loads
@@ -54,7 +54,7 @@ BRIDGE = keytab(entry("bridge"), entry("bridge"))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a keytab, where librdkafka can do Kerberos."""
-    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: False)
+    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: False)
     (tmp_path / "bridge.keytab").write_bytes(BRIDGE)
     return tmp_path
 
@@ -143,7 +143,7 @@ def test_a_librdkafka_without_kerberos_is_refused_with_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert lint_text(START + LOGIN, folder).faults == ()
-    monkeypatch.setattr("engine.kafka.clients.lacks_kerberos", lambda: True)
+    monkeypatch.setattr("engine.kafka.login_checks.lacks_kerberos", lambda: True)
     (fault,) = lint_text(START + LOGIN, folder).faults
     assert (fault.key, fault.message) == (
         "kafka.sasl.mechanism",
@@ -187,6 +187,7 @@ def test_the_client_is_asked_whether_it_can_log_in_by_kerberos() -> None:
 
 def test_a_keytab_is_known_as_a_secret_file(folder: Path) -> None:
     other = LOGIN.replace("kafka.", "source.k.")
-    lines = f"{OTHER['source.k.']}source.k.security.protocol=SASL_SSL\nsource.k.sasl.mechanism=GSSAPI\n{other}"
+    start = f"{OTHER['source.k.']}source.k.bootstrap.servers=k:1\nsource.k.security.protocol=SASL_SSL\n"
+    lines = f"{start}source.k.sasl.mechanism=GSSAPI\n{other}"
     assert loads(BRIDGE_ALONE + lines, folder).sources[1].secret_files == (folder / "bridge.keytab",)
     assert "sasl.kerberos.keytab" in SECRET_FILES
