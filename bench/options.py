@@ -14,7 +14,7 @@ from bench.nexmark.results import QUERIES
 from bench.stream_contestants import TOPOLOGIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 __all__ = ["MEASUREMENTS", "Options", "parse"]
 
@@ -179,7 +179,7 @@ def parse(arguments: Sequence[str]) -> Options:
     )
 
 
-def _some(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+def _some(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     def read(text: str) -> tuple[str, ...]:
         names = tuple(text.split(","))
         if unknown := [name for name in names if name not in known]:
