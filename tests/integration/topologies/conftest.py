@@ -240,6 +240,10 @@ class TopologyBench:
         parts = json.loads(answer)["components"]
         return {name: f"{part['state']} {part['detail']}" for name, part in parts.items()}
 
+    def runs(self) -> int:
+        """How many runs of topologies have begun to work."""
+        return self.log.read_text().count("topology runs") if self.log.exists() else 0
+
     def commits(self, name: str) -> None:
         """Waits until the state has been committed with all that was published so far."""
         folder = self.folder / "var" / "topologies" / f"{self.prefix}-{name}" / "spark" / "commits"

@@ -256,9 +256,13 @@ def _kill_again_and_again(bench: TopologyBench, name: str, mode: str, clicks: in
     """Kills a topology twenty times while so many clicks come ten times a second; returns the options of its runs."""
     source = random.Random(7)  # noqa: S311 # test data
     options = ("--mode", mode, "--interval", "5s" if mode == "realtime" else "1s")
-    for _ in range(KILLS):
+    for kill in range(KILLS):
+        runs = bench.runs()
         process = bench.start(name, *options)
-        until_killed = time.monotonic() + source.uniform(4, 20)
+        if kill % 4:
+            # The others are killed while they start, or soon after that.
+            until(lambda: bench.runs() > runs, 120, "a run")  # noqa: B023
+        until_killed = time.monotonic() + source.uniform(1, 12)
         while time.monotonic() < until_killed:
             bench.send_clicks(clicks)
             time.sleep(0.1)
