@@ -264,8 +264,8 @@ def q16() -> Topology:
     parts = [_figures(bids, total_bids="1L", **_of_ranks("bids"))]
     for of, field in (("bidders", "bidder"), ("auctions", "auction")):
         # The first bid of all is the first of its rank as well.
-        of_rank = bids.deduplicate(within="2 days", by=f"concat_ws(' ', key, {field}, rank)", name=f"rank_{of}-once")
-        of_all = of_rank.deduplicate(within="2 days", by=f"concat_ws(' ', key, {field})", name=f"total_{of}-once")
+        of_rank = bids.deduplicate(within="2 days", by=f"concat(key, ' ', {field}, ' ', rank)", name=f"rank_{of}-once")
+        of_all = of_rank.deduplicate(within="2 days", by=f"concat(key, ' ', {field})", name=f"total_{of}-once")
         parts += [_figures(of_rank, **_of_ranks(of)), _figures(of_all, **{f"total_{of}": "1L"})]
     merged = parts[0].merge(*parts[1:]).group_by_key()
     totals = merged.aggregate("totals", **_SUMS, latest="max(dateTime)").suppress()
