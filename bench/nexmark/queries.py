@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.streams import (
@@ -216,11 +216,11 @@ def q12() -> Topology:
     return query.to(counts.map_values(bidder="cast(split(key, ' ')[0] as bigint)", bid_count="count"))
 
 
-def _new(seen: Stream, of: str) -> list[Stream]:
+def _new(bids: Stream, of: str, by: str, ranks: Mapping[str, str]) -> list[Stream]:
     """A stream for each of `FIGURES` that counts different bidders or auctions: their first bids, as ones there."""
-    firsts = {f"total_{of}": seen, **{f"{rank}_{of}": seen.filter(rank) for rank in _RANKS}}
+    firsts = {f"total_{of}": bids, **{f"{rank}_{of}": bids.filter(which) for rank, which in ranks.items()}}
     return [
-        _figures(stream.deduplicate(within="2 days", name=f"{name}-once"), **{name: "1L"})
+        _figures(stream.deduplicate(within="2 days", by=by, name=f"{name}-once"), **{name: "1L"})
         for name, stream in firsts.items()
     ]
 
@@ -236,10 +236,6 @@ def _figures(stream: Stream, **given: str) -> Stream:
     return stream.map_values(**(dict.fromkeys(FIGURES, "0L") | given), dateTime="dateTime")
 
 
-def _of_ranks(of: str) -> dict[str, str]:
-    return {f"{rank}_{of}": f"if(rank = '{rank}', 1L, 0L)" for rank in _RANKS}
-
-
 def q15() -> Topology:
     """Numbers of bids, bidders and auctions of each day, by ranks of prices."""
     query = _Query("q15", bid="auction bidder price dateTime")
@@ -249,7 +245,7 @@ def q15() -> Topology:
     for of, field in (("bidders", "bidder"), ("auctions", "auction")):
         ids = bids.group_by(f"concat({field}, ' ', {_DAY})")
         seen = ids.aggregate(of, **ranks, dateTime="max(dateTime)").suppress().to_stream()
-        parts += _new(seen, of)
+        parts += _new(seen, of, "key", ranks={rank: rank for rank in _RANKS})
     totals = parts[0].merge(*parts[1:]).group_by(_DAY).aggregate("days", **_SUMS).suppress()
     return query.to(totals.to_stream().map_values(day="key", **{name: name for name in FIGURES}))
 
@@ -257,16 +253,10 @@ def q15() -> Topology:
 def q16() -> Topology:
     """Numbers of bids, bidders and auctions of each channel and day, by ranks of prices."""
     query = _Query("q16", bid="auction bidder price channel dateTime")
-    by_channel = query.of("bid").select_key(f"concat(channel, ' ', {_DAY})")
-    rank = " ".join(f"WHEN {which} THEN '{name}'" for name, which in _RANKS.items())
-    fields = {"bidder": "bidder", "auction": "auction", "dateTime": "dateTime", "rank": f"CASE {rank} END"}
-    bids = by_channel.map_values(**fields).repartition(name="by-channel")
-    parts = [_figures(bids, total_bids="1L", **_of_ranks("bids"))]
+    bids = query.of("bid").select_key(f"concat(channel, ' ', {_DAY})").repartition(name="by-channel")
+    parts = [_figures(bids, **_COUNTS)]
     for of, field in (("bidders", "bidder"), ("auctions", "auction")):
-        # The first bid of all is the first of its rank as well.
-        of_rank = bids.deduplicate(within="2 days", by=f"concat_ws(' ', key, {field}, rank)", name=f"rank_{of}-once")
-        of_all = of_rank.deduplicate(within="2 days", by=f"concat_ws(' ', key, {field})", name=f"total_{of}-once")
-        parts += [_figures(of_rank, **_of_ranks(of)), _figures(of_all, **{f"total_{of}": "1L"})]
+        parts += _new(bids, of, f"concat(key, ' ', {field})", _RANKS)
     merged = parts[0].merge(*parts[1:]).group_by_key()
     totals = merged.aggregate("totals", **_SUMS, latest="max(dateTime)").suppress()
     results = totals.to_stream().map_values(
