@@ -22,8 +22,8 @@ def _run(command: list[str | Path]) -> None:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The copy of Scala's library."""
-    (original,) = spark_jars().glob("scala-library-*.jar")
-    (copy,) = convert_lambdas([original], tmp_path_factory.mktemp("copies"), _run)
+    used = [jar for name in ("scala-library-*", "xbean-asm9-*") for jar in spark_jars().glob(f"{name}.jar")]
+    (copy,) = convert_lambdas(used, tmp_path_factory.mktemp("copies"), _run)
     return copy
 
 
