@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bench.options import Options
     from bench.processes import ProcessTree
 
-__all__ = ["between", "measure", "rate_between"]
+__all__ = ["between", "cost_between", "measure", "rate_between"]
 
 TARGET_GROWTH = 1.1
 """Greatest resident memory in the last quarter of the updates, to that in the second."""
@@ -36,7 +36,7 @@ _COMMITTED_SECONDS = 35.0
 _MARK = "bench.new"
 
 Sample = dict[str, float]
-"""Time in `seconds`, records `published` until then, and megabytes `rss` and `heap`."""
+"""Time in `seconds`, records `published` and `cpu` seconds until then, and megabytes `rss` and `heap`."""
 
 
 def measure(broker: Broker, options: Options) -> Report:
@@ -52,14 +52,21 @@ def measure(broker: Broker, options: Options) -> Report:
             name = f"stream state, {run['contestant']}"
             checks.append(Check(f"{name}: memory, last quarter to second", run["growth"], TARGET_GROWTH))
             checks.append(Check(f"{name}: start after a kill, s", run["restart_seconds"], TARGET_SECONDS))
-    columns = ["", "new keys/s", "updates/s", "MB, second quarter", "MB, last", "heap, MB", "start after kill, s"]
+    columns = ["", "new keys/s", "updates/s", "CPU-s per million new", "CPU-s per million updates"]
+    columns += ["MB, second quarter", "MB, last", "heap, MB", "start after kill, s"]
     title = f"State of {options.keys:,} keys"
     return Report("stream-state", [table(title, columns, [_row(run) for run in runs])], checks, runs)
 
 
 def _row(run: dict[str, Any]) -> list[str]:
-    names = ("new_rate", "update_rate", "second_mb", "last_mb", "heap_mb")
-    return [run["contestant"], *(f"{run[name]:,.0f}" for name in names), f"{run['restart_seconds']:.1f}"]
+    rates, costs, sizes = ("new_rate", "update_rate"), ("new_cost", "update_cost"), ("second_mb", "last_mb", "heap_mb")
+    return [
+        run["contestant"],
+        *(f"{run[name]:,.0f}" for name in rates),
+        *(f"{run[name]:.1f}" for name in costs),
+        *(f"{run[name]:,.0f}" for name in sizes),
+        f"{run['restart_seconds']:.1f}",
+    ]
 
 
 def _run(broker: Broker, contestant: StreamContestant, options: Options) -> dict[str, Any]:
@@ -84,6 +91,8 @@ def _run(broker: Broker, contestant: StreamContestant, options: Options) -> dict
         # Without the beginning, in which Java compiles.
         "new_rate": rate_between(samples, keys // 4, keys),
         "update_rate": rate_between(samples, keys + keys // 4, 2 * keys),
+        "new_cost": cost_between(samples, keys // 4, keys),
+        "update_cost": cost_between(samples, keys + keys // 4, 2 * keys),
         "second_mb": second,
         "last_mb": last,
         "growth": last / second,
@@ -107,7 +116,8 @@ def _samples(broker: Broker, output: str, records: int, process: ProcessTree) ->
         published = broker.count([output])
         # At the very beginning there may be no JVM yet.
         if published:
-            samples.append({"seconds": seconds, "published": published, **memory_of(process)})
+            cpu = process.cpu_seconds(process.started, time.time())
+            samples.append({"seconds": seconds, "published": published, "cpu": cpu, **memory_of(process)})
         time.sleep(max(0.0, _SAMPLE_SECONDS - (time.monotonic() - begun - seconds)))
     return samples
 
@@ -123,8 +133,18 @@ def between(samples: list[Sample], low: int, high: int) -> list[Sample]:
 
 def rate_between(samples: list[Sample], low: int, high: int) -> float:
     """Records a second from the first sample that has `low` records to the first that has `high`."""
+    return 1 / _growth(samples, low, high, "seconds")
+
+
+def cost_between(samples: list[Sample], low: int, high: int) -> float:
+    """CPU seconds for a million records, between the same samples as those of `rate_between`."""
+    return 1e6 * _growth(samples, low, high, "cpu")
+
+
+def _growth(samples: list[Sample], low: int, high: int, name: str) -> float:
+    """Growth of a figure for each record."""
     first, last = (next(each for each in samples if each["published"] >= number) for number in (low, high))
-    return (last["published"] - first["published"]) / (last["seconds"] - first["seconds"])
+    return (last[name] - first[name]) / (last["published"] - first["published"])
 
 
 def _restart_seconds(contestant: StreamContestant, place: StreamPlace) -> float:

@@ -113,6 +113,20 @@ def test_entries_that_are_past_go_some_at_a_time(
     assert sizes[-1] <= 1_010
 
 
+def test_keys_of_many_records_are_looked_up_once_in_a_state_that_is_larger_than_the_cache(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    builder = StreamsBuilder("busy")
+    builder.table("in", value=json("n int"), name="table").to("out")
+    driver = TopologyTestDriver(builder.build(), spark)
+    run = run_in(driver, spark, tmp_path, 5_000)
+    for number in range(1_000):
+        driver.pipe_input("in", f"rare-{number}", {"n": number})
+        driver.pipe_input("in", f"busy-{number % 5}", {"n": number})
+    run.commit()
+    assert 1_000 <= run.lookUps() <= 1_020
+
+
 def run_in(
     driver: TopologyTestDriver, spark: SparkSession, folder: Path, cache_bytes: int, tables: Path | None = None
 ) -> Any:

@@ -156,6 +156,11 @@ final class RocksStore implements Store {
     return metrics.isEmpty() ? 0 : metrics.get().totalSSTFilesBytes() + metrics.get().totalMemUsageBytes();
   }
 
+  /** Keys that were looked up in RocksDB between the last two commits; for the task's own thread. */
+  long lookUps() {
+    return rocks.metricsOpt().get().nativeOpsHistograms().apply("get").count();
+  }
+
   void rollBack() {
     rocks.rollback();
   }

@@ -88,6 +88,11 @@ public final class TestRun {
     cache.load(++version);
   }
 
+  /** Keys that the cache did not have, and that were looked up in RocksDB between the last two commits. */
+  public long lookUps() {
+    return rocks.lookUps();
+  }
+
   /** Stores a whole copy of the state in its folder, if there is one that is not. */
   public void maintain() {
     rocks.maintain();
