@@ -96,7 +96,8 @@ final class CachedStore implements Store {
 
   /** Reads all entries, or none if they do not fit. */
   private void fill() {
-    if (rocks.tableBytes() > mostBytes) {
+    // A start does not read entries of which it keeps none.
+    if (Math.max(rocks.tableBytes(), rocks.estimatedEntries() * CachedSlots.SLOT_BYTES) > mostBytes) {
       return;
     }
     isWhole = true;

@@ -84,6 +84,15 @@ final class LinkedRocks extends RocksDB {
     }
   }
 
+  /** Number of entries as RocksDB estimates it, which counts one that was written again more than once. */
+  long estimatedEntries() {
+    try {
+      return opened().getLongProperty("rocksdb.estimate-num-keys");
+    } catch (RocksDBException failure) {
+      throw new IllegalStateException(failure);
+    }
+  }
+
   private org.rocksdb.RocksDB opened() {
     try {
       return (org.rocksdb.RocksDB) DATABASE.get(this);

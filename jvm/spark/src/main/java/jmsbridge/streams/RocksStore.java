@@ -139,6 +139,11 @@ final class RocksStore implements Store {
     return bytes;
   }
 
+  /** Number of entries, about; with those twice that were written again lately. */
+  long estimatedEntries() {
+    return rocks.estimatedEntries();
+  }
+
   /** Makes the changes since the load a version, the next number. */
   void commit() {
     boolean isCopy = changes >= mostChanges;
@@ -156,9 +161,14 @@ final class RocksStore implements Store {
     return metrics.isEmpty() ? 0 : metrics.get().totalSSTFilesBytes() + metrics.get().totalMemUsageBytes();
   }
 
-  /** Keys that were looked up in RocksDB between the last two commits; for the task's own thread. */
+  /** Keys that were looked up in RocksDB from the load to the commit of the last version; for the task's own thread. */
   long lookUps() {
     return rocks.metricsOpt().get().nativeOpsHistograms().apply("get").count();
+  }
+
+  /** Bytes of entries that scans read in RocksDB from the load to the commit of the last version. */
+  long scannedBytes() {
+    return (long) rocks.metricsOpt().get().nativeOpsMetrics().apply("totalBytesReadThroughIterator");
   }
 
   void rollBack() {
