@@ -129,7 +129,8 @@ def busy(spark: SparkSession, folder: Path, cache_bytes: int) -> Any:
 def test_keys_of_many_records_are_looked_up_once_in_a_state_larger_than_the_cache(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert 1_000 <= busy(spark, tmp_path, 5_000).lookUps() <= 1_020
+    # Until the cache is full for the first time, it knows which keys are new.
+    assert 900 < busy(spark, tmp_path, 5_000).lookUps() <= 1_020
 
 
 @pytest.mark.parametrize(("cache_bytes", "is_read"), [(40_000, False), (1 << 20, True)], ids=["larger", "smaller"])
