@@ -35,8 +35,6 @@ public final class TestRun {
   private PythonWorker python;
   private Task task;
   private long version;
-  private long lookUps;
-  private long scannedBytes;
   private final Map<String, List<ProducerRecord<byte[], byte[]>>> outputs = new HashMap<>();
   private final Map<String, Long> ends = new HashMap<>();
   private final Deque<ConsumerRecord<byte[], byte[]>> waiting = new ArrayDeque<>();
@@ -87,19 +85,7 @@ public final class TestRun {
     task.flush();
     task.save();
     cache.commit();
-    lookUps = rocks.lookUps();
-    scannedBytes = rocks.scannedBytes();
     cache.load(++version);
-  }
-
-  /** Keys that were looked up in RocksDB, as the cache did not have them, in the version that was committed last. */
-  public long lookUps() {
-    return lookUps;
-  }
-
-  /** Bytes of entries that scans read in RocksDB in the version that was committed last, its load included. */
-  public long scannedBytes() {
-    return scannedBytes;
   }
 
   /** Stores a whole copy of the state in its folder, if there is one that is not. */
