@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 
-from engine.dead_letters.pace import Pace
+from engine.dead_letters.pace import MOST_BYTES, BatchShare, Pace, batches
 from tests.unit.clock import Clock
 
 
@@ -39,3 +41,30 @@ def test_without_a_rate_nothing_waits() -> None:
     pace = Pace(None, Clock())
     pace.sent(1_000_000)
     assert pace.wait_seconds == 0
+
+
+COUNTS, FREE, STAYS = BatchShare(1), BatchShare(1, counts=False), None
+
+
+@pytest.mark.parametrize(
+    ("shares", "most", "sizes"),
+    [
+        pytest.param([COUNTS] * 450, None, [200, 200, 50], id="messages"),
+        pytest.param([BatchShare(MOST_BYTES)] * 2 + [COUNTS], None, [1, 1, 1], id="bytes"),
+        pytest.param([STAYS] * 1500, None, [1000, 500], id="outcomes"),
+        pytest.param([COUNTS, STAYS, FREE, COUNTS, COUNTS], 2, [4], id="most"),
+        pytest.param([], None, [], id="none"),
+    ],
+)
+def test_batches_are_as_large_as_a_transaction_may_be(
+    shares: list[BatchShare | None], most: int | None, sizes: list[int]
+) -> None:
+    assert [len(each) for each in batches(shares, lambda share: share, None, most, Event())] == sizes
+
+
+def test_after_a_stop_no_batch_goes() -> None:
+    stop = Event()
+    going = batches([COUNTS] * 500, lambda share: share, None, None, stop)
+    assert len(next(going)) == 200
+    stop.set()
+    assert list(going) == []

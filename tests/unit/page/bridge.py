@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from engine.looks.action import AuditedAction
 from engine.looks.entry import UserEntry
 from engine.looks.log import LookLog
+from engine.looks.look import Look
 from engine.page.app import pages
 from engine.page.view import INTERVAL_SECONDS, Samples, View
 from engine.telemetry.http import application
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from engine.dead_letters.state import LetterState
     from engine.kafka.reader import Position
     from engine.looks.log import LookTopic
-    from engine.looks.look import Look
     from engine.telemetry.control import Controlled
     from engine.telemetry.http import Standing
     from engine.telemetry.report import PeerReport, Traffic
