@@ -60,8 +60,8 @@ class ViewerConfig:
     groups: tuple[str, ...] = table.key(
         "http.viewer.groups",
         NAMES,
-        "Groups whose users are viewers, if an OpenID Connect server or a proxy logs them in. A group with a comma in it "
-        "is written in double quotes.",
+        "Groups whose users are viewers, if an OpenID Connect server or a proxy logs them in. A group with a comma in "
+        "it is written in double quotes.",
         example='support, "CN=auditors,OU=it"',
         made=lambda value, *_: value or (),
         value=(),
