@@ -7,6 +7,7 @@ connects. The behaviour of each product over a protocol is in that protocol's ta
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +18,8 @@ from engine.errors import HardFailureError
 from routes.model import SourceConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from engine.connectors.endpoint import SystemEndpoint
     from engine.connectors.products import Product
@@ -120,15 +122,28 @@ def require(endpoint: SystemEndpoint[Any], session: ProductSession) -> None:
             raise refusal(endpoint.settings, feature, value, session.server or session.product.title, instead)
 
 
-def duplicates(endpoint: SystemEndpoint[Any], session: ProductSession) -> Iterator[tuple[str, str]]:
-    """Yields the doubt that a broker gets messages of a sink twice after a crash, with its remedy, if it may."""
-    sink = endpoint.settings
-    if not isinstance(sink, JmsSinkConfig) or sink.position_queue is not None or session.drops_duplicates:
+def duplicates(
+    broker: BrokerConfig, connected: Callable[[str], AbstractContextManager[ProductSession]]
+) -> Iterator[tuple[str, str]]:
+    """Yields the doubt that a broker gets messages of a sink twice after a crash, with its remedy, if it may.
+
+    Args:
+        broker: the settings of the source or sink.
+        connected: function that connects with a client id, for the time of a block.
+
+    Raises:
+        NotConnectedError: the connection failed.
+        BridgeError: no attempt to connect can succeed.
+    """
+    if not isinstance(broker, JmsSinkConfig) or broker.accepts_duplicates or broker.position_queue is not None:
         return
-    key, server = f"sink.{sink.name}", session.server or session.product.title
-    accept = f"set {key}.accept-duplicates=true where receivers can take a message twice"
-    positions = "" if Feature.POSITIONS in session.lacks else f"set {key}.position-queue, or "
-    yield f"messages may come twice after a crash: {server} drops no duplicates", positions + accept
+    with connected(f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}") as session:
+        if session.drops_duplicates:
+            return
+        key, server = f"sink.{broker.name}", session.server or session.product.title
+        accept = f"set {key}.accept-duplicates=true where receivers can take a message twice"
+        positions = "" if Feature.POSITIONS in session.lacks else f"set {key}.position-queue, or "
+        yield f"messages may come twice after a crash: {server} drops no duplicates", positions + accept
 
 
 def refusal(broker: BrokerConfig, feature: Feature, value: str, name: str, instead: str) -> HardFailureError:

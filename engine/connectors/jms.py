@@ -7,9 +7,7 @@ Selectors are parsed as predicates. A broker may accept texts that are not predi
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -28,10 +26,7 @@ from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
-    from engine.connectors.endpoint import SystemEndpoint
-    from engine.connectors.features import ProductSession
     from routes.keys.entry import Entry
     from routes.keys.settings import Settings
     from routes.predicate import Predicate
@@ -215,23 +210,6 @@ class JmsConnector(Connector[BrokerT, SourceT, SinkT]):
             _check_selector(settings, name)
         else:
             _check_duplicates(settings, name)
-
-    def doubts(self, endpoint: SystemEndpoint[BrokerT]) -> Iterator[tuple[str, str]]:
-        """See `Connector`: a sink whose messages may come twice after a crash."""
-        sink = endpoint.settings
-        if not isinstance(sink, JmsSinkConfig) or sink.accepts_duplicates or sink.position_queue is not None:
-            return
-        from engine.connectors.features import duplicates
-
-        with self._connected(endpoint, f"jms-bridge-doctor-{uuid.uuid4().hex[:8]}") as session:
-            if session is not None:
-                yield from duplicates(endpoint, session)
-
-    def _connected(
-        self, endpoint: SystemEndpoint[BrokerT], client_id: str
-    ) -> AbstractContextManager[ProductSession | None]:
-        """Connects for the time of a block; None where the broker does not name itself."""
-        return nullcontext()
 
     def examples(self, source: SourceT) -> Iterator[tuple[str, str]]:
         """See `Connector`; a destination of a JMS broker needs no scheme."""

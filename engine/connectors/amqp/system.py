@@ -98,6 +98,12 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
             require(endpoint, session)
             return f"{session.endpoint} takes the login{_reminder(session.traits, endpoint.settings)}"
 
+    def doubts(self, endpoint: SystemEndpoint[AmqpConfig]) -> Iterator[tuple[str, str]]:
+        """See `Connector`: a sink whose messages may come twice after a crash."""
+        from engine.connectors.features import duplicates
+
+        return duplicates(endpoint.settings, lambda client_id: self._connected(endpoint, client_id))
+
     @contextmanager
     def _connected(self, endpoint: SystemEndpoint[AmqpConfig], client_id: str) -> Iterator[AmqpSession]:
         """Connects for the time of a block."""

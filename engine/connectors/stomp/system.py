@@ -58,6 +58,12 @@ class StompConnector(JmsConnector[JmsConfig, StompSourceConfig, StompSinkConfig]
             lacking = f"; its frames have no {', '.join(session.traits.omits)}" if session.traits.omits else ""
             return f"{session.endpoint} takes the login{lacking}"
 
+    def doubts(self, endpoint: SystemEndpoint[JmsConfig]) -> Iterator[tuple[str, str]]:
+        """See `Connector`: a sink whose messages may come twice after a crash."""
+        from engine.connectors.features import duplicates
+
+        return duplicates(endpoint.settings, lambda client_id: self._connected(endpoint, client_id))
+
     @contextmanager
     def _connected(self, endpoint: SystemEndpoint[JmsConfig], client_id: str) -> Iterator[StompSession]:
         """Connects for the time of a block."""
