@@ -91,14 +91,21 @@ class KafkaClients:
 
 
 def _configured(access: KafkaAccess, role: Role) -> dict[str, Any]:
-    """The user's settings of a client, with what its login needs of this process: tickets, or a source of tokens."""
+    """The user's settings of a client, with what its login needs of this process: tickets, or a source of tokens.
+
+    Raises as `engine.kafka.settings.librdkafka` and `engine.kafka.msk_token.new_msk_token`.
+    """
     settings: dict[str, Any] = dict(librdkafka(access, role))
     if keytab := settings.get(KEYTAB):
         use_keytab(keytab)
     if access.common.get("sasl.mechanism") != MSK_IAM:
         return settings
+    # A client that gets none would raise an error without the reason.
+    first = [new_msk_token(access.servers)]
 
     def token(_: str) -> tuple[str, float]:
+        if first:
+            return first.pop()
         try:
             return new_msk_token(access.servers)
         except BridgeError as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.errors import UnreachableError
+from engine.errors import HardFailureError, UnreachableError
 from engine.kafka.clients import KafkaClients
 from engine.kafka.cluster import Cluster
 from routes.config import loads
@@ -72,7 +72,7 @@ def test_credentials_that_are_away_or_wrong_are_named(
     aws.status = 200
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "A")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed-wrong")
-    with pytest.raises(UnreachableError) as raised:
+    with pytest.raises(HardFailureError, match="refuses the login") as raised:
         Cluster(KafkaClients(config.kafka_access), 5)
     assert "guessed-wrong" not in str(raised.value)
     assert "guessed-wrong" not in java.topics(config, 5_000)
