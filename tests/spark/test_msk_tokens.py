@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 
 from tests.aws import NOON, REGION, SECRET, SIGNED, MetadataService, decoded
 
@@ -69,5 +70,5 @@ def test_credentials_are_found_where_python_finds_them(spark: SparkSession, tmp_
     ids=["nowhere", "no profile", "no secret"],
 )
 def test_missing_credentials_are_named(spark: SparkSession, environment: dict[str, str], message: str) -> None:
-    with pytest.raises(Py4JJavaError, match=message):
+    with pytest.raises(IllegalArgumentException, match=message):
         found(spark, NOWHERE | environment)
