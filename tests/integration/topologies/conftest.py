@@ -96,8 +96,15 @@ class TopologyBench:
                 resource.add_incremental_config(entry)
             for done in admin.incremental_alter_configs([resource]).values():
                 done.result(30)
-        (found,) = (each.result(30) for each in admin.describe_configs([resource]).values())
-        return str(found["cleanup.policy"].value)
+
+        def told() -> str:
+            (found,) = (each.result(30) for each in admin.describe_configs([resource]).values())
+            return str(found["cleanup.policy"].value)
+
+        if change is not None:
+            # The controller has the change; the broker that is asked hears of it a moment later.
+            until(lambda: told() == change)
+        return told()
 
     def has(self, topic: str) -> bool:
         """Whether Kafka has the topic."""
