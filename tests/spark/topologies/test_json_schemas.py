@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from engine.embedded import free_ports
 from engine.streams import StreamsBuilder, TopologyError, TopologyTestDriver, json, json_schema, text
 from tests.registry_server import RegistryServer, registry_server
 from tests.spark.topologies.test_registry import client
@@ -414,10 +413,10 @@ def test_copies_on_disk_are_read_while_the_registry_is_away(
     spark: SparkSession, server: RegistryServer, tmp_path: Path
 ) -> None:
     server.answers["/schemas/ids/7"] = [(200, {"schemaType": "JSON", "schema": ORDER})]
-    (gone,) = free_ports(1)
-    for url in (server.url, f"http://127.0.0.1:{gone}"):
+    for fault in (None, (503, {})):
+        server.fault = fault
         driver = TopologyTestDriver(passing(json_schema(ORDER)), spark)
-        driver._registry = client(spark, url, copies=str(tmp_path))
+        driver._registry = client(spark, server.url, copies=str(tmp_path))
         driver.pipe_input("in", "k", framed(7, json_bytes(ANN)))
         assert errors(driver) == []
         assert [each.value for each in driver.read_output("out")] == [ANN]

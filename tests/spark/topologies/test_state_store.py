@@ -113,36 +113,6 @@ def test_entries_that_are_past_go_some_at_a_time(
     assert sizes[-1] <= 1_010
 
 
-def busy(spark: SparkSession, folder: Path, cache_bytes: int) -> Any:
-    """A run that has committed a table with a row of each of a thousand keys and with many changes of five others."""
-    builder = StreamsBuilder("busy")
-    builder.table("in", value=json("n int"), name="table").to("out")
-    driver = TopologyTestDriver(builder.build(), spark)
-    run = run_in(driver, spark, folder, cache_bytes)
-    for number in range(1_000):
-        driver.pipe_input("in", f"rare-{number}", {"n": number})
-        driver.pipe_input("in", f"busy-{number % 5}", {"n": number})
-    run.commit()
-    return run
-
-
-def test_keys_of_many_records_are_looked_up_once_in_a_state_larger_than_the_cache(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    # Until the cache is full for the first time, it knows which keys are new.
-    assert 900 < busy(spark, tmp_path, 5_000).lookUps() <= 1_020
-
-
-@pytest.mark.parametrize(("cache_bytes", "is_read"), [(40_000, False), (1 << 20, True)], ids=["larger", "smaller"])
-def test_a_start_reads_a_state_unless_it_is_larger_than_the_cache(
-    spark: SparkSession, tmp_path: Path, cache_bytes: int, is_read: bool
-) -> None:
-    run = busy(spark, tmp_path, cache_bytes)
-    run.rollBack()
-    run.commit()
-    assert (run.scannedBytes() > 0) is is_read
-
-
 def run_in(
     driver: TopologyTestDriver, spark: SparkSession, folder: Path, cache_bytes: int, tables: Path | None = None
 ) -> Any:

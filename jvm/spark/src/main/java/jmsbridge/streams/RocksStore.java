@@ -161,16 +161,6 @@ final class RocksStore implements Store {
     return metrics.isEmpty() ? 0 : metrics.get().totalSSTFilesBytes() + metrics.get().totalMemUsageBytes();
   }
 
-  /** Keys that were looked up in RocksDB from the load to the commit of the last version; for the task's own thread. */
-  long lookUps() {
-    return rocks.metricsOpt().get().nativeOpsHistograms().apply("get").count();
-  }
-
-  /** Bytes of entries that scans read in RocksDB from the load to the commit of the last version. */
-  long scannedBytes() {
-    return (long) rocks.metricsOpt().get().nativeOpsMetrics().apply("totalBytesReadThroughIterator");
-  }
-
   void rollBack() {
     rocks.rollback();
   }

@@ -88,16 +88,6 @@ public final class TestRun {
     cache.load(++version);
   }
 
-  /** Keys that were looked up in RocksDB, as the cache did not have them, in the version that was committed last. */
-  public long lookUps() {
-    return rocks.lookUps();
-  }
-
-  /** Bytes of entries that scans read in RocksDB in the version that was committed last, its load included. */
-  public long scannedBytes() {
-    return rocks.scannedBytes();
-  }
-
   /** Stores a whole copy of the state in its folder, if there is one that is not. */
   public void maintain() {
     rocks.maintain();
