@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["gone", "pause", "paused"]
+__all__ = ["gone", "listening", "pause", "paused"]
 
 
 def gone(pid: int) -> bool:
@@ -40,3 +40,15 @@ def paused(pid: int | None) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def listening(pid: int) -> set[int]:
+    """The TCP ports on which a process listens."""
+    inodes = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in inodes:
+                found.add(int(local.rpartition(":")[2], 16))
+    return found

@@ -117,7 +117,7 @@ def _kerberos(settings: Settings, keys: ClientKeys, mechanism: Setting) -> None:
     """Checks that librdkafka can log in by Kerberos, and that there is a principal with its keytab."""
     if lacks_kerberos():
         what = "this installation's librdkafka is built without Kerberos"
-        hint = "build it and confluent-kafka with libsasl2 (docs/security.md, Logins by Kerberos), or use another login"
+        hint = "build librdkafka and confluent-kafka with libsasl2, or use another login"
         settings.faults.append(mechanism.entry.fault(what, hint))
     principal, keytab = keys.get(PRINCIPAL), keys.get(KEYTAB)
     if principal is None or keytab is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from engine.spark.launch import Launch
 from engine.spark.session import close, open_session
+from tests.processes import listening
 
 ODD = "a\\b = c:#!\té\nsecond"
 """A setting with the characters that properties files treat specially."""
@@ -24,8 +26,16 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(opened_in_python: set[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    before = listening(os.getpid())
     folder = tmp_path_factory.mktemp("spark")
     session = open_session(Launch(folder, folder / "spark.log", SETTINGS))
+    opened_in_python |= listening(os.getpid()) - before
     yield session
     close(session)
+
+
+@pytest.fixture(scope="session")
+def opened_in_python() -> set[int]:
+    """The ports on which this process listens since it opened the session."""
+    return set()

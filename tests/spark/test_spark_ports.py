@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from contextlib import suppress
@@ -12,20 +11,10 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tests.processes import listening
+
 CHUNK, NO_CHUNK, REQUEST, RESPONSE, FAILURE, STREAM, NO_STREAM = 0, 2, 3, 4, 5, 6, 8
 """Messages of Spark's network layer by their first byte: `org.apache.spark.network.protocol.Message.Type`."""
-
-
-def listening(pid: int) -> set[int]:
-    """The TCP ports on which a process listens."""
-    inodes = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
-            _, local, _, state, *rest = line.split()
-            if state == "0A" and f"socket:[{rest[5]}]" in inodes:
-                found.add(int(local.rpartition(":")[2], 16))
-    return found
 
 
 def ports(spark: SparkSession) -> tuple[int, int, int]:
@@ -98,11 +87,14 @@ def test_streams_and_chunks_are_refused_though_without_a_login(spark: SparkSessi
             assert kind in (NO_CHUNK, None)
 
 
-def test_python_listens_on_one_port_which_wants_a_token(spark: SparkSession) -> None:
+def test_python_listens_on_one_port_which_wants_a_token(spark: SparkSession, opened_in_python: set[int]) -> None:
     context: Any = spark.sparkContext
     server = context._accumulatorServer
     assert server.server_address[0] == "127.0.0.1"
-    assert listening(os.getpid()) == {server.server_address[1]}
+    assert opened_in_python == {server.server_address[1]}
+    # The one that Python functions of streams would need.
+    gateway: Any = SparkContext._gateway
+    assert getattr(gateway, "_callback_server", None) is None
     with socket.create_connection(server.server_address, 3) as stranger, suppress(TimeoutError):
         stranger.sendall(b"\0" * 1000)
         # No byte comes: the server hangs up, or is busy with the JVM's connection, which it serves alone.

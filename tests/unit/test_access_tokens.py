@@ -59,7 +59,7 @@ def login(issuer: TokenIssuer) -> TokenLogin:
 
 
 def test_a_token_is_kept_until_four_fifths_of_its_time_are_over(issuer: TokenIssuer) -> None:
-    issuer.seconds, clock = 100, Clock()
+    issuer.seconds, clock = 100, Clock(1000.0)
     tokens = AccessTokens(login(issuer), KEYS, clock=clock)
     first = tokens.current()
     assert (first.text, first.renew_at, first.ends_at) == (issuer.tokens[0], 1080, 1100)
@@ -83,7 +83,7 @@ def test_a_token_that_was_refused_is_not_shown_again(issuer: TokenIssuer) -> Non
 
 
 def test_the_last_token_serves_as_long_as_it_holds_while_the_issuer_is_away(issuer: TokenIssuer) -> None:
-    issuer.seconds, clock = 100, Clock()
+    issuer.seconds, clock = 100, Clock(1000.0)
     tokens = AccessTokens(login(issuer), KEYS, clock=clock)
     first = tokens.current()
     issuer.is_away = True
