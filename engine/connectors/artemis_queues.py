@@ -28,6 +28,8 @@ SUCCEEDED = "_AMQ_OperationSucceeded"
 """Property of an answer that says whether the request was carried out."""
 ALLOWED = "the login needs the permission 'manage' for activemq.management"
 """Remedy where the broker refuses a request."""
+_NO_ATTRIBUTE = "Problem while retrieving attribute"
+"""Beginning of Artemis' answer about a queue that is not there (`ManagementServiceImpl.getAttribute`)."""
 ANSWER_SECONDS = 10.0
 """Seconds that the broker has for an answer."""
 
@@ -73,6 +75,8 @@ def count_of(answer: str, queue: str, *, succeeded: bool) -> int:
         (value,) = json.loads(answer)
     except (ValueError, TypeError, RecursionError):
         value = answer
+    if not succeeded and str(value).startswith(_NO_ATTRIBUTE):
+        raise NotSaidError(f"the broker has no queue {queue} yet: its first message or receiver makes it")
     if not succeeded:
         raise NotSaidError(f"the broker says of queue {queue}: {one_line(str(value))}")
     if type(value) is not int:
