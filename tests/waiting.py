@@ -15,6 +15,8 @@ _MOST = 4.0
 _PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 _PAUSES = 5.0
 """Time between two looks, in times of the CPU time of a look."""
+_SHARE = 0.1
+"""Time between two looks, as a share of the time that was waited."""
 
 
 def patience(seconds: float) -> float:
@@ -34,5 +36,7 @@ def until(condition: Callable[[], object], seconds: float = 60, what: str = "") 
             return
         waited = time.monotonic() - begun
         assert waited < patience(seconds), f"not within {waited:.0f} s: {what or condition}"
-        # So a look that costs much, at a whole topic for instance, leaves most of a core to what is waited for.
-        time.sleep(min(max(_PAUSE, _PAUSES * (time.process_time() - used)), _LONGEST_PAUSE))
+        # So a look that costs much, at a whole topic for instance, leaves most of a core to what is waited for. The
+        # server that answers works as long again, which is why long waits look less often.
+        pause = max(_PAUSE, _PAUSES * (time.process_time() - used), _SHARE * waited)
+        time.sleep(min(pause, _LONGEST_PAUSE))

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psutil
 import stomp
 from nats.aio.client import Client
-from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
+from tests.metrics_page import samples
 from tests.topic_records import committed_records
 from tests.waiting import patience
 
@@ -162,9 +162,7 @@ class Bridge:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of the samples that have these labels."""
-        families = text_string_to_metric_families(self.get("/metrics")[1])
-        samples = (sample for family in families for sample in family.samples if sample.name == name)
-        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+        return sum(sample.value for sample in samples(self.get("/metrics")[1], name, **labels))
 
     def send(self, numbers: Iterable[int], destination: str = "orders", **headers: str) -> None:
         """Persistent messages to a queue, one for each number."""

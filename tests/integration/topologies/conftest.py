@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from prometheus_client.parser import text_string_to_metric_families
 
 from engine.embedded import free_ports
 from tests.integration.topologies.shared_process import Command, SharedProcess
+from tests.metrics_page import samples
 from tests.topic_records import committed_records, ordered_producer
 from tests.waiting import patience, until
 
@@ -120,12 +120,10 @@ class TopologyBench:
     def metric(self, name: str, **labels: str) -> float | None:
         """Value of a series at the bridge's page of metrics; None if it is not there."""
         try:
-            with urllib.request.urlopen(f"http://{self.http_address}/metrics", timeout=10) as answer:
-                families = list(text_string_to_metric_families(answer.read().decode()))
+            page = self.page("/metrics")
         except urllib.error.URLError:
             return None
-        samples = (sample for family in families for sample in family.samples if sample.name == name)
-        return next((sample.value for sample in samples if sample.labels.items() >= labels.items()), None)
+        return next((sample.value for sample in samples(page, name, **labels)), None)
 
     def start(self, name: str, *options: str) -> Command:
         """Starts a topology in the process that tests share."""
