@@ -86,7 +86,7 @@ def test_a_refusal_is_told_in_one_line(answer: str) -> None:
 
 
 def test_a_queue_that_no_client_has_made_yet_is_told_in_plain_words() -> None:
-    with pytest.raises(NotSaidError, match="^the broker has no queue q yet: its first message or receiver makes it$"):
+    with pytest.raises(NotSaidError, match=r"^the broker has no queue q yet: its first message or receiver makes it$"):
         count_of('["Problem while retrieving attribute messageCount"]', "q", succeeded=False)
 
 
