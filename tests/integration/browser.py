@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.waiting import patience
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["DESK", "PHONE", "TABLET", "Browser"]
 
@@ -23,9 +24,10 @@ DESK, TABLET, PHONE = (1280, 900), (800, 900), (360, 740)
 class Browser:
     """A Chromium without a window."""
 
-    def __init__(self, driver: webdriver.Chrome, shots: Path) -> None:
+    def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
-        self._shots = shots
+        folder = os.environ.get("PICTURES")
+        self._pictures = None if folder is None else Path(folder)
 
     def looks(self, size: tuple[int, int] = DESK, *, dark: bool = False) -> None:
         width, height = size
@@ -33,6 +35,15 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def each_look(self, url: str, sizes: Iterable[tuple[int, int]] = (DESK, TABLET, PHONE)) -> Iterator[str]:
+        """Loads a page at each size, in light and then in dark colours, and yields a name for the look."""
+        for width, height in sizes:
+            self.looks((width, height))
+            self.driver.get(url)
+            for colours in ("light", "dark"):
+                self.looks((width, height), dark=colours == "dark")
+                yield f"{colours}-{width}"
 
     def open(self, url: str) -> None:
         self.driver.get(url)
@@ -67,9 +78,11 @@ class Browser:
             time.sleep(0.1)
 
     def shoot(self, name: str) -> None:
-        """A picture of the whole page, for people, in the test's folder."""
+        """Takes a picture of the whole page for people, if the environment variable PICTURES names a folder."""
+        if self._pictures is None:
+            return
         height = self.run("return document.documentElement.scrollHeight")
         width = self.run("return innerWidth")
         shape = {"width": width, "height": min(height, 4000), "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-        self.driver.save_screenshot(str(self._shots / f"{name}.png"))
+        self.driver.save_screenshot(str(self._pictures / f"{name}.png"))

@@ -36,7 +36,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(str(paths[1])))
-    yield Browser(driver, tmp_path_factory.mktemp("screenshots"))
+    yield Browser(driver)
     driver.quit()
 
 

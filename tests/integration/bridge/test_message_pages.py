@@ -303,11 +303,7 @@ def test_a_search_for_many_is_continued_until_all_are_found(browser: Browser, se
     assert len(set(hrefs)) == 250
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [(1400, 900), DESK, TABLET, (390, 800), PHONE], ids=str)
-def test_every_page_of_messages_fits_and_can_be_read(
-    browser: Browser, served: Served, topics: Topics, size: tuple[int, int], dark: bool
-) -> None:
+def test_every_page_of_messages_fits_and_can_be_read(browser: Browser, served: Served, topics: Topics) -> None:
     long = "x" * 300
     topics.publish(0, message(0, JMSType=long))
     topics.publish(1, message(1, XML, JMSCorrelationID=f"settlement-{long}"))
@@ -332,14 +328,13 @@ def test_every_page_of_messages_fits_and_can_be_read(
         "looks": "/looks",
     }
     for name, path in paths.items():
-        browser.looks(size, dark=dark)
-        browser.driver.get(served.url + path)
-        if name == "found":
-            browser.wait(lambda: "Everything was read" in browser.text(), 60)
-        if name == "json":
-            browser.wait(lambda: "journaled" in browser.run(TIMELINE), 60)
-        assert browser.run(TOO_NARROW) == [], path
-        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), path
-        assert browser.run(CONTRASTS) == [], path
-        browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
+        for look in browser.each_look(served.url + path, [(1400, 900), DESK, TABLET, (390, 800), PHONE]):
+            if name == "found":
+                browser.wait(lambda: "Everything was read" in browser.text(), 60)
+            if name == "json":
+                browser.wait(lambda: "journaled" in browser.run(TIMELINE), 60)
+            assert browser.run(TOO_NARROW) == [], (path, look)
+            assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), (path, look)
+            assert browser.run(CONTRASTS) == [], (path, look)
+            browser.shoot(f"{name}-{look}")
     browser.complaints()

@@ -25,7 +25,7 @@ from engine.telemetry.status import State, Status
 from routes.config.snapshot import Snapshot
 from routes.properties import JmsType, Property
 from tests.conftest import TopicFactory
-from tests.integration.browser import DESK, PHONE, TABLET, Browser
+from tests.integration.browser import PHONE, TABLET, Browser
 from tests.integration.buried import CONFIGURATION, Bridge, message
 from tests.integration.page_server import CONTRASTS, Served
 
@@ -269,29 +269,22 @@ def test_a_bridge_that_is_gone_is_seen_to_be_gone(browser: Browser, bridge: Brid
     browser.complaints()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [DESK, TABLET, PHONE], ids=["desk", "tablet", "phone"])
-def test_every_page_fits_and_can_be_read(
-    browser: Browser, served: Served, bridge: Bridge, size: tuple[int, int], dark: bool
-) -> None:
+def test_every_page_fits_and_can_be_read(browser: Browser, served: Served, bridge: Bridge) -> None:
     bridge.bury(*(message(n, JMSType="x" * 200) for n in range(3)))
     served.figures.set(FAILED, 7, "settlement-instructions-frankfurt", "value-not-convertible", "dead-letter")
     served.flow()
     served.board.put(Status("source:s", State.DEGRADED, "stomp://127.0.0.1:1 refuses; " + "y" * 120))
     browser.wait(lambda: (census := served.census()) is not None and census.depth == 3)
     for path in (*PAGES, "/dead-letters/letter/0/1", "/dead-letters?since=x"):
-        browser.looks(size, dark=dark)
-        browser.driver.get(served.url + path)
-        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), path
-        assert browser.run(CONTRASTS) == [], path
         name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
-        browser.shoot(f"{name}-{'dark' if dark else 'light'}-{size[0]}")
+        for look in browser.each_look(served.url + path):
+            assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), (path, look)
+            assert browser.run(CONTRASTS) == [], (path, look)
+            browser.shoot(f"{name}-{look}")
     browser.complaints()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [(1400, 900), TABLET, (390, 800)], ids=str)
-def test_a_day_of_charts_can_be_read(browser: Browser, down: Served, size: tuple[int, int], dark: bool) -> None:
+def test_a_day_of_charts_can_be_read(browser: Browser, down: Served) -> None:
     now = time.time()
     for minute in range(MINUTES):
         wave = 1 + math.sin(minute / 200)
@@ -300,14 +293,13 @@ def test_a_day_of_charts_can_be_read(browser: Browser, down: Served, size: tuple
         figures = {IN: wave * 2000, LATENCY: 0.004 * wave, WAITING: 20_000.0 if 600 < minute < 700 else 3.0}
         if not 900 < minute < 960:
             down.samples.day.add(now - 60 * (MINUTES - minute), rates | failed | figures)
-    browser.looks(size, dark=dark)
-    browser.driver.get(f"{down.url}/charts")
-    assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.day")) == 5
-    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-    assert browser.run(CONTRASTS) == []
     heights = "return [...document.querySelectorAll('.day text')].map((e) => e.getBoundingClientRect().height)"
-    assert min(browser.run(heights)) > 11
-    browser.shoot(f"charts-{'dark' if dark else 'light'}-{size[0]}")
+    for look in browser.each_look(f"{down.url}/charts", [(1400, 900), TABLET, (390, 800)]):
+        assert len(browser.driver.find_elements(By.CSS_SELECTOR, "svg.day")) == 5, look
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), look
+        assert browser.run(CONTRASTS) == [], look
+        assert min(browser.run(heights)) > 11, look
+        browser.shoot(f"charts-{look}")
     browser.complaints()
 
 
