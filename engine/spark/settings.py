@@ -88,6 +88,9 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # A kill within the first batch leaves files that are not whole beside the checkpoint's own. Spark would refuse to
+    # start with them for ever; that a checkpoint is of this query is checked by its notes.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     # Each consumer that Spark keeps may hold a fetch of several MiB; recovery reads every partition of every output.
     "spark.kafka.consumer.cache.capacity": "16",
     # These settings shorten the pause between two intervals of real-time mode. A file of a local disk gets its
