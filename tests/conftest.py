@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from engine.embedded import EmbeddedArtemis, EmbeddedKafka, EmbeddedNats, find_nats_server, free_ports
 from engine.errors import SetupError
 from tests.waiting import until
-from tools.setup import NATS
+from tools.setup import NATS, jars_are_current
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -49,6 +49,12 @@ _SLOWEST, _LONG_SECONDS = 10, 60
 # How long one example takes says nothing on a machine that does other work beside it.
 hypothesis.settings.register_profile("bridge", deadline=None)
 hypothesis.settings.load_profile("bridge")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuses tests with the jars of other sources, whose failures say nothing."""
+    if not hasattr(session.config, "workerinput") and JARS.is_dir() and not jars_are_current():
+        pytest.exit("the jars are not those of the sources: make setup-dev", pytest.ExitCode.USAGE_ERROR)
 
 
 def pytest_configure() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "HELM",
     "NATS",
     "class_data_are_current",
+    "jars_are_current",
     "jars_fingerprint",
     "main",
     "make_log_folder",
@@ -117,6 +118,11 @@ def jars_fingerprint() -> str:
     return _fingerprint(files, "")
 
 
+def jars_are_current() -> bool:
+    """Whether the jars are those of the sources and pins that are here."""
+    return _read(JARS / ".ready") == jars_fingerprint()
+
+
 def class_data_are_current() -> bool:
     """True if the class data belong to the jars, Spark's included, and to the Java that runs them."""
     return _read(CLASS_DATA / ".ready") == _class_data_fingerprint()
@@ -126,7 +132,7 @@ def _set_up(*, dev: bool) -> int:
     python_stamp = VENV / (".ready-dev" if dev else ".ready")
     python_print, jars_print = python_fingerprint(dev=dev), jars_fingerprint()
     python_stale = _read(python_stamp) != python_print
-    jars_stale = _read(JARS / ".ready") != jars_print
+    jars_stale = not jars_are_current()
     if python_stale or jars_stale:
         if faults := machine.faults(maven=jars_stale):
             for fault in faults:
