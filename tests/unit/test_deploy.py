@@ -15,6 +15,7 @@ import yaml
 from dockerfile_parse import DockerfileParser
 
 from engine.errors import HardFailureError, SetupError, SoftFailureError, UsageError
+from engine.spark.jvm import MODULE_OPTIONS
 from routes import config as configuration
 from routes.errors import ConfigurationError
 
@@ -106,6 +107,12 @@ def test_the_image_itself_is_made_by_copies_alone_and_has_no_tools() -> None:
     packages = (ROOT / "deploy/docker/packages.txt").read_text().split()
     assert packages == sorted(packages)
     assert not {"apt", "bash", "busybox", "coreutils", "dpkg", "perl-base"} & {*packages}
+
+
+def test_the_java_runtime_of_the_image_has_the_modules_that_sparks_jvm_asks_for() -> None:
+    options = [option.partition("=") for option in MODULE_OPTIONS]
+    wanted = {value.partition("/")[0] for option, _, value in options if option in ("--add-modules", "--add-opens")}
+    assert wanted <= set((ROOT / "deploy" / "docker" / "modules.txt").read_text().split())
 
 
 def test_the_image_the_chart_and_the_script_agree_on_the_user_and_its_folder() -> None:

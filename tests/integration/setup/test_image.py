@@ -41,6 +41,8 @@ def root(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     if os.geteuid() != 0:
         pytest.skip("only root can unpack an image and run it without a daemon")
     folder = tmp_path_factory.mktemp("image")
+    # The root folder of a container is for all users.
+    folder.chmod(0o755)
     image.unpack(folder)
     yield folder
     shutil.rmtree(folder)
