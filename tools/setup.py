@@ -130,7 +130,7 @@ def class_data_are_current() -> bool:
 
 def _set_up(*, dev: bool) -> int:
     python_stamp = VENV / (".ready-dev" if dev else ".ready")
-    python_print, jars_print = python_fingerprint(dev=dev), jars_fingerprint()
+    python_print = python_fingerprint(dev=dev)
     python_stale = _read(python_stamp) != python_print
     jars_stale = not jars_are_current()
     if python_stale or jars_stale:
@@ -151,7 +151,7 @@ def _set_up(*, dev: bool) -> int:
         if early:
             early.result()
     if jars_stale:
-        _fetch_jars(jars_print, started=both_stale)
+        _fetch_jars(jars_fingerprint(), started=both_stale)
     if dev:
         _try_class_data()
         _install_debian_packages()

@@ -75,9 +75,9 @@ def count_of(answer: str, queue: str, *, succeeded: bool) -> int:
         (value,) = json.loads(answer)
     except (ValueError, TypeError, RecursionError):
         value = answer
-    if not succeeded and str(value).startswith(_NO_ATTRIBUTE):
-        raise NotSaidError(f"the broker has no queue {queue} yet: its first message or receiver makes it")
     if not succeeded:
+        if str(value).startswith(_NO_ATTRIBUTE):
+            raise NotSaidError(f"the broker has no queue {queue} yet: its first message or receiver makes it")
         raise NotSaidError(f"the broker says of queue {queue}: {one_line(str(value))}")
     if type(value) is not int:
         raise NotConnectedError(f"the broker's answer about queue {queue} is not a number: {one_line(answer)}")
