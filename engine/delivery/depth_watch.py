@@ -31,7 +31,7 @@ _INTERVAL_SECONDS = 10.0
 _MOST_SECONDS = 300.0
 """Longest wait before the next question to a system that does not answer."""
 _SHARE = 0.05
-"""Largest share of the time that questions may take."""
+"""Largest share of the time that answered questions may take."""
 _FAREWELL_SECONDS = 2.0
 _log = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ class DepthWatch(BackgroundTask):
             try:
                 depth = depth or self._make()
                 self._found(depth.ask(), "")
-                wait = self._interval
+                wait = max(self._interval, (time.monotonic() - began) / _SHARE)
             except (NotSaidError, NotConnectedError, BridgeError) as error:
                 self._found(None, str(error))
                 if isinstance(depth, UnsaidDepth):
@@ -95,7 +95,7 @@ class DepthWatch(BackgroundTask):
                 wait = _MOST_SECONDS
             if self._reason and depth is not None:
                 depth.close()
-            self._stop.wait(max(wait, (time.monotonic() - began) / _SHARE))
+            self._stop.wait(wait)
         if depth is not None:
             depth.close()
 

@@ -20,6 +20,7 @@ from engine.embedded import free_ports
 from engine.telemetry import metrics
 from engine.telemetry.metrics import METRICS, Metric, MetricType
 from tests.integration.bridge_process import ROOT, wait
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +105,21 @@ class Prometheus:
         found: list[Any] = self.get("query", query=expression)["result"]
         return found
 
+    def await_result(self, expression: str) -> list[Any]:
+        """The first result that is not empty; without one in time, AssertionError.
+
+        After a scrape that took longer than a second, as on a busy machine, no series has a value until the next.
+        """
+        result: list[Any] = []
+
+        def has_result() -> bool:
+            nonlocal result
+            result = self.query(expression)
+            return bool(result)
+
+        until(has_result, what=expression)
+        return result
+
     def answers(self) -> bool:
         try:
             return bool(self.query('up{job="jms-bridge"} == 1'))
@@ -122,8 +138,7 @@ def check_panel(prometheus: Prometheus, panel: dict[str, Any]) -> None:
         expression = re.sub(r"\$__(rate_interval|range)", "10s", target["expr"])
         expression = re.sub(r"\$(bridge|instance|route|source|sink|topology)", ".*", expression)
         assert "$" not in expression
-        result = prometheus.query(expression)
-        assert result, expression
+        result = prometheus.await_result(expression)
         assert all(series["value"][1] != "NaN" for series in result), (expression, result)
         for name in re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")):
             assert all(series["metric"].get(name) for series in result), (name, result)
@@ -142,7 +157,7 @@ def check_metric(prometheus: Prometheus, metric: Metric) -> None:
     # Asked by Prometheus the bridge answers in OpenMetrics, where a counter's family has no suffix.
     (told,) = prometheus.get("metadata")[metric.name.removesuffix("_total")]
     assert (told["type"], told["help"]) == (metric.kind, metric.help)
-    assert prometheus.query(metric.name + ("_count" if metric.kind is MetricType.HISTOGRAM else "")), metric.name
+    prometheus.await_result(metric.name + ("_count" if metric.kind is MetricType.HISTOGRAM else ""))
 
 
 def seconds_old(bridge: Bridge) -> float:

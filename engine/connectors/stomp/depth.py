@@ -35,7 +35,7 @@ class StompDepth:
         """Reads TLS files; does not connect. SetupError if a TLS file is missing or invalid."""
         self._source = source = endpoint.settings
         self._client_id = source.client_id or f"{endpoint.bridge_id}.{source.name}"
-        self._replies = f"jms-bridge.waiting.{self._client_id}"
+        self._replies = ""
         self._session = StompSession(source, f"source '{source.name}'", endpoint.url, None, _ANSWER_BYTES)
         self._queues: list[str] = []
         self._is_open = False
@@ -54,7 +54,9 @@ class StompDepth:
     def _open(self) -> None:
         self._session.open()
         self._queues = asked_queues(self._source, self._session.product, self._client_id)
-        # The broker makes this queue, and removes it when nobody is subscribed any more.
+        # The broker makes this queue, and removes it when nobody is subscribed any more. Each connection has one of its
+        # own, as the broker may be about to remove the last one's.
+        self._replies = f"jms-bridge.waiting.{self._client_id}.{uuid.uuid4().hex[:8]}"
         headers = {"receipt": "subscribed", "subscription-type": "ANYCAST"}
         self._session.connection.subscribe(self._replies, "1", ack="auto", headers=headers)
         self._session.expect("RECEIPT", "subscribed", seconds=ANSWER_SECONDS)

@@ -52,7 +52,11 @@ class DamagingProxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                broker = socket.create_connection(("127.0.0.1", self._target_port))
+                try:
+                    broker = socket.create_connection(("127.0.0.1", self._target_port))
+                except OSError:
+                    client.close()
+                    continue
                 threading.Thread(target=self._up, args=(client, broker), daemon=True).start()
                 threading.Thread(target=self._down, args=(broker, client), daemon=True).start()
 

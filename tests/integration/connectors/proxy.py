@@ -28,6 +28,8 @@ class Proxy:
         self._flows = threading.Event()
         self._flows.set()
         self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Proxy:
@@ -43,6 +45,8 @@ class Proxy:
             # Else the thread that accepts would do so once more.
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        with self._lock:
+            self._is_closed = True
         self.cut()
 
     def silence(self, *, both_ways: bool = False) -> None:
@@ -64,7 +68,8 @@ class Proxy:
 
     def cut(self) -> None:
         """Ends the connections there are."""
-        sockets, self._sockets = self._sockets, []
+        with self._lock:
+            sockets, self._sockets = self._sockets, []
         for each in sockets:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -82,7 +87,10 @@ class Proxy:
                 except OSError:
                     source.close()
                     continue
-                self._sockets += [source, broker]
+                with self._lock:
+                    self._sockets += [source, broker]
+                if self._is_closed:
+                    self.cut()
                 threading.Thread(target=self._forward, args=(source, broker, False), daemon=True).start()
                 threading.Thread(target=self._forward, args=(broker, source, True), daemon=True).start()
 

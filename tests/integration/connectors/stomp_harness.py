@@ -46,8 +46,12 @@ class Peer:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_seconds)
         self._parser = StompFrameParser(64 * 1024 * 1024, 1)
         self._frames = self._read()
-        self.write(self.frame("CONNECT", {"accept-version": "1.2", "host": "test"} | connect))
-        self.expect("CONNECTED")
+        try:
+            self.write(self.frame("CONNECT", {"accept-version": "1.2", "host": "test"} | connect))
+            self.expect("CONNECTED")
+        except OSError:
+            self.close()
+            raise
 
     def __enter__(self) -> Peer:
         return self

@@ -118,12 +118,12 @@ def test_batches_and_processes_have_figures_that_make_sense(prometheus: Promethe
     assert 0 <= bridge.metric("jmsbridge_spark_checkpoint_age_seconds") < 60
     used, most = (bridge.metric(f"jmsbridge_spark_heap_{name}_bytes") for name in ("used", "max"))
     assert 10_000_000 < used < most
-    (router,) = prometheus.query('jmsbridge_process_resident_memory_bytes{component="router"}')
+    (router,) = prometheus.await_result('jmsbridge_process_resident_memory_bytes{component="router"}')
     assert float(router["value"][1]) > used
     # The broker's own process, not only the one that looks after it.
-    (kafka,) = prometheus.query('jmsbridge_process_resident_memory_bytes{component="kafka"}')
+    (kafka,) = prometheus.await_result('jmsbridge_process_resident_memory_bytes{component="kafka"}')
     assert float(kafka["value"][1]) > 150_000_000
-    assert prometheus.query('rate(jmsbridge_process_cpu_seconds_total{component="router"}[10s]) > 0')
+    assert prometheus.await_result('rate(jmsbridge_process_cpu_seconds_total{component="router"}[10s]) > 0')
 
 
 def test_figures_are_at_most_five_seconds_old(prometheus: Prometheus, bridge: Bridge) -> None:

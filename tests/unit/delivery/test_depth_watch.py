@@ -5,7 +5,6 @@ from __future__ import annotations
 from threading import Event
 from typing import TYPE_CHECKING
 
-import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -18,6 +17,8 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from engine.connectors.depth import Depth
+
+SLOW_SECONDS = 0.05
 
 
 class Answers:
@@ -121,14 +122,20 @@ def test_a_refusal_is_met_with_fewer_questions() -> None:
     assert refused.asked <= 10
 
 
-@pytest.mark.parametrize("seconds", [0.05])
-def test_slow_answers_take_a_small_share_of_the_time(seconds: float) -> None:
-    class Slow(Answers):
-        def ask(self) -> int:
-            Event().wait(seconds)
-            return super().ask()
+class SlowAnswers(Answers):
+    def ask(self) -> int:
+        Event().wait(SLOW_SECONDS)
+        return super().ask()
 
-    depth = Slow(1)
+
+def test_slow_answers_take_a_small_share_of_the_time() -> None:
+    depth = SlowAnswers(1)
     with Watched(depth).watch:
-        Event().wait(seconds * 12)
+        Event().wait(SLOW_SECONDS * 12)
     assert depth.asked == 1
+
+
+def test_a_system_that_did_not_answer_in_time_is_asked_again_soon() -> None:
+    depth = SlowAnswers(NotConnectedError("no answer"), 4)
+    with Watched(depth).watch:
+        until(lambda: depth.asked == 2, SLOW_SECONDS * 12)
