@@ -13,7 +13,7 @@ PY := .venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(PY) -m pytest --tb=short -n 4 --dist loadfile --no-loadscope-reorder
 TESTS := tests/unit tests/spark tests/integration tests/chaos
-TESTED := "not kills and not further_systems"
+TESTED := "not kills and not further_cases"
 FUZZ_SECONDS = 60
 
 # Pages of docs/ that are made from the code, each with the module that prints it.
@@ -43,8 +43,8 @@ test: check ## check, then all tests but those of make chaos, on a real Kafka, A
 	$(PYTEST) -m $(TESTED) $(TESTS) || { test $$? = 1 && echo "Once more, alone: the tests that failed" && \
 		$(PY) -m pytest --last-failed --last-failed-no-failures none --maxfail 3 -m $(TESTED) $(TESTS); }
 
-chaos: setup-dev ## tests that kill again and again or repeat a case at further systems; then kill all parts of a bridge under load KILLS=100 times: an hour and more
-	$(PYTEST) -m "kills or further_systems" tests/integration tests/chaos tests/brokers
+chaos: setup-dev ## tests that kill again and again or repeat a case at further systems or settings; then kill all parts of a bridge under load KILLS=100 times: an hour and more
+	$(PYTEST) -m "kills or further_cases" tests/spark tests/integration tests/chaos tests/brokers
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.brokers.broker import Broker
 
-pytestmark = [pytest.mark.brokers, pytest.mark.further_systems]
+pytestmark = [pytest.mark.brokers, pytest.mark.further_cases]
 
 LINES = """\
 source.jms.destinations=queue:ask

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Place"]
 
-KINDS = ["file", *(pytest.param(each, marks=pytest.mark.further_systems) for each in ("hdfs", "s3"))]
+KINDS = ["file", *(pytest.param(each, marks=pytest.mark.further_cases) for each in ("hdfs", "s3"))]
 """Values of a fixture's parameter, from which `Place.of` makes a place."""
 
 

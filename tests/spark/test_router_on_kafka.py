@@ -160,8 +160,15 @@ def lives(admin: AdminClient, topic: str) -> bool:
     return topic in admin.list_topics(timeout=10).topics
 
 
-@pytest.mark.parametrize("routes", [ROUTES, BY_TEMPLATE], ids=["fixed", "template"])
-@pytest.mark.parametrize("mode", ["realtime", "batch"])
+@pytest.mark.parametrize(
+    ("mode", "routes"),
+    [
+        pytest.param("realtime", ROUTES, id="realtime-fixed"),
+        pytest.param("batch", BY_TEMPLATE, id="batch-template"),
+        pytest.param("realtime", BY_TEMPLATE, id="realtime-template", marks=pytest.mark.further_cases),
+        pytest.param("batch", ROUTES, id="batch-fixed", marks=pytest.mark.further_cases),
+    ],
+)
 def test_messages_for_a_topic_that_vanishes_while_the_router_runs_become_dead_letters(
     bench: Bench, mode: str, routes: str
 ) -> None:

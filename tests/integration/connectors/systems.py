@@ -35,6 +35,6 @@ def delivery_of_sinks(*systems: str) -> pytest.MarkDecorator:
 
 
 def _cases(fixture: str, every: Sequence[str], systems: Sequence[str]) -> pytest.MarkDecorator:
-    others = pytest.mark.further_systems
+    others = pytest.mark.further_cases
     given = [pytest.param(each, marks=() if each in systems else others) for each in every]
     return pytest.mark.parametrize(fixture, given, indirect=True)

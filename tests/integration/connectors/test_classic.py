@@ -33,7 +33,10 @@ def classic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classic6]:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("protocol", Protocol)
+@pytest.mark.parametrize(
+    "protocol",
+    [Protocol.STOMP, Protocol.JMS, pytest.param(Protocol.AMQP, marks=pytest.mark.further_cases)],
+)
 def test_classic_does_no_worse_than_the_table_says(classic: Classic6, protocol: Protocol, tmp_path: Path) -> None:
     written = {each.case: each.verdict for each in read() if (each.broker, each.protocol) == ("classic6", protocol)}
     cases = {name: CASES[name] for name in _CASES}

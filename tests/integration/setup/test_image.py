@@ -25,7 +25,7 @@ RUNTIMES = "runc", "crun"
 GRACE_SECONDS = 120
 """Time that the documentation gives the bridge to stop."""
 
-pytestmark = pytest.mark.further_systems
+pytestmark = pytest.mark.further_cases
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.kdc import MISSING, REALM, KerberosServer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-pytestmark = [pytest.mark.further_systems, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+pytestmark = [pytest.mark.further_cases, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 _HOST = "localhost"
 """Name that Java finds for the address, and asks the Kerberos server for; librdkafka takes the name as it is."""
