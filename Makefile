@@ -1,7 +1,7 @@
 # `make` alone tells what there is. All work is done by tools/setup.py, the bridge's own commands and pytest.
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup setup-dev nats test test-fast chaos soak brokers check bench fuzz wheel image docs requirements jars-lock clean
+.PHONY: help run setup setup-dev class-data nats test test-fast chaos soak brokers check bench fuzz wheel image docs requirements jars-lock clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3` names another.
 PYTHON = $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -31,6 +31,9 @@ setup: ## the virtual environment and the JVM jars, redone only when what pins t
 setup-dev:
 	$(SET_UP) --dev
 
+class-data: setup-dev
+	$(SET_UP) --class-data
+
 nats: ## a NATS server to try the bridge with, built from its pinned source; needs Go
 	$(SET_UP) --nats
 
@@ -39,16 +42,17 @@ test-fast: check ## check, then the tests that start no process
 
 # What fails beside other tests runs once more, alone: on a machine that is too slow for a moment, a wait of a test may
 # end too early. A test that fails twice fails.
-test: check ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS
+test: setup-dev ## check, then all tests but those of make chaos, on a real Kafka, Artemis and NATS
+	@$(MAKE) --no-print-directory --jobs=2 check class-data
 	$(PYTEST) -m $(TESTED) $(TESTS) || { test $$? = 1 && echo "Once more, alone: the tests that failed" && \
 		$(PY) -m pytest --last-failed --last-failed-no-failures none --maxfail 3 -m $(TESTED) $(TESTS); }
 
-chaos: setup-dev ## tests that kill again and again or repeat a case at further systems or settings; then kill all parts of a bridge under load KILLS=100 times: an hour and more
+chaos: class-data ## tests that kill again and again or repeat a case at further systems or settings; then kill all parts of a bridge under load KILLS=100 times: an hour and more
 	$(PYTEST) -m "kills or further_cases" tests/spark tests/integration tests/chaos tests/brokers
 	CHAOS=all $(PY) -m pytest -s tests/chaos/test_machine.py
 	$(PY) -m tests.chaos
 
-soak: setup-dev ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
+soak: class-data ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
 	$(PY) -m tests.soak
 
 brokers: setup-dev ## run the tests and cases of connectors at six JMS brokers, and write docs/brokers.md; takes hours
@@ -62,7 +66,7 @@ check: setup-dev ## style, types, and whether generated documentation is current
 	@for page in $(PAGES); do $(PY) -m $${page#*=} | diff -q - docs/$${page%=*}.md >/dev/null || \
 		{ echo "docs/$${page%=*}.md is out of date: make docs" >&2; exit 1; }; done
 
-bench: setup-dev ## measure this project and its peers: all, or some, as in `make bench scale executors`
+bench: class-data ## measure this project and its peers: all, or some, as in `make bench scale executors`
 	$(PY) -m bench $(MEASUREMENTS)
 
 # The words behind `bench` are measurements, and no goals of make.

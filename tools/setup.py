@@ -1,8 +1,9 @@
 """Makes a clone ready to run: virtual environment, pinned Python packages, pinned JVM jars.
 
-`python -m tools.setup` for running, with `--dev` for the tests as well, with `--nats` only for a NATS server. Each part
-is redone only when what pins it has changed. Needs nothing installed beside Python, Java and Maven, and Go for the NATS
-server and Helm; `make` calls it. For running, `tools.run` has the class data of the JVMs made after the first run.
+`python -m tools.setup` for running, with `--dev` for the tests as well, with `--nats` only for a NATS server, with
+`--class-data` only for the class data of the JVMs, which `tools.run` has made after the first run. Each part is redone
+only when what pins it has changed. Needs nothing installed beside Python, Java and Maven, and Go for the NATS server
+and Helm; `make` calls it.
 """
 
 from __future__ import annotations
@@ -153,11 +154,10 @@ def _set_up(*, dev: bool) -> int:
     if jars_stale:
         _fetch_jars(jars_fingerprint(), started=both_stale)
     if dev:
-        _try_class_data()
-        _install_debian_packages()
-        NATS.try_set_up()
-        HELM.try_set_up()
-        _try_witness()
+        with ThreadPoolExecutor() as beside:
+            parts = [beside.submit(each) for each in (_install_debian_packages, _set_up_go_programs, _try_witness)]
+        for part in parts:
+            part.result()
     return 0
 
 
@@ -266,6 +266,12 @@ def _install_debian_packages() -> None:
             Step(f"apt-get {command[0]}", LOG, str.strip, last_line).run(["apt-get", "--quiet", *command], ROOT)
     except StepError as error:
         print(f"some tests will be skipped: {error}; to run them: {wish}", file=sys.stderr)
+
+
+def _set_up_go_programs() -> None:
+    """Builds one after the other, since each keeps all cores busy."""
+    NATS.try_set_up()
+    HELM.try_set_up()
 
 
 def make_log_folder() -> None:
