@@ -1,5 +1,5 @@
-"""An OpenID Connect server for the tests: discovery, keys, tokens for a client with a secret (RFC 6749, 4.4), and
-logins of users by a code with PKCE (RFC 6749, 4.1; RFC 7636).
+"""An OpenID Connect server for the tests: discovery, keys, tokens for a client with a secret (RFC 6749, 4.4), whose
+owner it names (OpenID Connect Core 1.0, 5.3), and logins of users by a code with PKCE (RFC 6749, 4.1; RFC 7636).
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class TokenIssuer:
         """Scopes of the tokens that were given."""
         self.tokens: list[str] = []
         """Tokens that were given to clients."""
+        self.revoked: set[str] = set()
+        """Tokens of clients whose owner is not named any more, though they have not expired."""
         self.methods: list[str] | None = None
         """Ways of a client to log in that the server names; None: it names none, and takes the header."""
         self.user: dict[str, Any] = dict(USER)
@@ -138,20 +140,39 @@ class TokenIssuer:
             return (form.get("client_id"), form.get("client_secret")) == ([CLIENT], [SECRET])
         return login == f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"
 
+    def _owner(self, login: str) -> tuple[int, dict[str, Any]]:
+        """The owner of a token of a client, as long as it holds."""
+        token = login.removeprefix("Bearer ")
+        if token not in self.tokens or token in self.revoked:
+            return 401, {"error": "invalid_token"}
+        claims = token.split(".")[1]
+        told = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+        if told["exp"] <= time.time() + self.skew_seconds:
+            return 401, {"error": "invalid_token", "error_description": "expired"}
+        if "openid" not in told["scope"].split():
+            return 403, {"error": "insufficient_scope"}
+        return 200, {"sub": told["sub"]}
+
     def answer(self, path: str, login: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and JSON of the answer to a request."""
         if path == "/.well-known/openid-configuration" and self.is_away:
             return 503, {}
         if path == "/.well-known/openid-configuration":
-            names = {"token": "token_endpoint", "keys": "jwks_uri", "authorize": "authorization_endpoint"}
-            ends: dict[str, Any] = {
-                name: f"{self.url}/{end}" for end, name in (names | {"logout": "end_session_endpoint"}).items()
+            names = {
+                "token": "token_endpoint",
+                "keys": "jwks_uri",
+                "authorize": "authorization_endpoint",
+                "userinfo": "userinfo_endpoint",
+                "logout": "end_session_endpoint",
             }
+            ends: dict[str, Any] = {name: f"{self.url}/{end}" for end, name in names.items()}
             if self.methods is not None:
                 ends["token_endpoint_auth_methods_supported"] = self.methods
             return 200, {"issuer": self.url, "authorization_response_iss_parameter_supported": True, **ends}
         if path == "/keys":
             return 200, self.keys
+        if path == "/userinfo":
+            return self._owner(login)
         if path != "/token":
             return 404, {}
         if self.is_away:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from engine.errors import HardFailureError, UnreachableError
+from engine.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,8 @@ __all__ = ["discovered", "fetched"]
 
 _SECONDS = 10.0
 _MOST_BYTES = 1024 * 1024
+_SHOWN = 200
+"""Number of characters of an issuer's text that an error shows."""
 _AWAY = frozenset({429, *range(500, 600)})
 """Statuses of a server that may answer later, such as one behind a proxy whose server is away."""
 
@@ -50,7 +53,7 @@ def discovered(issuer: str, authority: str | None, setting: str) -> dict[str, An
     said = fetched(address, authority, setting)
     named = said.get("issuer")
     if str(named).rstrip("/") != issuer.rstrip("/"):
-        raise HardFailureError(f"{address}: the answer is that of the issuer '{named}'; correct {setting}")
+        raise HardFailureError(f"{address}: the answer is that of the issuer '{_line(named)}'; correct {setting}")
     return said
 
 
@@ -99,4 +102,9 @@ def _reason(error: HTTPError) -> str:
         said = json.loads(error.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return ""
-    return str(said.get("error_description") or said.get("error") or "")[:200] if isinstance(said, dict) else ""
+    return _line(said.get("error_description") or said.get("error") or "") if isinstance(said, dict) else ""
+
+
+def _line(text: object) -> str:
+    """A text of an issuer as a part of one line: some explain a refusal in several."""
+    return printable(" ".join(str(text).split()))[:_SHOWN]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
@@ -13,6 +13,7 @@ from engine.private import make_folder
 from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
 from tests.brokers.packages import jar, jars
 from tests.brokers.rest import call
+from tests.certificates import STORE_PASSWORD, keep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,21 @@ class BrokerJ(Broker):
     version: ClassVar[str] = "9.2.1"
     speaks: ClassVar[Sequence[Protocol]] = (Protocol.AMQP, Protocol.JMS)
     client_port: ClassVar[Protocol] = Protocol.AMQP
-    others: ClassVar[Sequence[str]] = ("management",)
+    others: ClassVar[Sequence[str]] = ("management", "tokens")
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._issuer = ""
+        self._certificates = Path()
+
+    def take_tokens(self, issuer: str, certificates: Path) -> None:
+        """Has the broker, which has not started yet, take access tokens on a port of their own, `tokens`, by TLS.
+
+        Args:
+            issuer: URL of the server that it asks for the owner of a token.
+            certificates: folder of `certify`, whose authority it trusts, and whose `broker` it is.
+        """
+        self._issuer, self._certificates = issuer, certificates
 
     def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
         """The exchange `amq.topic` has every topic."""
@@ -80,7 +95,9 @@ class BrokerJ(Broker):
         """The configuration of a broker that starts for the first time; it keeps its own from then on."""
         listens = {"bindingAddress": LOOPBACK, "authenticationProvider": "logins"}
         host = {"name": _HOST, "type": "DERBY", "storePath": "${qpid.work_dir}/messages"}
-        return {
+        aliases = [{"name": name, "type": name} for name in _ALIASES]
+        amqp = {"protocols": ["AMQP_1_0"], "virtualhostaliases": aliases}
+        made: dict[str, Any] = {
             "name": "broker",
             "modelVersion": "9.0",
             "authenticationproviders": [
@@ -91,13 +108,7 @@ class BrokerJ(Broker):
                 },
             ],
             "ports": [
-                {
-                    "name": "AMQP",
-                    "port": self.ports[Protocol.AMQP],
-                    "protocols": ["AMQP_1_0"],
-                    "virtualhostaliases": [{"name": name, "type": name} for name in _ALIASES],
-                    **listens,
-                },
+                {"name": "AMQP", "port": self.ports[Protocol.AMQP], **amqp, **listens},
                 {"name": "HTTP", "port": self.ports["management"], "protocols": ["HTTP"], **listens},
             ],
             "virtualhostnodes": [
@@ -109,6 +120,52 @@ class BrokerJ(Broker):
                 }
             ],
             "plugins": [{"name": "management", "type": "MANAGEMENT-HTTP", "httpBasicAuthenticationEnabled": True}],
+        }
+        if self._issuer:
+            for kind, parts in self._for_tokens(amqp).items():
+                made[kind] = [*made.get(kind, ()), *parts]
+        return made
+
+    def _for_tokens(self, amqp: Mapping[str, object]) -> Mapping[str, Sequence[object]]:
+        """The parts of the configuration that access tokens need; `amqp` has the keys of every port for AMQP."""
+        listens = {"bindingAddress": LOOPBACK, "authenticationProvider": "tokens", **amqp}
+        return {
+            "authenticationproviders": [
+                {
+                    "name": "tokens",
+                    "type": "OAuth2",
+                    "identityResolverType": "KeycloakOpenID",
+                    "identityResolverEndpointURI": f"{self._issuer}/userinfo",
+                    # For logins to its pages, which the tests do not use.
+                    "authorizationEndpointURI": f"{self._issuer}/authorize",
+                    "tokenEndpointURI": f"{self._issuer}/token",
+                    "clientId": "broker",
+                    "clientSecret": "unused",
+                    "trustStore": "issuer",
+                    # As it comes it takes a token for ten minutes without asking again, even if that has ended.
+                    "context": {"qpid.auth.cache.size": "0"},
+                },
+            ],
+            "truststores": [
+                {
+                    "name": "issuer",
+                    "type": "NonJavaTrustStore",
+                    "certificatesUrl": (self._certificates / "ca.pem").as_uri(),
+                },
+            ],
+            "keystores": [
+                {
+                    "name": "own",
+                    "type": "FileKeyStore",
+                    "storeUrl": str(keep(self._certificates, "broker")),
+                    "password": STORE_PASSWORD,
+                    "keyStoreType": "pkcs12",
+                },
+            ],
+            "ports": [
+                # Its mechanism is one for connections by TLS alone.
+                {"name": "tokens", "port": self.ports["tokens"], "transports": ["SSL"], "keyStore": "own", **listens},
+            ],
         }
 
     def _answers(self) -> bool:

@@ -109,6 +109,14 @@ def test_a_wrong_secret_is_told_with_its_key_and_not_shown(issuer: TokenIssuer) 
     assert "guessed-wrong" not in str(raised.value)
 
 
+def test_a_refusal_in_several_lines_is_told_in_one(issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "invalid client secret\r\nTrace ID: 1\x1b[2J\r\n" + "x" * 300
+    monkeypatch.setattr(issuer, "answer", lambda *_: (401, {"error_description": why}))
+    given = TokenLogin(endpoint=f"{issuer.url}/token", client_id=CLIENT, secret=SECRET)
+    with pytest.raises(HardFailureError, match=r"\(invalid client secret Trace ID: 1\\x1b\[2J x{100,170}\); correct "):
+        AccessTokens(given, KEYS).current()
+
+
 def test_the_secret_goes_in_the_form_where_the_issuer_takes_it_only_there(issuer: TokenIssuer) -> None:
     issuer.methods = ["client_secret_post"]
     assert AccessTokens(login(issuer), KEYS).current().text == issuer.tokens[0]

@@ -329,8 +329,13 @@ class AmqpSession:
         if token is None or self._tokens is None:
             return self.fail(f"the broker refuses {who}", _REFUSED_SECONDS)
         self._tokens.refused(token)
-        told = f": {one_line(mechanism.reason)}" if mechanism.reason else ""
-        why = f"the broker refuses the access token of the client '{self._broker.tokens.client_id}'{told}"
+        # A broker may repeat what it was shown.
+        reason = one_line(mechanism.reason.replace(token.text, "…"))
+        why = (
+            f"the broker refuses the access token of the client '{self._broker.tokens.client_id}'"
+            f"{reason and f': {reason}'}; correct {self._broker.key}{TOKEN_LOGIN}scope, or allow the client at the "
+            "broker, whose log may say more"
+        )
         return self.fail(why, None if token == self._accepted else _REFUSED_SECONDS)
 
     def _login(self, deadline: float, token: AccessToken | None) -> None:
@@ -364,8 +369,11 @@ class AmqpSession:
         if found is not None:
             return found
         shown = one_line(", ".join(offered)) or "nothing"
+        wants_token = token is None and any(each in WITH_TOKEN[:-1] for each in offered)
         if broker.mechanism is not MechanismChoice.AUTO:
             why = f"the broker offers {shown}, and {broker.key}mechanism is {broker.mechanism}; correct one of them"
+        elif wants_token and not any(each in WITH_PASSWORD for each in offered):
+            why = f"the broker offers {shown}, so it wants access tokens; set {broker.key}{TOKEN_LOGIN}client.id"
         elif token is None and user is None:
             why = f"the broker offers no login without a user name, only {shown}; set username and password"
         else:

@@ -39,6 +39,8 @@ class TokenBroker:
         """Mechanism and initial response of each login."""
         self.answers: list[bytes] = []
         """What clients answered to a reason."""
+        self.repeats = False
+        """True if a reason has what the client has shown."""
         self._server = socket.create_server(("127.0.0.1", 0))
         self.url = f"amqp://127.0.0.1:{self._server.getsockname()[1]}"
         Thread(target=self._serve, daemon=True).start()
@@ -79,7 +81,8 @@ class TokenBroker:
         self.shown.append((mechanism, response))
         is_taken = any(token.encode() in response for token in self.taken)
         if not is_taken and mechanism != "PLAIN":
-            reason = performatives.performative(Code.SASL_CHALLENGE, b'{"status":"invalid_token"}')
+            why = response if self.repeats else b'{"status":"invalid_token"}'
+            reason = performatives.performative(Code.SASL_CHALLENGE, why)
             connection.sendall(frame(0, reason, SASL))
             self.answers.append(bytes(field(expect(Code.SASL_RESPONSE), 0) or b""))
         connection.sendall(frame(0, sasl_outcome(welcome=is_taken), SASL))
@@ -154,6 +157,18 @@ def test_a_token_that_is_taken_no_more_is_replaced_at_once_and_a_new_one_not_soo
     assert len(issuer.tokens) == 2
     assert broker.answers == [b"\1", b"\1"]
     broker.close()
+
+
+def test_a_refusal_says_what_to_correct_and_not_the_token_that_the_broker_repeats(issuer: TokenIssuer) -> None:
+    broker = TokenBroker("XOAUTH2")
+    broker.repeats = True
+    with pytest.raises(NotConnectedError) as raised:
+        session(issuer, broker).open()
+    broker.close()
+    assert str(raised.value) == (
+        "the broker refuses the access token of the client 'bridge': user=bridge auth=Bearer …; correct "
+        "source.s.oauthbearer.scope, or allow the client at the broker, whose log may say more"
+    )
 
 
 def test_a_connection_ends_before_its_token_when_nothing_is_under_way(issuer: TokenIssuer) -> None:

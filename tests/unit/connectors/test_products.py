@@ -442,6 +442,16 @@ def offering(*mechanisms: str) -> bytes:
             "the broker offers no login without a user name, only CRAM-MD5, SCRAM-SHA-1, SCRAM-SHA-256; set username "
             "and password",
         ),
+        (
+            ("EXTERNAL", "XOAUTH2"),
+            (),
+            "the broker offers EXTERNAL, XOAUTH2, so it wants access tokens; set source.s.oauthbearer.client.id",
+        ),
+        (
+            ("OAUTHBEARER",),
+            ("username=u", "password=p"),
+            "the broker offers OAUTHBEARER, so it wants access tokens; set source.s.oauthbearer.client.id",
+        ),
     ],
 )
 def test_a_login_that_the_broker_does_not_offer_says_what_to_do(
