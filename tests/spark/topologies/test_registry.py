@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,17 @@ def test_a_wrong_secret_ends_the_start_and_is_not_shown(
     assert told.endswith("schema.registry.oauthbearer.*")
     assert "guessed-wrong" not in told + str(registry)
     assert server.asked == []
+
+
+def test_a_refusal_in_several_lines_is_told_in_one(
+    spark: SparkSession, server: RegistryServer, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = replace(of(issuer), issuer=None, endpoint=f"{issuer.url}/token")
+    why = "invalid client secret\r\nTrace ID: 1\x1b[2J\r\n" + "x" * 300
+    monkeypatch.setattr(issuer, "answer", lambda *_: (401, {"error_description": why}))
+    told = refusal(client(spark, server.url, tokens=tokens))
+    assert "HTTP status 401 (invalid client secret Trace ID: 1 [2J xxx" in told
+    assert "\n" not in told
 
 
 def test_a_task_waits_for_an_issuer_that_is_away(

@@ -111,7 +111,7 @@ final class AccessTokens {
     JsonNode said = answer(address, HttpRequest.newBuilder(uri(address)));
     String named = said.path("issuer").asText();
     if (!named.replaceAll("/+$", "").equals(issuer)) {
-      throw new TokenRefusedException("%s: the answer is that of the issuer '%s'".formatted(address, named));
+      throw new TokenRefusedException("%s: the answer is that of the issuer '%s'".formatted(address, line(named)));
     }
     return said;
   }
@@ -148,8 +148,14 @@ final class AccessTokens {
 
   /** The reason that an issuer gives for a refusal (RFC 6749, 5.2). */
   private static String reason(JsonNode said) {
-    String why = said.path("error_description").asText(said.path("error").asText());
-    return why.isEmpty() ? "" : " (" + why.substring(0, Math.min(why.length(), MOST_REASON)) + ")";
+    String why = line(said.path("error_description").asText(said.path("error").asText()));
+    return why.isEmpty() ? "" : " (" + why + ")";
+  }
+
+  /** An issuer's text as a part of one line: some explain a refusal in several. */
+  private static String line(String text) {
+    String line = text.replaceAll("[\\s\\p{C}]+", " ").strip();
+    return line.substring(0, Math.min(line.length(), MOST_REASON));
   }
 
   private URI uri(String address) throws TokenRefusedException {
