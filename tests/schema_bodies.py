@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-__all__ = ["AvroBodies", "ProtobufBodies", "damaged", "framed", "read_json"]
+__all__ = ["AvroBodies", "ProtobufBodies", "damaged", "framed", "nested_message", "read_json"]
 
 _PRIMITIVES = ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 _TEXTS = ["", "a", 'with "quotes" and \\', "line\nend\t\x00\x7f", "größer €", "\U0001f600", "\u2028"]
@@ -29,6 +29,17 @@ _TEXTS = ["", "a", 'with "quotes" and \\', "line\nend\t\x00\x7f", "größer €"
 def framed(number: int, value: bytes) -> bytes:
     """A value behind the id of its schema."""
     return struct.pack(">bi", 0, number) + value
+
+
+def nested_message(depth: int, number: int) -> bytes:
+    """A Protobuf message with a message in the field of a number, and so on."""
+    content = b""
+    for _ in range(depth):
+        size, head = len(content), bytes([number << 3 | 2])
+        while size > 0x7F:
+            head, size = head + bytes([size & 0x7F | 0x80]), size >> 7
+        content = head + bytes([size]) + content
+    return content
 
 
 def read_json(text: bytes | str) -> Any:

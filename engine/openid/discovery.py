@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import ssl
-from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+import time
+from http.client import HTTPException, IncompleteRead
+from typing import TYPE_CHECKING, Any, cast
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
@@ -15,7 +16,7 @@ from engine.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from http.client import HTTPMessage
+    from http.client import HTTPMessage, HTTPResponse
     from typing import IO
 
 __all__ = ["discovered", "fetched"]
@@ -79,7 +80,7 @@ def fetched(
         # The check of the configuration lets only http and https through.
         request = Request(address, body, {"Accept": "application/json", **(headers or {})})  # noqa: S310
         with opener.open(request, timeout=_SECONDS) as answer:
-            said = json.loads(answer.read(_MOST_BYTES))
+            said = json.loads(_content(answer, address))
     except HTTPError as error:
         with error:
             why = _reason(error)
@@ -96,11 +97,32 @@ def fetched(
     return said
 
 
+def _content(answer: HTTPResponse, address: str) -> bytes:
+    """Returns the bytes of an answer.
+
+    Raises:
+        HardFailureError: there are more than 1 MiB.
+        HTTPException: the connection ends before the answer does.
+        TimeoutError: it is not complete in time, however often a part of it comes.
+    """
+    deadline, pieces, left = time.monotonic() + _SECONDS, list[bytes](), _MOST_BYTES
+    while piece := answer.read1(left + 1):
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            raise HardFailureError(f"{address}: the answer has more than {_MOST_BYTES >> 20} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it is not complete after {_SECONDS:g} s")
+    if answer.length:
+        raise IncompleteRead(b"".join(pieces), answer.length)
+    return b"".join(pieces)
+
+
 def _reason(error: HTTPError) -> str:
     """The reason that an issuer gives for a refusal (RFC 6749, 5.2); empty without one."""
     try:
-        said = json.loads(error.read(_MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        said = json.loads(_content(cast("HTTPResponse", error.fp), ""))
+    except (OSError, HTTPException, HardFailureError, ValueError, RecursionError):
         return ""
     return _line(said.get("error_description") or said.get("error") or "") if isinstance(said, dict) else ""
 

@@ -40,9 +40,9 @@ def bind(
 ) -> Settings:
     """Returns the settings of a file's entries, read from the top down; `files` as in `Settings`."""
     settings = Settings(file, base, FIELDS, files)
-    for key, (match, entry) in _last_of_each(entries, settings.faults).items():
+    for (key, name), (match, entry) in _last_of_each(entries, settings.faults).items():
         text, value = _value(match, entry, env, settings)
-        settings.by_key[key] = Setting(match.field, match.name, entry, value, text, match.rest)
+        settings.add(key, Setting(match.field, name, entry, value, text, match.rest))
     return settings
 
 

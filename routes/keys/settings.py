@@ -51,6 +51,15 @@ class Settings:
     """Settings by key and NAME, in the order in which keys first appear. The key is that of the row, but with the text
     in place of `*` if the row has a NAME, too."""
     faults: list[Fault] = field(default_factory=list)
+    _open: dict[tuple[str, str], list[Setting]] = field(default_factory=dict, repr=False)
+    """Settings under rows that end in `*`: by key and NAME, and all of a key by the empty NAME."""
+
+    def add(self, key: str, setting: Setting) -> None:
+        """Adds a setting under a key as in `by_key`, which has not been set before."""
+        self.by_key[key, setting.name] = setting
+        if setting.row.open:
+            for name in {"", setting.name}:
+                self._open.setdefault((setting.row.key, name), []).append(setting)
 
     def get(self, key: str, name: str = "") -> Any:
         """Returns the value of a key, or the default if it is not set, or None without a default."""
@@ -92,7 +101,7 @@ class Settings:
 
     def open(self, key: str, name: str = "") -> list[Setting]:
         """Returns the settings under a row that ends in `*`; `name` is the NAME in the row, if it has one."""
-        return [each for each in self.by_key.values() if each.row.key == key and name in ("", each.name)]
+        return list(self._open.get((key, name), ()))
 
     def of_row(self, row: Field, name: str) -> list[Setting]:
         """Returns the settings that a row with NAME stands for: one, none, or under a row that ends in `*` any."""

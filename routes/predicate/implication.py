@@ -154,6 +154,8 @@ class Covers:
 
     def name_of(self, node: PredicateNode) -> str | None:
         """Returns the first route whose predicate is true for every message that `node` is true for; None for none."""
+        if not self._left:
+            return None
         keys = {(part, text) for each in walk(node) for part, texts in [_texts(each)] if part for text in texts}
         numbers = itertools.chain(self._others, *(self._by_text.get(key, ()) for key in keys))
         routes = (self._routes[number] for number in sorted(numbers))

@@ -68,6 +68,9 @@ class Parser(NatsParser):
         """Drops buffered bytes; also called by nats-py's constructor."""
         super().reset()
         self._pieces: list[bytes] = []
+        """Received bytes that are not parsed yet; none of them is empty."""
+        self._held = 0
+        """Number of bytes in the pieces."""
         self._missing = 0
         """Number of bytes still missing from a message whose line has been parsed; 0 or less if there is none."""
 
@@ -77,14 +80,23 @@ class Parser(NatsParser):
         Raises:
             nats.errors.ProtocolError: the bytes violate the protocol.
         """
-        self._pieces.append(data)
+        is_of_line = self._missing <= 0 and not self._ends_line(data)
+        if data:
+            self._pieces.append(data)
+        self._held += len(data)
         self._missing -= len(data)
-        if self._missing > 0:
+        # A line or a message is looked at once it is complete: its pieces may be single bytes.
+        if self._missing > 0 or (is_of_line and self._held <= _LONGEST_LINE_BYTES):
             return
         data = b"".join(self._pieces)
         position = await self._take(data)
         self._pieces = [data[position:]] if position < len(data) else []
+        self._held = len(data) - position
         self._parsed()
+
+    def _ends_line(self, data: bytes) -> bool:
+        """Returns True if a line ends in `data`, also one whose last byte but one was in the piece before."""
+        return _CRLF in data or (data[:1] == _CRLF[1:] and bool(self._pieces) and self._pieces[-1][-1:] == _CRLF[:1])
 
     async def _take(self, data: bytes) -> int:
         """Handles all complete lines and messages in `data`; returns the index of the incomplete rest."""

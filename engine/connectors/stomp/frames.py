@@ -24,6 +24,8 @@ _COMMANDS = frozenset({"CONNECTED", "MESSAGE", "RECEIPT", "ERROR"})
 _EOLS = re.compile(rb"[\n\r]*")
 """Heart-beats, and line ends that may follow a frame."""
 _HEAD_END = re.compile(rb"\n\r?\n")
+_MOST_HEAD_END = 3
+"""Bytes of the longest end of a head."""
 _MIN_HEAD_BYTES = 1024 * 1024
 _SHOWN = 40
 """Characters of a faulty header that a message to the operator shows."""
@@ -68,7 +70,8 @@ class StompFrameParser:
         self._max_body = max_body_bytes
         self._kept = min(kept_bytes, max_body_bytes)
         self._max_head = max(max_body_bytes, _MIN_HEAD_BYTES)
-        self._rest = b""
+        self._rest = bytearray()
+        """Beginning of a head that is still incomplete; extended in place."""
         self._partial: _Partial | None = None
 
     def feed(self, data: bytes) -> Iterator[StompFrame]:
@@ -78,7 +81,12 @@ class StompFrameParser:
             StompFrameError: the bytes are not STOMP 1.2, and the end of the frame is not known.
         """
         if self._rest:
-            data, self._rest = self._rest + data, b""
+            # The end of the head may have begun in the piece before.
+            searched = max(len(self._rest) - _MOST_HEAD_END + 1, 0)
+            self._rest += data
+            if self._is_incomplete(searched):
+                return
+            data, self._rest = bytes(self._rest), bytearray()
         position = 0
         while True:
             if self._partial is None and (found := self._head(data, position)) is not None:
@@ -112,11 +120,18 @@ class StompFrameParser:
         if match := _HEAD_END.search(data, position):
             end, body = match.span()
             return _parse_head(data[position:end]), body
-        self._rest = data[position:]
+        self._rest += data[position:]
+        self._is_incomplete(len(self._rest))
+        return None
+
+    def _is_incomplete(self, searched: int) -> bool:
+        """Returns True if the head that is kept has no end from an index on; raises StompFrameError if it is large."""
+        if _HEAD_END.search(self._rest, searched):
+            return False
         if len(self._rest) > self._max_head:
             msg = f"a frame with more than {self._max_head} bytes of headers"
             raise StompFrameError(msg)
-        return None
+        return True
 
 
 class _Partial:

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from engine.streams import KeyKind, StreamsBuilder, Topology, TopologyError, TopologyTestDriver, avro, json
+from engine.streams import KeyKind, StreamsBuilder, Topology, TopologyError, TopologyTestDriver, avro, json, protobuf
+from tests.schema_bodies import framed, nested_message
+from tests.spark.topologies.test_schemas import classes
 
 PAGES = "page string, n int"
 
@@ -247,4 +250,31 @@ def test_json_that_is_nested_too_deeply_is_a_dead_letter(spark: SparkSession) ->
         driver.pipe_input("in", "k", '{"n": 1, "other": ' + deep + "}")
     assert driver.read_output("out") == []
     assert len(letters(driver)) == 4
+    driver.close()
+
+
+def node_file(*fields: dict[str, Any]) -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="node.proto", package="shop", syntax="proto3")
+    node = file.message_type.add(name="Node")
+    for each in fields:
+        node.field.add(label=1, **each)
+    return file
+
+
+def test_a_protobuf_value_1000_deep_is_a_dead_letter(spark: SparkSession) -> None:
+    text = {"name": "a", "number": 1, "type": 9}
+    nested = {"name": "next", "number": 2, "type": 11, "type_name": ".shop.Node"}
+    read, written = (classes(file)["shop.Node"] for file in (node_file(text), node_file(text, nested)))
+    builder = StreamsBuilder("nodes")
+    builder.stream("in", value=protobuf(read)).to("out", value=json())
+    driver = TopologyTestDriver(builder.build(), spark)
+    number = driver.register("in-value", protobuf(written))
+    start = b"\0\x0a\x01x"
+    for depth in (1_000, 10_000):
+        # Groups are read to find their end; what a message holds that the topology does not read is passed over.
+        driver.pipe_input("in", "k", framed(number, start + b"\x13" * depth + b"\x14" * depth))
+        driver.pipe_input("in", "k", framed(number, start + nested_message(depth, 2)))
+    driver.pipe_input("in", "k", framed(number, start))
+    assert [each.value for each in driver.read_output("out")] == [{"a": "x"}] * 3
+    assert [reason for reason, _ in letters(driver)] == ["value"] * 2
     driver.close()

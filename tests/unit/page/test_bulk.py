@@ -120,18 +120,20 @@ def test_letters_are_counted_and_those_counted_are_settled(kafka: Letters, task:
     }
 
 
-def test_a_second_run_is_refused_and_told_who_runs_the_first(kafka: Letters, task: BulkTask) -> None:
+def test_further_runs_are_refused_and_told_who_runs_the_first(kafka: Letters, task: BulkTask) -> None:
     run = BulkRun()
     kafka.goes_on.clear()
     run.count(task)
-    with pytest.raises(UsageError, match="anna on desk has the bridge count, to replay them, dead letters"):
-        run.count(task)
+    for _ in range(10):
+        with pytest.raises(UsageError, match="anna on desk has the bridge count, to replay them, dead letters"):
+            run.count(task)
     kafka.goes_on.set()
     counted = until(run, BulkStage.COUNTED)
     kafka.goes_on.clear()
     run.settle(counted.token)
-    with pytest.raises(UsageError, match="anna on desk has the bridge replay 2 dead letters at this moment"):
-        run.count(task)
+    for _ in range(10):
+        with pytest.raises(UsageError, match="anna on desk has the bridge replay 2 dead letters at this moment"):
+            run.count(task)
     with pytest.raises(UsageError, match="wait until that has ended, or cancel it"):
         run.settle(counted.token)
     kafka.goes_on.set()
