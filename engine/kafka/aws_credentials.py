@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from engine.errors import HardFailureError, UnreachableError
+from engine.http_answers import content
 from routes.immutable import immutable
 from routes.keys.secrets import Secret
 
@@ -136,8 +137,7 @@ def _asked(address: str, headers: Mapping[str, str], method: str = "GET") -> str
     request = Request(address, headers=dict(headers), method=method)  # noqa: S310 - the scheme is http or https
     try:
         with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - the scheme is http or https
-            text: str = answer.read(_MOST_BYTES).decode("utf-8", "replace")
-            return text
+            return content(answer, _MOST_BYTES, _SECONDS).decode("utf-8", "replace")
     except HTTPError as error:
         msg = f"{address}: HTTP status {error.code}; {_NEEDED}"
         raise (UnreachableError if error.code >= 500 else HardFailureError)(msg) from error

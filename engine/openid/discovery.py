@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
-from http.client import HTTPException, IncompleteRead
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, cast
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from engine.errors import HardFailureError, UnreachableError
+from engine.http_answers import LargeAnswerError, content
 from engine.printable import printable
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def fetched(
         # The check of the configuration lets only http and https through.
         request = Request(address, body, {"Accept": "application/json", **(headers or {})})  # noqa: S310
         with opener.open(request, timeout=_SECONDS) as answer:
-            said = json.loads(_content(answer, address))
+            said = json.loads(content(answer, _MOST_BYTES, _SECONDS))
     except HTTPError as error:
         with error:
             why = _reason(error)
@@ -88,6 +88,8 @@ def fetched(
             raise UnreachableError(f"the issuer of tokens does not answer: {address}: {error}") from error
         msg = f"{address}: HTTP status {error.code}{why and f' ({why})'}; correct {setting}"
         raise HardFailureError(msg) from error
+    except LargeAnswerError as error:
+        raise HardFailureError(f"{address}: {error}; correct {setting}") from error
     except (OSError, HTTPException) as error:
         raise UnreachableError(f"the issuer of tokens does not answer: {address}: {error}") from error
     except (ValueError, RecursionError) as error:
@@ -97,32 +99,11 @@ def fetched(
     return said
 
 
-def _content(answer: HTTPResponse, address: str) -> bytes:
-    """Returns the bytes of an answer.
-
-    Raises:
-        HardFailureError: there are more than 1 MiB.
-        HTTPException: the connection ends before the answer does.
-        TimeoutError: it is not complete in time, however often a part of it comes.
-    """
-    deadline, pieces, left = time.monotonic() + _SECONDS, list[bytes](), _MOST_BYTES
-    while piece := answer.read1(left + 1):
-        pieces.append(piece)
-        left -= len(piece)
-        if left < 0:
-            raise HardFailureError(f"{address}: the answer has more than {_MOST_BYTES >> 20} MiB")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it is not complete after {_SECONDS:g} s")
-    if answer.length:
-        raise IncompleteRead(b"".join(pieces), answer.length)
-    return b"".join(pieces)
-
-
 def _reason(error: HTTPError) -> str:
     """The reason that an issuer gives for a refusal (RFC 6749, 5.2); empty without one."""
     try:
-        said = json.loads(_content(cast("HTTPResponse", error.fp), ""))
-    except (OSError, HTTPException, HardFailureError, ValueError, RecursionError):
+        said = json.loads(content(cast("HTTPResponse", error.fp), _MOST_BYTES, _SECONDS))
+    except (OSError, HTTPException, ValueError, RecursionError):
         return ""
     return _line(said.get("error_description") or said.get("error") or "") if isinstance(said, dict) else ""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engine import tls
+from engine.http_answers import content
 from engine.openid.access_tokens import access_tokens
 from engine.schemas.section import REGISTRY_KEYS
 from routes.keys.token_login import TOKEN_LOGIN
@@ -76,7 +77,7 @@ def _asked(
     try:
         connection.request("GET", f"{parts.path}{path}", headers={"Accept": _ACCEPT, **headers})
         answer = connection.getresponse()
-        return answer.status, answer.read(_MOST_BYTES)
+        return answer.status, content(answer, _MOST_BYTES, timeout_seconds)
     finally:
         connection.close()
 

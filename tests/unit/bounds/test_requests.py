@@ -226,7 +226,7 @@ def test_an_answer_of_a_login_server_of_10_mib_is_refused(start: bytes) -> None:
     with (
         answering(b"Content-Length: %d\r\n" % len(content), iter([content])) as url,
         within(5),
-        pytest.raises(HardFailureError, match="the answer has more than 1 MiB"),
+        pytest.raises(HardFailureError, match="the answer has more than 1,048,576 bytes"),
     ):
         discovery.fetched(url, None, "http.oidc.issuer")
     with answering(b"", iter([b"{}"])) as url:
