@@ -39,7 +39,7 @@ from routes.properties import HEADER_FIELDS, JmsType, Property
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "destination_of"]
+__all__ = ["JmsMappingInbound", "TransformError"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -64,7 +64,7 @@ class JmsMappingInbound:
 
     def __init__(self, settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> None:
         self._settings = settings
-        self._kinds = traits.kinds
+        self._destination_at = traits.destination
         self._jms_marks = traits.jms_marks
         self._unpacked = traits.unpacked
         self._marks_redelivery = traits.marks_redelivery
@@ -204,7 +204,7 @@ class JmsMappingInbound:
     def _destination(self, text: str, mark: Any, default: str) -> str:
         """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
         kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
-        return destination_of(text, kind, default, self._kinds)
+        return self._destination_at(text, kind, default)
 
     def _texts(self, draft: _Draft, properties: Properties) -> None:
         """Adds the properties for subject, content type, content encoding and reply-to group."""
@@ -243,14 +243,6 @@ class JmsMappingInbound:
             entry = name if body[1] is BodyType.MAP else f"{self._vendor}Body_{name}" if name else f"{self._vendor}Body"
             draft.fault(entry, what)
         return body
-
-
-def destination_of(text: str, kind: str | None, default: str, kinds: Mapping[str, str]) -> str:
-    """Returns `queue:NAME` or `topic:NAME`: of `kind`, else of the kind of a prefix in `kinds`, else of `default`."""
-    for prefix, its_kind in kinds.items():
-        if text.startswith(prefix):
-            return f"{kind or its_kind}:{text[len(prefix) :]}"
-    return f"{kind or default}:{text}"
 
 
 class _Names(dict[Any, tuple[str, str] | None]):

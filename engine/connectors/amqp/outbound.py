@@ -150,7 +150,10 @@ class JmsMappingOutbound:
         if (text := fields.get("JMSCorrelationID")) is not None:
             properties.correlation_id = ids.to_amqp(text)
         if text := fields.get("JMSXUserID"):
-            properties.user_id = text.encode("utf-8", "replace")
+            if self._traits.checks_users:
+                not_kept("JMSXUserID", "the broker takes no user there but the one that logs in")
+            else:
+                properties.user_id = text.encode("utf-8", "replace")
         if expiration := _number(fields, "JMSExpiration", _TIMES):
             properties.absolute_expiry_time = Timestamp(expiration)
         if (created := _number(fields, "JMSTimestamp", _TIMES)) is not None:

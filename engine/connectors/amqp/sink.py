@@ -334,8 +334,13 @@ class AmqpSink:
         address = self._open.get(message)
         if address is None:
             return
-        if state == DeliveryState.ACCEPTED:
+        is_unroutable = state == DeliveryState.RELEASED and self._traits.releases_unroutable
+        # As everywhere, a topic that nobody has subscribed to takes a message, and keeps none.
+        if state == DeliveryState.ACCEPTED or (is_unroutable and address.startswith("topic:")):
             self._record_outcome(message)
+            return
+        if is_unroutable:
+            self._record_outcome(message, f"the broker releases it: no queue takes messages to {address}")
             return
         if state == DeliveryState.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")

@@ -1,0 +1,124 @@
+"""What the bridge does at RabbitMQ 4, whose AMQP 1.0 is native: addresses, outcomes, and what it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.connectors.amqp.codec.sections import decode
+from engine.connectors.amqp.performatives import DeliveryState
+from engine.connectors.amqp.sink import AmqpSink
+from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits, traits_of
+from engine.connectors.amqp.transformer_settings import TransformerSettings
+from engine.connectors.amqp.transformers import outbound
+from engine.connectors.base import Outcome
+from engine.connectors.endpoint import SystemEndpoint
+from engine.connectors.features import Feature
+from engine.connectors.products import RABBITMQ
+from engine.connectors.system import connector
+from engine.message import Message
+from engine.property_names import take_not_kept
+from routes.config import loads
+
+OLD = traits_of(RABBITMQ, (), "RabbitMQ 3.10.8")
+NATIVE = traits_of(RABBITMQ, ("LINK_PAIR_V1_0", "ANONYMOUS-RELAY"), "RabbitMQ 4.0.5")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "server", "is_native"),
+    [
+        ((), "RabbitMQ 4.0.5", True),
+        ((), "RabbitMQ 4.4.0-rc.1", True),
+        ((), "RabbitMQ 12.0.0", True),
+        (("LINK_PAIR_V1_0",), "proxy 1.2", True),
+        (("LINK_PAIR_V1_0",), "", True),
+        ((), "RabbitMQ 3.13.7", False),
+        ((), "RabbitMQ 40", False),
+        ((), "proxy 4.1", False),
+        ((), "", False),
+    ],
+)
+def test_version_and_capabilities_tell_version_4(capabilities: tuple[str, ...], server: str, is_native: bool) -> None:
+    assert traits_of(RABBITMQ, capabilities, server) == (NATIVE if is_native else OLD)
+
+
+@pytest.mark.parametrize("traits", [OLD, NATIVE])
+def test_both_versions_lack_topics_subscriptions_selectors_and_positions_and_drop_no_duplicates(
+    traits: AmqpTraits,
+) -> None:
+    assert set(traits.lacks) == {Feature.READ_TOPIC, Feature.SUBSCRIPTION, Feature.SELECTOR, Feature.POSITIONS}
+    assert not traits.drops_duplicates
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "address"),
+    [
+        ("queue", "orders", "/queues/orders"),
+        ("queue", "a/b %é", "/queues/a%2Fb%20%25%C3%A9"),
+        ("topic", "prices.eu", "/exchanges/amq.topic/prices.eu"),
+        ("topic", "a/b", "/exchanges/amq.topic/a%2Fb"),
+    ],
+)
+def test_a_name_has_an_address_of_version_2_and_comes_back_from_it(kind: str, name: str, address: str) -> None:
+    assert NATIVE.spelling(kind, name) == address
+    assert NATIVE.destination(address, None, "queue") == f"{kind}:{name}"
+
+
+@pytest.mark.parametrize("address", ["/queues/a%2Fb", "/exchanges/e/key", "/queue/a", "/amq/queue/a", "/topic/a"])
+def test_an_address_in_the_brokers_spelling_stays_as_it_is(address: str) -> None:
+    assert NATIVE.spelling("queue", address) == address
+
+
+def test_addresses_of_version_1_are_still_read_and_have_nothing_quoted() -> None:
+    assert NATIVE.destination("/queue/a%2Fb", None, "topic") == "queue:a%2Fb"
+    assert NATIVE.destination("/exchanges/e/key", None, "queue") == "queue:/exchanges/e/key"
+    assert NATIVE.destination("/topic/a", "queue", "queue") == "queue:a"
+
+
+def test_no_queue_is_declared_by_a_link_which_a_queue_with_arguments_would_refuse() -> None:
+    assert OLD.declares_queues
+    assert not NATIVE.declares_queues
+
+
+def sink(traits: AmqpTraits) -> AmqpSink:
+    lines = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a", "routes.a.in.include=TRUE")
+    config = loads("\n".join((*lines, "routes.a.out.topic=o:queue/a", "sink.o.type=amqp", "sink.o.url=amqp://h:1")))
+    made = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
+    assert isinstance(made, AmqpSink)
+    made._traits = traits
+    return made
+
+
+def test_a_released_message_to_a_topic_has_no_subscriber_and_is_delivered() -> None:
+    made = sink(NATIVE)
+    made._open[1] = "topic:a"
+    made._outcome(1, DeliveryState.RELEASED, ())
+    assert made.outcomes(0) == [Outcome(1)]
+
+
+def test_a_released_message_to_an_address_without_a_queue_is_refused() -> None:
+    made = sink(NATIVE)
+    made._open[1] = "queue:/exchanges/e/key"
+    made._outcome(1, DeliveryState.RELEASED, ())
+    (outcome,) = made.outcomes(0)
+    assert outcome.refusal == "the broker releases it: no queue takes messages to queue:/exchanges/e/key"
+
+
+def test_at_other_brokers_a_released_message_is_sent_again() -> None:
+    made = sink(SPECIFIED)
+    made._open[1] = "topic:a"
+    made._outcome(1, DeliveryState.RELEASED, ())
+    assert made._open
+    assert made._failure is not None
+
+
+@pytest.mark.parametrize(("traits", "user"), [(OLD, None), (NATIVE, None), (SPECIFIED, b"ann")])
+def test_a_user_that_the_broker_would_compare_with_the_login_is_left_out_and_counted(
+    traits: AmqpTraits, user: bytes | None
+) -> None:
+    take_not_kept()
+    message = Message(b"x", headers={"JMSXUserID": "ann"})
+    encoded, _ = outbound(TransformerSettings(), traits).encoded(message, "queue/a", None)
+    properties = decode(encoded).properties
+    assert properties is not None
+    assert properties.user_id == user
+    assert take_not_kept() == (user is None)
