@@ -87,7 +87,7 @@ class RabbitNode(Broker):
         return self.destination(protocol, queue)
 
     def has_transactions(self, client: Protocol) -> bool:
-        """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
+        """False for AMQP 1.0: the plugin of version 3 never answers who asks for one, and version 4 refuses it."""
         return client is not Protocol.AMQP
 
     def create(self, queue: str) -> None:

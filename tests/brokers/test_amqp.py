@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.brokers
 
-NAMES = ("classic5", "classic6", "rabbitmq", "broker-j")
+NAMES = ("classic5", "classic6", "rabbitmq", "rabbitmq4", "broker-j")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -92,6 +92,12 @@ def test_what_rabbitmq_does_not_honour_is_refused(connections: Connections, name
         pytest.skip("the others honour it")
     with pytest.raises(HardFailureError, match="does not honour over AMQP"):
         connections.source(f"queue:{name}" if "selector" in keys else f"topic:{name}", **keys)
+
+
+def test_a_message_with_a_user_of_another_broker_is_taken(connections: Connections, name: str) -> None:
+    connections.broker.create(name)
+    connections.send(f"queue/{name}", Message(b"1", headers={"JMSXUserID": "somebody"}))
+    assert bodies(received(connections.source(f"queue:{name}"), 1)) == [b"1"]
 
 
 def test_a_wrong_password_is_a_refused_login(connections: Connections, name: str) -> None:
