@@ -90,8 +90,9 @@ class RabbitNode(Broker):
         """False for AMQP 1.0: the plugin of version 3 never answers who asks for one, and version 4 refuses it."""
         return client is not Protocol.AMQP
 
-    def create(self, queue: str) -> None:
-        wanted = {"durable": True, "arguments": {"x-queue-type": self.queue_type}}
+    def create(self, queue: str, queue_type: str | None = None) -> None:
+        """See `Broker`; `queue_type` is its type, if not that of all queues."""
+        wanted = {"durable": True, "arguments": {"x-queue-type": queue_type or self.queue_type}}
         call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", wanted)
 
     def waiting(self, queue: str) -> int:

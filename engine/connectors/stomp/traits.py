@@ -1,9 +1,9 @@
 """Traits of JMS brokers over STOMP: everything that a broker does in its own way, in one table.
 
 STOMP leaves destinations, durable subscriptions, expiry and the kinds of messages to the broker. Each trait was
-observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and OpenMQ 6.5.0, and
-`docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of messages ask the
-traits and never the product.
+observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and 4.0.5, and
+OpenMQ 6.5.0, and `docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of
+messages ask the traits and never the product.
 """
 
 from __future__ import annotations
@@ -66,11 +66,15 @@ def _classic_path(kind: str, name: str) -> str:
 
 
 def _rabbit_path(kind: str, name: str) -> str:
+    if name.startswith(_RABBIT_OWN):
+        return name
     # `/queue/` declares the queue, which RabbitMQ refuses for a temporary one: that belongs to its client's connection.
     prefix = "/amq/queue" if name.startswith(_RABBIT_TEMPORARY) else f"/{kind}"
     return f"{prefix}/{quote(name, safe=_UNQUOTED)}"
 
 
+_RABBIT_OWN = ("/amq/queue/", "/exchange/")
+"""Beginnings of names that are in RabbitMQ's spelling already: they declare no queue, and so reach each type of one."""
 _RABBIT_TEMPORARY = "jms-temp-queue-"
 """Beginning of the names that RabbitMQ's JMS client gives to temporary queues."""
 _UNQUOTED = "".join(char for char in map(chr, range(33, 127)) if char not in "/%")

@@ -153,6 +153,7 @@ def test_a_frame_that_does_not_call_its_message_persistent_says_what_the_broker_
     [
         (RABBITMQ, "a/b%ü c:d", "/queue/a%2Fb%25%C3%BC%20c:d"),
         (RABBITMQ, "jms-temp-queue-99ee-1", "/amq/queue/jms-temp-queue-99ee-1"),
+        (RABBITMQ, "/queue/a", "/queue/%2Fqueue%2Fa"),
         (CLASSIC, "a/b", "/queue/a/b"),
         (CLASSIC, "ID:vm-1-2:1:1", "/remote-temp-queue/ID:vm-1-2:1:1"),
         (OPENMQ, "a.b", "/queue/a.b"),
@@ -166,6 +167,12 @@ def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
     assert frame.headers["destination"] == frame.headers["reply-to"] == spelled
     back = received(product, frame.headers).headers
     assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
+
+
+@pytest.mark.parametrize("name", ["/amq/queue/a%2Fb", "/exchange/e/key"])
+def test_an_address_of_rabbitmq_that_declares_no_queue_is_sent_as_it_is(name: str) -> None:
+    frame = sent(RABBITMQ, Message(b"x"), f"queue/{name}", None)
+    assert frame.headers["destination"] == name
 
 
 @pytest.mark.parametrize(
