@@ -121,6 +121,16 @@ def test_a_source_of_a_missing_queue_says_so(connections: Connections) -> None:
         connections.source("queue:missing-one")
 
 
+def test_a_queue_of_another_virtual_host_is_read(connections: Connections, queue: str) -> None:
+    port, host = connections.broker.ports["management"], queue.partition(" ")[2]
+    call(port, f"/api/vhosts/{host}", "PUT", {})
+    call(port, f"/api/queues/{host}/there", "PUT", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    message = {"properties": {}, "routing_key": "there", "payload": "1", "payload_encoding": "string"}
+    call(port, f"/api/exchanges/{host}/amq.default/publish", "POST", message)
+    (found,) = received(connections.source("queue:there", virtual_host=f"vhost:{host}"), 1)
+    assert found.message.body == b"1"
+
+
 def test_a_message_larger_than_the_broker_takes_is_refused(bench: Bench, queue: str) -> None:
     large, small = Message(b"x" * (17 << 20)), Message(b"x" * (15 << 20))
     refusals = bench.send(bench.sink(), f"queue/{queue}", large, small)

@@ -14,7 +14,7 @@ from engine.message import Message
 from engine.openid.access_tokens import access_tokens
 from routes.config import loads
 from tests.brokers.broker import Protocol
-from tests.brokers.rabbitmq import RabbitMq
+from tests.brokers.rabbitmq import RabbitMq, RabbitMq4, RabbitNode
 from tests.token_issuer import CLIENT, SECRET, TokenIssuer
 
 if TYPE_CHECKING:
@@ -33,20 +33,24 @@ SECONDS = 5
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[TokenIssuer]:
     with TokenIssuer() as issuer:
-        issuer.claims = {"aud": "rabbitmq"}
         yield issuer
 
 
-@pytest.fixture(scope="module")
-def broker(issuer: TokenIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMq]:
-    made = RabbitMq(tmp_path_factory.mktemp("b"))
+@pytest.fixture(scope="module", params=[RabbitMq, RabbitMq4])
+def broker(
+    request: pytest.FixtureRequest, issuer: TokenIssuer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RabbitNode]:
+    # The last test of the broker before has changed both.
+    access_tokens.cache_clear()
+    issuer.claims = {"aud": "rabbitmq"}
+    made: RabbitNode = request.param(tmp_path_factory.mktemp("b"))
     made.token_key = issuer.pem
     with made as started:
         yield started
 
 
 @pytest.fixture
-def ends(broker: RabbitMq, issuer: TokenIssuer) -> Iterator[tuple[Source, Sink]]:
+def ends(broker: RabbitNode, issuer: TokenIssuer) -> Iterator[tuple[Source, Sink]]:
     """A source and a sink of one queue, which are not connected."""
     issuer.seconds = SECONDS
     source, sink = made(broker, issuer)
@@ -55,7 +59,7 @@ def ends(broker: RabbitMq, issuer: TokenIssuer) -> Iterator[tuple[Source, Sink]]
     sink.close()
 
 
-def made(broker: RabbitMq, issuer: TokenIssuer, secret: str = SECRET) -> tuple[Source, Sink]:
+def made(broker: RabbitNode, issuer: TokenIssuer, secret: str = SECRET) -> tuple[Source, Sink]:
     broker.create("orders")
     config = configured(broker, issuer, secret)
     system = connector(config.sources[0].type)
@@ -63,7 +67,7 @@ def made(broker: RabbitMq, issuer: TokenIssuer, secret: str = SECRET) -> tuple[S
     return source, system.make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
 
 
-def configured(broker: RabbitMq, issuer: TokenIssuer, secret: str) -> Config:
+def configured(broker: RabbitNode, issuer: TokenIssuer, secret: str) -> Config:
     settings = broker.settings(Protocol.AMQP)
     keys = {key: settings[key] for key in (".type", ".url", ".heartbeat")} | {
         ".oauthbearer.issuer": issuer.url,
@@ -150,7 +154,7 @@ def test_connections_outlive_their_tokens_and_nothing_is_lost_or_comes_twice(end
     assert min(sending.logins, receiving.logins) > 3
 
 
-def test_the_doctor_says_that_a_sink_may_send_twice(broker: RabbitMq, issuer: TokenIssuer) -> None:
+def test_the_doctor_says_that_a_sink_may_send_twice(broker: RabbitNode, issuer: TokenIssuer) -> None:
     issuer.seconds, config = 100, configured(broker, issuer, SECRET)
     endpoint, system = SystemEndpoint.of(config, config.sinks[0]), connector(config.sinks[0].type)
     assert "takes the login" in system.check_connection(endpoint, "doctor")
@@ -159,7 +163,7 @@ def test_the_doctor_says_that_a_sink_may_send_twice(broker: RabbitMq, issuer: To
     assert remedy.startswith("set sink.o.accept-duplicates=true")
 
 
-def test_a_token_without_rights_or_a_wrong_secret_is_told(broker: RabbitMq, issuer: TokenIssuer) -> None:
+def test_a_token_without_rights_or_a_wrong_secret_is_told(broker: RabbitNode, issuer: TokenIssuer) -> None:
     source, sink = made(broker, issuer, "guessed-wrong")
     for end in (source, sink):
         with pytest.raises(NotConnectedError, match="wrong id or secret") as raised:

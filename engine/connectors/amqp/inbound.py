@@ -68,6 +68,7 @@ class JmsMappingInbound:
         self._jms_marks = traits.jms_marks
         self._unpacked = traits.unpacked
         self._marks_redelivery = traits.marks_redelivery
+        self._returns = traits.returns
         named = settings.name_translator or "InvalidToUnderscore"
         translate, restores = translator(named), is_reversible(named)
         self._vendor = vendor = settings.prefix_vendor
@@ -138,18 +139,21 @@ class JmsMappingInbound:
         is_of_jms = any(type(marks.get(name)) is Byte for name in self._jms_marks)
         given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None, is_of_jms)
         draft = _Draft(given.delivery, given.properties, given.spellings, given.faults, exact=is_of_jms)
+        returns = 0
         for name, value in annotations:
-            if type(name) is not Symbol or name != JMS_TYPE:
+            if type(name) is Symbol and name == self._returns and isinstance(value, int):
+                returns = int(value)
+            elif type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
         if isinstance(jms_type := marks.get(JMS_TYPE), str):
             given.fields["JMSType"] = str(jms_type)
         delivery_time = marks.get(DELIVERY_TIME)
         if isinstance(delivery_time, _TIMES) and delivery_time > 0:
             given.fields["JMSDeliveryTime"] = str(int(delivery_time))
-        self._header(draft, header)
+        self._header(draft, header, returns)
         return given
 
-    def _header(self, draft: _Draft, header: Header) -> None:
+    def _header(self, draft: _Draft, header: Header, returns: int) -> None:
         settings, fields = self._settings, draft.fields
         durable, priority = header.durable, header.priority
         # JMS clients leave out fields that have AMQP's default value, so an absent field means that default.
@@ -162,7 +166,7 @@ class JmsMappingInbound:
         else:
             fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
         comes_again = self._marks_redelivery and header.first_acquirer is False
-        failed = header.delivery_count or int(comes_again)
+        failed = max(header.delivery_count or 0, int(comes_again), returns)
         fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from engine.connectors.amqp.annotations import DESTINATION, MESSAGE_TYPE, PREFIXES
+from engine.connectors.amqp.codec.values import Symbol
 from engine.connectors.amqp.rabbitmq_messages import unpacked
 from engine.connectors.features import IGNORES_SELECTOR, NOT_KNOWN, Feature
 from engine.connectors.products import ARTEMIS, BROKER_J, CLASSIC, RABBITMQ, Product
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from engine.connectors.amqp.codec.sections import Sections
-    from engine.connectors.amqp.codec.values import Symbol
 
 __all__ = ["SPECIFIED", "TRAITS", "AmqpTraits", "traits_of"]
 
@@ -65,12 +65,16 @@ class AmqpTraits:
     """Function that finds a message of the broker's own JMS client in the body of another; None: there are none."""
     marks_redelivery: bool = False
     """True if the broker says by first-acquirer, in place of the delivery count, that a message comes again."""
+    returns: Symbol | None = None
+    """Message annotation that counts how often the broker has given the message out before; None: there is none."""
     drops_duplicates: bool = False
     """True if the broker drops a message that comes again with the same `_AMQ_DUPL_ID`."""
     releases_unroutable: bool = False
     """True if the broker releases a message that no queue takes; else it releases what it cannot take just now."""
     checks_users: bool = False
     """True if the broker ends the session at a message whose user-id is not the user that has logged in."""
+    limits_deliveries: bool = False
+    """True if the broker drops a message that it gave out too often, also where connections ended for other reasons."""
     final_errors: tuple[str, ...] = ()
     """First words of errors that no other try can change, although their condition does not say so."""
     raw_for_others: bool = False
@@ -128,6 +132,8 @@ TRAITS: Mapping[Product, AmqpTraits] = {
         needs_priority=True,
         unpacked=unpacked,
         marks_redelivery=True,
+        # Of quorum queues; their delivery count leaves out the connections that were closed in order.
+        returns=Symbol("x-delivery-count"),
         checks_users=True,
     ),
     # EXCHANGE/KEY; without an exchange, an address is that of a queue.
@@ -150,6 +156,7 @@ _NATIVE_RABBITMQ = replace(
     is_quoted=True,
     declares_queues=False,
     releases_unroutable=True,
+    limits_deliveries=True,
 )
 """Traits of RabbitMQ from version 4 on, whose AMQP 1.0 is no plugin."""
 

@@ -100,6 +100,7 @@ _OCTETS = "application/octet-stream"
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
 _DEFAULT_PRIORITY, _MOST_PRIORITY = "4", 9
 _MOST_INT = 2**31 - 1
+_LONGEST_COUNT = 10
 _MOST_LONG = 2**63 - 1
 
 
@@ -122,6 +123,8 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         properties.pop(traits.native_id, None)
     if traits.transformation:
         properties.pop("transformation", None)
+    if traits.returns and (returns := properties.pop(traits.returns, None)) is not None:
+        _count(fields, returns.text)
     _complete(fields, frame.headers, kind, traits)
     body_type = _body_type(frame, traits)
     body = frame.body
@@ -141,6 +144,12 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
 def _marks(traits: StompTraits) -> tuple[str, str]:
     """Returns the headers that tell a message without a text, as a sink and as another part of a bridge write it."""
     return traits.property_names.encoded(BODY_TYPES), BODY_TYPES
+
+
+def _count(fields: dict[str, str], returns: str) -> None:
+    """Sets the number of deliveries, by the number of those before this one."""
+    if returns.isascii() and returns.isdigit() and len(returns) < _LONGEST_COUNT:
+        fields["JMSXDeliveryCount"] = str(int(returns) + 1)
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from engine.connectors.amqp.codec.sections import decode
+from engine.connectors.amqp.codec.sections import DATA, Header, Properties, Sections, decode, encode_sections
+from engine.connectors.amqp.codec.values import AmqpMap, Symbol, Timestamp, UInt
 from engine.connectors.amqp.performatives import DeliveryState
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits, traits_of
 from engine.connectors.amqp.transformer_settings import TransformerSettings
-from engine.connectors.amqp.transformers import outbound
+from engine.connectors.amqp.transformers import inbound, outbound
 from engine.connectors.base import Outcome
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.features import Feature
 from engine.connectors.products import RABBITMQ
 from engine.connectors.system import connector
+from engine.delivery.deduplication.seen_messages import digest
 from engine.message import Message
 from engine.property_names import take_not_kept
 from routes.config import loads
@@ -122,3 +126,24 @@ def test_a_user_that_the_broker_would_compare_with_the_login_is_left_out_and_cou
     assert properties is not None
     assert properties.user_id == user
     assert take_not_kept() == (user is None)
+
+
+@pytest.mark.parametrize("traits", [OLD, NATIVE])
+def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(traits: AmqpTraits) -> None:
+    def read(returns: int | None, failed: int) -> Message:
+        annotations = AmqpMap([(Symbol("x-exchange"), "")])
+        if returns is not None:
+            annotations.append((Symbol("x-delivery-count"), returns))
+        header = Header(durable=True, first_acquirer=returns is None, delivery_count=UInt(failed))
+        properties = Properties(message_id="m", creation_time=Timestamp(1))
+        sections = Sections(header=header, message_annotations=annotations, properties=properties, body=DATA)
+        return inbound(TransformerSettings(), traits).to_message(
+            encode_sections(replace(sections, content=b"x")), 0, "queue:q", "s"
+        )
+
+    # A connection that is closed in order adds to the one, a lost one to both.
+    first, closed, lost = read(None, 0), read(1, 0), read(2, 1)
+    assert [each.headers["JMSXDeliveryCount"] for each in (first, closed, lost)] == ["1", "2", "3"]
+    assert [each.headers["JMSRedelivered"] for each in (first, closed, lost)] == ["false", "true", "true"]
+    assert digest(first.to_record()) == digest(closed.to_record()) == digest(lost.to_record())
+    assert not [name for name in lost.properties if "delivery_count" in name]

@@ -17,6 +17,7 @@ from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Produ
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
 from engine.connectors.stomp.traits import traits_of
+from engine.delivery.deduplication.seen_messages import digest
 from engine.message import BodyType, Message
 from engine.property_names import take_not_kept
 from routes.properties import Property
@@ -167,6 +168,15 @@ def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
     assert frame.headers["destination"] == frame.headers["reply-to"] == spelled
     back = received(product, frame.headers).headers
     assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
+
+
+@pytest.mark.parametrize(("count", "deliveries"), [("3", "4"), ("0", "1"), ("x", None), ("9" * 50, None), ("", None)])
+def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(
+    count: str, deliveries: str | None
+) -> None:
+    again = received(RABBITMQ, RABBITMQ_TEXT | {"x-delivery-count": count})
+    assert again.headers.get("JMSXDeliveryCount") == deliveries
+    assert digest(again.to_record()) == digest(received(RABBITMQ, RABBITMQ_TEXT).to_record())
 
 
 @pytest.mark.parametrize("name", ["/amq/queue/a%2Fb", "/exchange/e/key"])
