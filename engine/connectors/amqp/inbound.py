@@ -141,8 +141,8 @@ class JmsMappingInbound:
         draft = _Draft(given.delivery, given.properties, given.spellings, given.faults, exact=is_of_jms)
         returns = 0
         for name, value in annotations:
-            if type(name) is Symbol and name == self._returns and isinstance(value, int):
-                returns = int(value)
+            if type(name) is Symbol and name in self._returns and isinstance(value, int):
+                returns = max(int(value), returns)
             elif type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
         if isinstance(jms_type := marks.get(JMS_TYPE), str):

@@ -46,7 +46,7 @@ _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, 
 """Annotations that are written anew, with the underscores that a name translator may have put into their names."""
 _LEFT_OUT = _OWN | {
     *("x_opt_routing_type", "x_opt_delivery_delay"),
-    *("x_exchange", "x_routing_key", "x_delivery_count"),
+    *("x_exchange", "x_routing_key"),
 }
 """Annotations that are not copied: those written anew, those that instruct a broker, and those by which RabbitMQ tells
 how a message came."""

@@ -65,8 +65,8 @@ class AmqpTraits:
     """Function that finds a message of the broker's own JMS client in the body of another; None: there are none."""
     marks_redelivery: bool = False
     """True if the broker says by first-acquirer, in place of the delivery count, that a message comes again."""
-    returns: Symbol | None = None
-    """Message annotation that counts how often the broker has given the message out before; None: there is none."""
+    returns: frozenset[Symbol] = frozenset()
+    """Message annotations that count how often the broker has given the message out before."""
     drops_duplicates: bool = False
     """True if the broker drops a message that comes again with the same `_AMQ_DUPL_ID`."""
     releases_unroutable: bool = False
@@ -132,8 +132,8 @@ TRAITS: Mapping[Product, AmqpTraits] = {
         needs_priority=True,
         unpacked=unpacked,
         marks_redelivery=True,
-        # Of quorum queues; their delivery count leaves out the connections that were closed in order.
-        returns=Symbol("x-delivery-count"),
+        # Of quorum queues, the latter from 4.3 on; the delivery count leaves out connections that were closed in order.
+        returns=frozenset((Symbol("x-delivery-count"), Symbol("x-acquired-count"))),
         checks_users=True,
     ),
     # EXCHANGE/KEY; without an exchange, an address is that of a queue.

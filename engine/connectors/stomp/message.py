@@ -26,7 +26,7 @@ from engine.property_names import ANY, not_kept
 from routes.properties import Property
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.connectors.base import Outgoing
     from engine.connectors.stomp.frames import StompFrame
@@ -123,8 +123,7 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         properties.pop(traits.native_id, None)
     if traits.transformation:
         properties.pop("transformation", None)
-    if traits.returns and (returns := properties.pop(traits.returns, None)) is not None:
-        _count(fields, returns.text)
+    _count(fields, [properties.pop(name).text for name in traits.returns if name in properties])
     _complete(fields, frame.headers, kind, traits)
     body_type = _body_type(frame, traits)
     body = frame.body
@@ -146,10 +145,11 @@ def _marks(traits: StompTraits) -> tuple[str, str]:
     return traits.property_names.encoded(BODY_TYPES), BODY_TYPES
 
 
-def _count(fields: dict[str, str], returns: str) -> None:
-    """Sets the number of deliveries, by the number of those before this one."""
-    if returns.isascii() and returns.isdigit() and len(returns) < _LONGEST_COUNT:
-        fields["JMSXDeliveryCount"] = str(int(returns) + 1)
+def _count(fields: dict[str, str], returns: Sequence[str]) -> None:
+    """Sets the number of deliveries, by the greatest of the counts of those before this one."""
+    counts = [int(each) for each in returns if each.isascii() and each.isdigit() and len(each) < _LONGEST_COUNT]
+    if counts:
+        fields["JMSXDeliveryCount"] = str(max(counts) + 1)
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:

@@ -112,8 +112,8 @@ class StompTraits:
     """`message-id` identifies the message; else it only identifies the delivery, and is not a JMSMessageID."""
     native_id: str = ""
     """Header with the id that the sender gave the message; precedes `message-id`."""
-    returns: str = ""
-    """Header that counts how often the broker has given the message out before; empty: there is none."""
+    returns: tuple[str, ...] = ()
+    """Headers that count how often the broker has given the message out before."""
     absent_delivery_mode: str = ""
     """JMSDeliveryMode of a frame without the header `persistent`; empty: it is not known."""
     plain_body: PlainBody = PlainBody.LENGTH
@@ -230,8 +230,8 @@ TRAITS: Mapping[Product, StompTraits] = {
         is_message_id=False,
         needs_priority=True,
         native_id="amqp-message-id",
-        # Of quorum queues.
-        returns="x-delivery-count",
+        # Of quorum queues, the latter from 4.3 on.
+        returns=("x-delivery-count", "x-acquired-count"),
         absent_delivery_mode="NON_PERSISTENT",
         plain_body=PlainBody.CONTENT,
         foreign_type="amqp-1.0",

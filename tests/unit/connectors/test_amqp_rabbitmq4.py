@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from engine.connectors.amqp.codec.sections import DATA, Header, Properties, Sections, decode, encode_sections
 from engine.connectors.amqp.codec.values import AmqpMap, Symbol, Timestamp, UInt
 from engine.connectors.amqp.performatives import DeliveryState
+from engine.connectors.amqp.session import AmqpSession
 from engine.connectors.amqp.sink import AmqpSink
 from engine.connectors.amqp.traits import SPECIFIED, AmqpTraits, traits_of
 from engine.connectors.amqp.transformer_settings import TransformerSettings
@@ -83,10 +85,34 @@ def test_no_queue_is_declared_by_a_link_which_a_queue_with_arguments_would_refus
     assert not NATIVE.declares_queues
 
 
+CONFIG = loads("""
+bridge.id=b
+routes.a.in.include=TRUE
+routes.a.out.topic=o:queue/a
+sink.o.type=amqp
+sink.o.url=amqp://h:1
+source.s.type=amqp
+source.s.url=amqp://h:1
+source.s.destinations=queue:a
+""")
+
+
+@pytest.mark.parametrize(("traits", "reminds"), [(OLD, False), (NATIVE, True)])
+def test_doctor_reminds_of_the_limit_of_quorum_queues_that_a_source_reads(
+    traits: AmqpTraits, monkeypatch: pytest.MonkeyPatch, *, reminds: bool
+) -> None:
+    for part in (CONFIG.sources[0], CONFIG.sinks[0]):
+        endpoint, system = SystemEndpoint.of(CONFIG, part), connector(part.type)
+        session = AmqpSession(endpoint.settings, "'x'", endpoint.url, "c")  # type: ignore[arg-type]
+        session.traits = traits
+        monkeypatch.setattr(type(system), "_connected", lambda *_, found=session: nullcontext(found))
+        found = system.check_connection(endpoint, "doctor")
+        is_reminder = "takes the login; its quorum queues drop what 21 connections left" in found
+        assert is_reminder is (reminds and part is CONFIG.sources[0])
+
+
 def sink(traits: AmqpTraits) -> AmqpSink:
-    lines = ("bridge.id=b", "source.s.type=stomp", "source.s.destinations=queue:a", "routes.a.in.include=TRUE")
-    config = loads("\n".join((*lines, "routes.a.out.topic=o:queue/a", "sink.o.type=amqp", "sink.o.url=amqp://h:1")))
-    made = connector(config.sinks[0].type).make_sink(SystemEndpoint.of(config, config.sinks[0]), 1)
+    made = connector(CONFIG.sinks[0].type).make_sink(SystemEndpoint.of(CONFIG, CONFIG.sinks[0]), 1)
     assert isinstance(made, AmqpSink)
     made._traits = traits
     return made
@@ -133,7 +159,7 @@ def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(t
     def read(returns: int | None, failed: int) -> Message:
         annotations = AmqpMap([(Symbol("x-exchange"), "")])
         if returns is not None:
-            annotations.append((Symbol("x-delivery-count"), returns))
+            annotations += [(Symbol("x-delivery-count"), returns), (Symbol("x-acquired-count"), returns - 1)]
         header = Header(durable=True, first_acquirer=returns is None, delivery_count=UInt(failed))
         properties = Properties(message_id="m", creation_time=Timestamp(1))
         sections = Sections(header=header, message_annotations=annotations, properties=properties, body=DATA)
@@ -146,4 +172,4 @@ def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(t
     assert [each.headers["JMSXDeliveryCount"] for each in (first, closed, lost)] == ["1", "2", "3"]
     assert [each.headers["JMSRedelivered"] for each in (first, closed, lost)] == ["false", "true", "true"]
     assert digest(first.to_record()) == digest(closed.to_record()) == digest(lost.to_record())
-    assert not [name for name in lost.properties if "delivery_count" in name]
+    assert not [name for name in lost.properties if "count" in name]

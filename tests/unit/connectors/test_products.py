@@ -438,16 +438,6 @@ def test_doctor_reminds_of_the_transformer_of_a_sinks_broker(broker: MakeBroker)
     )
 
 
-@pytest.mark.parametrize(("name", "reminds"), [(RABBITMQ, False), (RABBITMQ_4, True)])
-def test_doctor_reminds_of_the_limit_of_quorum_queues_that_a_source_reads(
-    broker: MakeBroker, name: str, *, reminds: bool
-) -> None:
-    other = broker(amqp(name))
-    config = configured("amqp", other.port)
-    found = connector(config.sources[0].type).check_connection(SystemEndpoint.of(config, config.sources[0]), "me")
-    assert ("takes the login; its quorum queues drop what 21 connections left" in found) is reminds
-
-
 def offering(*mechanisms: str) -> bytes:
     """A broker that offers these mechanisms and says no more."""
     return SASL_HEADER + frame(0, encode(Described(ULong(Code.SASL_MECHANISMS), [symbols(*mechanisms)])), SASL)

@@ -170,11 +170,11 @@ def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
     assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
 
 
-@pytest.mark.parametrize(("count", "deliveries"), [("3", "4"), ("0", "1"), ("x", None), ("9" * 50, None), ("", None)])
+@pytest.mark.parametrize(("count", "deliveries"), [("3", "4"), ("1", "3"), ("x", "3"), ("9" * 50, "3"), ("", "3")])
 def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(
     count: str, deliveries: str | None
 ) -> None:
-    again = received(RABBITMQ, RABBITMQ_TEXT | {"x-delivery-count": count})
+    again = received(RABBITMQ, RABBITMQ_TEXT | {"x-delivery-count": count, "x-acquired-count": "2"})
     assert again.headers.get("JMSXDeliveryCount") == deliveries
     assert digest(again.to_record()) == digest(received(RABBITMQ, RABBITMQ_TEXT).to_record())
 
