@@ -158,7 +158,7 @@ _NATIVE_RABBITMQ = replace(
     releases_unroutable=True,
     limits_deliveries=True,
 )
-"""Traits of RabbitMQ from version 4 on, whose AMQP 1.0 is no plugin."""
+"""Traits of RabbitMQ from version 4 on, which has AMQP 1.0 built in."""
 
 
 def traits_of(product: Product, capabilities: Collection[str], server: str = "") -> AmqpTraits:
