@@ -55,7 +55,7 @@ chaos: class-data ## tests that kill again and again or repeat a case at further
 soak: class-data ## an hour at 10,000 messages a second with a kill every five minutes: what grows, what is lost
 	$(PY) -m tests.soak
 
-brokers: setup-dev ## run the tests and cases of connectors at six JMS brokers, and write docs/brokers.md; takes hours
+brokers: setup-dev ## run the tests and cases of connectors at seven JMS brokers, and write docs/brokers.md; takes hours
 	$(PYTEST) -m brokers tests/brokers
 	$(PY) -m tests.brokers
 

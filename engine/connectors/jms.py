@@ -54,10 +54,14 @@ ANY = "*"
 """Destination of a listener that stands for all: clients may send anywhere."""
 _PATTERN = r"/?(?:queue|topic)[/:](?!//)[^\x00-\x1f\x7f]{1,500}"
 _INTERNAL = (
+    # RabbitMQ 4 takes orders at an address of this name; behind one slash it is a queue like any.
+    r"/?(?:queue|topic)[/:](?:/management$|"
     # A name may have another one behind a comma (lists of ActiveMQ Classic), a colon or a slash (prefixes of kinds).
-    r"/?(?:queue|topic)[/:](?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
-    # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic; RabbitMQ.
-    r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|amq\.)"
+    r"(?:.*[,/: ])?(?:jms\.(?:queue|topic)\.)?"
+    # Artemis, with `$sys.` and `$.artemis.internal`; `$management` of AMQP brokers; ActiveMQ Classic.
+    r"(?:activemq\.(?:management|notifications)|\$|ActiveMQ\.Advisory|"
+    # `amq.` at RabbitMQ, whose addresses may be quoted as in URLs.
+    r"(?:a|%61)(?:m|%6[Dd])(?:q|%71)(?:\.|%2[Ee])))"
 )
 _RABBITMQ_CLIENT = "com.rabbitmq.jms."
 """Package of RabbitMQ's own JMS client."""

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from engine.connectors.base import Outgoing
+from engine.connectors.base import NotConnectedError, Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from routes import config as configuration
@@ -30,6 +30,7 @@ __all__ = ["WAIT_SECONDS", "Bench", "first_line", "numbered", "stable"]
 WAIT_SECONDS = 15.0
 """Seconds that a case waits for a message that is to come."""
 _QUIET_SECONDS = 1.0
+_PAUSE_SECONDS = 0.5
 _LONGEST_TEXT = 400
 _THROWN = 'Exception in thread "main" '
 _FAILED, _TRACE = "FAILED ", "\tat "
@@ -117,13 +118,27 @@ class Bench:
 
     @staticmethod
     def send(sink: Any, address: str, *messages: Message) -> list[str | None]:
-        """Sends messages; returns the refusal of each, None for one that the broker has."""
-        sink.send([Outgoing(n, message, address, f"{time.time()}/{n}") for n, message in enumerate(messages)])
+        """Sends messages; returns the refusal of each, None for one that the broker has.
+
+        As the loop of a sink does, it connects again and sends what is in doubt when the connection is lost.
+        """
+        left = {n: Outgoing(n, message, address, f"{time.time()}/{n}") for n, message in enumerate(messages)}
         found: dict[int, str | None] = {}
         deadline = time.monotonic() + WAIT_SECONDS
-        while len(found) < len(messages) and time.monotonic() < deadline:
-            found |= {outcome.number: outcome.refusal for outcome in sink.outcomes(0.5)}
-        return [found.get(n, "no answer of the broker") for n in range(len(messages))]
+        is_sent, instead = False, "no answer of the broker"
+        while left and time.monotonic() < deadline:
+            try:
+                if not is_sent:
+                    sink.send(list(left.values()))
+                    is_sent = True
+                for outcome in sink.outcomes(0.5):
+                    found[outcome.number] = outcome.refusal
+                    del left[outcome.number]
+            except NotConnectedError as error:
+                is_sent, instead = False, first_line(error)
+                time.sleep(_PAUSE_SECONDS)
+                sink.connect()
+        return [found.get(n, instead) for n in range(len(messages))]
 
     def arrived(self, queue: str, count: int) -> list[Mapping[str, str]]:
         """Returns what the application finds in a queue: so many, or fewer if no more come."""

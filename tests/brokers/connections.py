@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 from engine.connectors.base import Outgoing
 from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
+from engine.delivery.deduplication.seen_messages import digest
 from routes.config import loads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.connectors.base import Delivery, Sink, Source
     from engine.message import Message
     from tests.brokers.broker import Broker, Protocol
 
-__all__ = ["Connections", "received"]
+__all__ = ["Connections", "received", "same"]
 
 
 class Connections:
@@ -75,3 +78,8 @@ def received(
         source.acknowledge([each.token for each in found])
     assert len(found) == count
     return found
+
+
+def same(found: Sequence[Delivery]) -> list[bytes]:
+    """Returns that of each message by which the bridge recognises it when it comes again."""
+    return [digest(each.message.to_record()) for each in found]

@@ -1,4 +1,4 @@
-"""RabbitMQ of the Debian package, with its plugins for STOMP and AMQP 1.0, as a node of its own beside any other."""
+"""RabbitMQ 3 of the Debian package and RabbitMQ 4 of a later Debian, each as a node of its own beside any other."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from engine.embedded.process import ChildProcess
 from engine.errors import SetupError
 from engine.private import make_folder
 from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
+from tests.brokers.debian import INSIDE, release_with, within
 from tests.brokers.rest import call
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-__all__ = ["RabbitMq"]
+__all__ = ["RabbitMq", "RabbitMq4", "RabbitNode"]
 
 _DEBIAN = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """The program itself; that in PATH changes to a user and a folder of the system before."""
+_RELEASE = "trixie"
+"""Debian 13, whose C library is newer than that of the machines on which the tests run."""
 _PLUGINS = "[rabbitmq_stomp,rabbitmq_amqp1_0,rabbitmq_management,rabbitmq_auth_backend_oauth2].\n"
 
 
@@ -35,19 +38,20 @@ def installed_version() -> str:
     return subprocess.run(query, capture_output=True, text=True, check=False).stdout.partition("-")[0]
 
 
-class RabbitMq(Broker):
-    """RabbitMQ with classic queues, which are durable."""
+class RabbitNode(Broker):
+    """RabbitMQ with queues that are durable."""
 
     title: ClassVar[str] = "RabbitMQ"
-    version: ClassVar[str] = installed_version()
     speaks: ClassVar[Sequence[Protocol]] = tuple(Protocol)
     # Its client has no selectors.
     keeps_positions: ClassVar[Collection[Protocol]] = ()
-    # Its plugin fails when Qpid JMS takes back the credit for what has not come (`send_drained` in its error).
-    application_fails_under_load: ClassVar[Collection[Protocol]] = (Protocol.AMQP,)
     client_port: ClassVar[Protocol] = Protocol.AMQP
     others: ClassVar[Sequence[str]] = ("management", "epmd", "distribution")
+    prefixes: ClassVar[Mapping[str, str]]
+    """Beginnings of the addresses of AMQP 1.0 by kind of destination, of which none makes the broker make a queue."""
 
+    queue_type: str = "classic"
+    """Type of the queues that are created."""
     token_key: str | None = None
     """Public key (PEM) that checks access tokens, which then log in as well as users do; None: tokens do not."""
 
@@ -66,14 +70,11 @@ class RabbitMq(Broker):
         return own | {".virtual-host": "/"} if protocol is Protocol.STOMP else own
 
     def destination(self, protocol: Protocol, name: str, kind: str = "queue") -> str:
-        """Beside STOMP, its own client reads and sends messages in no format of its own.
-
-        By AMQP's shorter `/queue/` the broker makes a queue with its own attributes, or fails.
-        """
+        """Beside STOMP, its own client reads and sends messages in no format of its own."""
         if protocol is Protocol.STOMP:
             return f"rabbitmq:{kind}/{name}"
         if protocol is Protocol.AMQP:
-            return f"{kind}:{'/amq/queue/' if kind == 'queue' else '/topic/'}{name}"
+            return f"{kind}:{self.prefixes[kind]}{name}"
         return super().destination(protocol, name, kind)
 
     def listening(self, protocol: Protocol, topic: str) -> str:
@@ -86,15 +87,26 @@ class RabbitMq(Broker):
         return self.destination(protocol, queue)
 
     def has_transactions(self, client: Protocol) -> bool:
-        """False for AMQP 1.0: the plugin never answers who asks for a transaction."""
+        """False for AMQP 1.0: the plugin of version 3 never answers who asks for one, and version 4 refuses it."""
         return client is not Protocol.AMQP
 
-    def create(self, queue: str) -> None:
-        call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", {"durable": True})
+    def create(self, queue: str, queue_type: str | None = None) -> None:
+        """See `Broker`; `queue_type` is its type, if not that of all queues."""
+        wanted = {"durable": True, "arguments": {"x-queue-type": queue_type or self.queue_type}}
+        call(self.ports["management"], f"/api/queues/%2F/{queue}", "PUT", wanted)
 
     def waiting(self, queue: str) -> int:
         found = call(self.ports["management"], "/api/queues/%2F?disable_stats=true&enable_queue_totals=true")
         return next((int(each["messages"]) for each in found if each["name"] == queue), 0)
+
+    @property
+    def place(self) -> Path:
+        """The folder of the node as its programs see it."""
+        return self.folder
+
+    def _as_run(self, command: Sequence[str | Path]) -> Sequence[str | Path]:
+        """Returns the command that runs a program of the node."""
+        return command
 
     def _client(self, port: int) -> Mapping[str, str]:
         return {
@@ -105,13 +117,6 @@ class RabbitMq(Broker):
             ".connection-factory.host": LOOPBACK,
             ".connection-factory.port": str(port),
         }
-
-    def _find_program(self) -> Path:
-        if _DEBIAN.exists():
-            return _DEBIAN
-        if found := shutil.which("rabbitmq-server"):
-            return Path(found)
-        raise SetupError("no rabbitmq-server: apt-get install --no-install-recommends rabbitmq-server")
 
     def _command(self, program: Path) -> Sequence[str | Path]:
         make_folder(self.folder / "data")
@@ -130,35 +135,31 @@ class RabbitMq(Broker):
                 file.write(
                     "auth_backends.1 = rabbit_auth_backend_oauth2\nauth_backends.2 = rabbit_auth_backend_internal\n"
                     "auth_oauth2.resource_server_id = rabbitmq\nauth_oauth2.default_key = 1\n"
-                    f"auth_oauth2.signing_keys.1 = {self.folder / 'tokens.pem'}\n"
+                    f"auth_oauth2.signing_keys.1 = {self.place / 'tokens.pem'}\n"
                 )
         own = {
             "ERL_EPMD_ADDRESS": LOOPBACK,
             "ERL_EPMD_PORT": self.ports["epmd"],
-            "HOME": self.folder,
-            "RABBITMQ_CONFIG_FILE": self.folder / "rabbitmq.conf",
+            "HOME": self.place,
+            "RABBITMQ_CONFIG_FILE": self.place / "rabbitmq.conf",
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
             "RABBITMQ_DIST_PORT": self.ports["distribution"],
-            "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": self.place / "plugins",
             "RABBITMQ_LOGS": "-",
-            "RABBITMQ_LOG_BASE": self.folder / "log",
-            "RABBITMQ_MNESIA_BASE": self.folder / "data",
+            "RABBITMQ_LOG_BASE": self.place / "log",
+            "RABBITMQ_MNESIA_BASE": self.place / "data",
             "RABBITMQ_NODENAME": f"bridge{self.ports['epmd']}@localhost",
-            "RABBITMQ_PID_FILE": self.folder / "pid",
+            "RABBITMQ_PID_FILE": self.place / "pid",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1",
             # With this the script becomes the program, which gets the signals then.
             "RUNNING_UNDER_SYSTEMD": "true",
         }
-        epmd = shutil.which("epmd")
-        if epmd is None:
-            raise SetupError("no epmd: apt-get install erlang-base")
         # Otherwise RabbitMQ starts one, which outlives it.
         port = self.ports["epmd"]
-        self._epmd = ChildProcess(
-            [epmd, "-address", LOOPBACK, "-port", str(port)], self.folder, self.folder / "log" / "epmd.log"
-        )
+        epmd = self._as_run(["epmd", "-address", LOOPBACK, "-port", str(port)])
+        self._epmd = ChildProcess(epmd, self.folder, self.folder / "log" / "epmd.log")
         until(lambda: accepts(port), 30, "epmd listens")
-        return ["env", *(f"{name}={value}" for name, value in own.items()), program]
+        return self._as_run(["env", *(f"{name}={value}" for name, value in own.items()), program])
 
     def _answers(self) -> bool:
         try:
@@ -166,3 +167,46 @@ class RabbitMq(Broker):
             return True
         except OSError:
             return False
+
+
+class RabbitMq(RabbitNode):
+    """RabbitMQ of this machine's Debian package, 3.10.8 in Debian 12."""
+
+    version: ClassVar[str] = installed_version()
+    # Its plugin fails when Qpid JMS takes back the credit for what has not come (`send_drained` in its error).
+    application_fails_under_load: ClassVar[Collection[Protocol]] = (Protocol.AMQP,)
+    # By the shorter `/queue/` the broker makes a queue with its own attributes, or fails.
+    prefixes: ClassVar[Mapping[str, str]] = {"queue": "/amq/queue/", "topic": "/topic/"}
+
+    def _find_program(self) -> Path:
+        if shutil.which("epmd") is None:
+            raise SetupError("no epmd: apt-get install erlang-base")
+        if _DEBIAN.exists():
+            return _DEBIAN
+        if found := shutil.which("rabbitmq-server"):
+            return Path(found)
+        raise SetupError("no rabbitmq-server: apt-get install --no-install-recommends rabbitmq-server")
+
+
+class RabbitMq4(RabbitNode):
+    """RabbitMQ of Debian 13, whose AMQP 1.0 is native, below a root folder of its own."""
+
+    version: ClassVar[str] = "4.0.5"
+    prefixes: ClassVar[Mapping[str, str]] = {"queue": "/queues/", "topic": "/exchanges/amq.topic/"}
+
+    _root: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        return Path(INSIDE)
+
+    def _as_run(self, command: Sequence[str | Path]) -> Sequence[str | Path]:
+        assert self._root is not None
+        return within(self._root, self.folder, command)
+
+    def _find_program(self) -> Path:
+        self._root = release_with(_RELEASE, "rabbitmq-server")
+        program = Path("/usr/lib/rabbitmq/lib", f"rabbitmq_server-{self.version}", "sbin/rabbitmq-server")
+        if not (self._root / program.relative_to("/")).exists():
+            raise SetupError(f"Debian {_RELEASE} has another version of RabbitMQ than {self.version}")
+        return program

@@ -8,7 +8,7 @@ from tests.brokers.artemis import Artemis
 from tests.brokers.broker_j import BrokerJ
 from tests.brokers.classic import Classic5, Classic6
 from tests.brokers.openmq import OpenMq
-from tests.brokers.rabbitmq import RabbitMq
+from tests.brokers.rabbitmq import RabbitMq, RabbitMq4
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ BROKERS: Mapping[str, type[Broker]] = {
     "classic5": Classic5,
     "classic6": Classic6,
     "rabbitmq": RabbitMq,
+    "rabbitmq4": RabbitMq4,
     "broker-j": BrokerJ,
     "openmq": OpenMq,
 }

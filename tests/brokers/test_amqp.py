@@ -14,8 +14,9 @@ from engine.message import BodyType, Message
 from routes.properties import JmsType, Property
 from tests.brokers.application import Application
 from tests.brokers.broker import PASSWORD, Protocol
-from tests.brokers.connections import Connections
+from tests.brokers.connections import Connections, same
 from tests.brokers.connections import received as received_at_least
+from tests.brokers.rabbitmq import RabbitNode
 from tests.brokers.registry import BROKERS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.brokers
 
-NAMES = ("classic5", "classic6", "rabbitmq", "broker-j")
+NAMES = ("classic5", "classic6", "rabbitmq", "rabbitmq4", "broker-j")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -94,6 +95,12 @@ def test_what_rabbitmq_does_not_honour_is_refused(connections: Connections, name
         connections.source(f"queue:{name}" if "selector" in keys else f"topic:{name}", **keys)
 
 
+def test_a_message_with_a_user_of_another_broker_is_taken(connections: Connections, name: str) -> None:
+    connections.broker.create(name)
+    connections.send(f"queue/{name}", Message(b"1", headers={"JMSXUserID": "somebody"}))
+    assert bodies(received(connections.source(f"queue:{name}"), 1)) == [b"1"]
+
+
 def test_a_wrong_password_is_a_refused_login(connections: Connections, name: str) -> None:
     with pytest.raises(NotConnectedError, match="the broker refuses the login of user"):
         connections.source(f"queue:{name}", password=f"not-{PASSWORD}")
@@ -121,6 +128,26 @@ def test_a_message_that_comes_again_has_the_same_id(connections: Connections, na
     first.close()
     (again,) = received(connections.source(f"queue:{name}"), 1)
     assert again.message.headers["JMSMessageID"] == once.message.headers["JMSMessageID"]
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"], indirect=True)
+def test_a_message_that_comes_again_from_a_quorum_queue_is_the_same_with_another_count(
+    connections: Connections, name: str
+) -> None:
+    assert isinstance(connections.broker, RabbitNode)
+    connections.broker.create(name, "quorum")
+    address = "/queues/" if connections.broker.version >= "4" else "/amq/queue/"
+    connections.send(f"queue/{address}{name}", Message(b"1", headers={"JMSMessageID": "ID:1"}))
+    deliveries = []
+    for _ in range(3):
+        source = connections.source(f"queue:{address}{name}")
+        deliveries += received(source, 1, acknowledge=False)
+        source.close()
+    first, second, third = deliveries
+    assert same([first]) == same([second]) == same([third])
+    # The plugin of version 3 does not tell how often.
+    counts = ["1", "2", "3" if connections.broker.version >= "4" else "2"]
+    assert [each.message.headers["JMSXDeliveryCount"] for each in deliveries] == counts
 
 
 def test_a_reply_reaches_the_temporary_queue_of_a_requester(

@@ -46,6 +46,7 @@ LACKING = (
     ("artemis", Protocol.STOMP, "an acknowledgement stays when its transaction is aborted"),
     ("rabbitmq", Protocol.STOMP, "its transactions are atomic for one queue only"),
     ("rabbitmq", Protocol.AMQP, "it has no transactions over AMQP 1.0"),
+    ("rabbitmq4", Protocol.AMQP, "it has no transactions over AMQP 1.0"),
     ("openmq", Protocol.STOMP, "it refuses an acknowledgement in a transaction"),
 )
 LOAD = 3000

@@ -13,7 +13,8 @@ from engine.jms_values import MapEntry, encode_map
 from engine.message import BodyType, Message
 from routes.properties import Property
 from tests.brokers.broker import Protocol
-from tests.brokers.connections import Connections, received
+from tests.brokers.connections import Connections, received, same
+from tests.brokers.rabbitmq import RabbitNode
 from tests.brokers.registry import BROKERS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.brokers
 
-NAMES = ("classic5", "classic6", "rabbitmq", "openmq")
+NAMES = ("classic5", "classic6", "rabbitmq", "rabbitmq4", "openmq")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -99,7 +100,7 @@ def test_what_is_acknowledged_is_gone_and_the_rest_comes_again_with_the_same_id(
     assert {each.message.headers.get("JMSRedelivered") for each in again} == {"true"}
 
 
-@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"], indirect=True)
 def test_a_plain_senders_message_has_an_id_which_stays_the_same_by_its_content(
     connections: Connections, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,35 @@ def test_a_plain_senders_message_has_an_id_which_stays_the_same_by_its_content(
     assert len(set(ids)) == 2
 
 
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"], indirect=True)
+def test_a_quorum_queue_is_reached_by_an_address_that_declares_nothing(connections: Connections, name: str) -> None:
+    assert isinstance(connections.broker, RabbitNode)
+    connections.broker.create(name, "quorum")
+    connections.send(f"queue//amq/queue/{name}", Message(b"1"), Message(b"2"))
+    for _ in range(2):
+        first = connections.source(f"queue:/amq/queue/{name}")
+        came = received(first, 2, acknowledge=False)
+        first.close()
+    again = received(connections.source(f"queue:/amq/queue/{name}"), 2)
+    assert same(again) == same(came)
+    assert {each.message.headers["JMSDestination"] for each in again} == {f"queue:{name}"}
+    assert {each.message.headers["JMSRedelivered"] for each in again} == {"true"}
+    with pytest.raises(NotConnectedError, match="precondition_failed"):
+        connections.source(f"queue:{name}").receive(5)
+
+
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"], indirect=True)
+def test_a_message_of_amqp_1_0_is_taken_as_far_as_the_broker_translates_it(connections: Connections, name: str) -> None:
+    broker = connections.broker
+    broker.create(name)
+    for body_type in (BodyType.BYTES, BodyType.TEXT):
+        connections.send(f"queue/{name}", Message(b"x", body_type), protocol=Protocol.AMQP)
+    bytes_, text = received(connections.source(f"queue:{name}"), 2)
+    assert text.fault is not None
+    assert (bytes_.fault is None) is (broker.version >= "4")
+    assert bytes_.message.body == b"x"
+
+
 @pytest.mark.parametrize("broker", ["classic5", "classic6"], indirect=True)
 def test_texts_go_between_stomp_and_the_brokers_own_client(connections: Connections, name: str) -> None:
     text = "x😀é".encode()
@@ -148,7 +178,7 @@ def test_a_map_is_not_taken_for_an_empty_text(connections: Connections, name: st
     assert "it may be an empty text, or a map, stream or object message" in delivery.fault
 
 
-@pytest.mark.parametrize("broker", ["rabbitmq"], indirect=True)
+@pytest.mark.parametrize("broker", ["rabbitmq", "rabbitmq4"], indirect=True)
 def test_the_reason_why_a_virtual_host_is_refused_is_shown(
     connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:

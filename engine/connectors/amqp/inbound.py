@@ -39,7 +39,7 @@ from routes.properties import HEADER_FIELDS, JmsType, Property
 if TYPE_CHECKING:
     from engine.connectors.amqp.transformer_settings import TransformerSettings
 
-__all__ = ["JmsMappingInbound", "TransformError", "destination_of"]
+__all__ = ["JmsMappingInbound", "TransformError"]
 
 _MARKS = frozenset((MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 _TIMES = (int, Timestamp, ULong)
@@ -64,10 +64,11 @@ class JmsMappingInbound:
 
     def __init__(self, settings: TransformerSettings, traits: AmqpTraits = SPECIFIED) -> None:
         self._settings = settings
-        self._kinds = traits.kinds
+        self._destination_at = traits.destination
         self._jms_marks = traits.jms_marks
         self._unpacked = traits.unpacked
         self._marks_redelivery = traits.marks_redelivery
+        self._returns = traits.returns
         named = settings.name_translator or "InvalidToUnderscore"
         translate, restores = translator(named), is_reversible(named)
         self._vendor = vendor = settings.prefix_vendor
@@ -138,18 +139,21 @@ class JmsMappingInbound:
         is_of_jms = any(type(marks.get(name)) is Byte for name in self._jms_marks)
         given = _Given(annotations, marks, int(mark) if type(mark) is Byte else None, is_of_jms)
         draft = _Draft(given.delivery, given.properties, given.spellings, given.faults, exact=is_of_jms)
+        returns = 0
         for name, value in annotations:
-            if type(name) is not Symbol or name != JMS_TYPE:
+            if type(name) is Symbol and name in self._returns and isinstance(value, int):
+                returns = max(int(value), returns)
+            elif type(name) is not Symbol or name != JMS_TYPE:
                 draft.add(self._message_annotations[name], value)
         if isinstance(jms_type := marks.get(JMS_TYPE), str):
             given.fields["JMSType"] = str(jms_type)
         delivery_time = marks.get(DELIVERY_TIME)
         if isinstance(delivery_time, _TIMES) and delivery_time > 0:
             given.fields["JMSDeliveryTime"] = str(int(delivery_time))
-        self._header(draft, header)
+        self._header(draft, header, returns)
         return given
 
-    def _header(self, draft: _Draft, header: Header) -> None:
+    def _header(self, draft: _Draft, header: Header, returns: int) -> None:
         settings, fields = self._settings, draft.fields
         durable, priority = header.durable, header.priority
         # JMS clients leave out fields that have AMQP's default value, so an absent field means that default.
@@ -162,7 +166,7 @@ class JmsMappingInbound:
         else:
             fields["JMSPriority"] = str(min(priority, _MOST_PRIORITY))
         comes_again = self._marks_redelivery and header.first_acquirer is False
-        failed = header.delivery_count or int(comes_again)
+        failed = max(header.delivery_count or 0, int(comes_again), returns)
         fields["JMSXDeliveryCount"] = str(min(failed + 1, _MOST_INT))
         fields["JMSRedelivered"] = "true" if failed else "false"
         if header.first_acquirer is not None:
@@ -204,7 +208,7 @@ class JmsMappingInbound:
     def _destination(self, text: str, mark: Any, default: str) -> str:
         """Returns `queue:NAME` or `topic:NAME`: the kind from the annotation, else from a prefix, else `default`."""
         kind = KINDS[mark] if type(mark) is Byte and 0 <= mark < len(KINDS) else None
-        return destination_of(text, kind, default, self._kinds)
+        return self._destination_at(text, kind, default)
 
     def _texts(self, draft: _Draft, properties: Properties) -> None:
         """Adds the properties for subject, content type, content encoding and reply-to group."""
@@ -243,14 +247,6 @@ class JmsMappingInbound:
             entry = name if body[1] is BodyType.MAP else f"{self._vendor}Body_{name}" if name else f"{self._vendor}Body"
             draft.fault(entry, what)
         return body
-
-
-def destination_of(text: str, kind: str | None, default: str, kinds: Mapping[str, str]) -> str:
-    """Returns `queue:NAME` or `topic:NAME`: of `kind`, else of the kind of a prefix in `kinds`, else of `default`."""
-    for prefix, its_kind in kinds.items():
-        if text.startswith(prefix):
-            return f"{kind or its_kind}:{text[len(prefix) :]}"
-    return f"{kind or default}:{text}"
 
 
 class _Names(dict[Any, tuple[str, str] | None]):

@@ -44,8 +44,12 @@ __all__ = ["JmsMappingOutbound"]
 _KINDS = {"queue": Byte(0), "topic": Byte(1)}
 _OWN = frozenset(name.replace("-", "_") for name in (MESSAGE_TYPE, DESTINATION, REPLY_TO, JMS_TYPE, DELIVERY_TIME))
 """Annotations that are written anew, with the underscores that a name translator may have put into their names."""
-_LEFT_OUT = _OWN | {"x_opt_routing_type", "x_opt_delivery_delay"}
-"""Annotations that are not copied: those written anew, and those that instruct a broker."""
+_LEFT_OUT = _OWN | {
+    *("x_opt_routing_type", "x_opt_delivery_delay"),
+    *("x_exchange", "x_routing_key"),
+}
+"""Annotations that are not copied: those written anew, those that instruct a broker, and those by which RabbitMQ tells
+how a message came."""
 _OPTIONAL = "x-opt-"
 """Beginning of the annotations that senders may define (AMQP 1.0, 3.2.10); all other names are reserved."""
 _UNDERSCORED = _OPTIONAL.replace("-", "_")
@@ -150,7 +154,10 @@ class JmsMappingOutbound:
         if (text := fields.get("JMSCorrelationID")) is not None:
             properties.correlation_id = ids.to_amqp(text)
         if text := fields.get("JMSXUserID"):
-            properties.user_id = text.encode("utf-8", "replace")
+            if self._traits.checks_users:
+                not_kept("JMSXUserID", "the broker takes no user there but the one that logs in")
+            else:
+                properties.user_id = text.encode("utf-8", "replace")
         if expiration := _number(fields, "JMSExpiration", _TIMES):
             properties.absolute_expiry_time = Timestamp(expiration)
         if (created := _number(fields, "JMSTimestamp", _TIMES)) is not None:

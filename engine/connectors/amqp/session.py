@@ -426,7 +426,7 @@ class AmqpSession:
         self.server = one_line(name)
         self.capabilities = frozenset(names(field(fields, 7)))
         self.product = self._broker.broker or product_of(self.server)
-        self.traits = traits_of(self.product, self.capabilities)
+        self.traits = traits_of(self.product, self.capabilities, self.server)
         self.max_frame_bytes = max(min(number(fields, 2, 2**31), MAX_FRAME_BYTES), _LEAST_FRAME_BYTES)
         if wanted := number(fields, 4):
             beat = min(beat, wanted / 2000)

@@ -107,7 +107,10 @@ class AmqpSink:
         """Destinations whose links the broker had not answered when it ended a session. RabbitMQ does so at a link that
         it refuses, and does not say at which. So their links are asked for one after the other, the first alone."""
         self._held: list[Outgoing] = []
-        """Messages to the other destinations of these."""
+        """Messages to the other destinations of these, and those behind one that is sent alone."""
+        self._alone = 0
+        """Number of messages that are sent one at a time, since the broker ended a session at one of them. RabbitMQ
+        does so at a message that it does not take, and does not say at which."""
 
     @property
     def address(self) -> str:
@@ -169,7 +172,7 @@ class AmqpSink:
 
     def _add(self, outgoing: Outgoing) -> None:
         try:
-            if self._is_held(outgoing.address):
+            if (self._alone and self._open) or self._is_held(outgoing.address):
                 self._held.append(outgoing)
                 return
             link = self._link(outgoing.address)
@@ -258,7 +261,10 @@ class AmqpSink:
         self._failure = error
         condition = self._session.ended
         waiting = [(each, link) for each, link in self._links.items() if not link.attached and not link.fault]
-        if condition is None or not waiting:
+        if condition is None:
+            return
+        if not waiting:
+            self._suspect_messages(condition)
             return
         if len(waiting) == 1 and waiting[0][0] in self._suspected:
             ((address, link),) = waiting
@@ -266,6 +272,15 @@ class AmqpSink:
                 if self._is_final(message, condition):
                     self._record_outcome(message, f"the broker says: {condition}; may the bridge send to {address}?")
         self._suspected |= dict.fromkeys(address for address, _ in waiting)
+
+    def _suspect_messages(self, condition: Condition) -> None:
+        """Refuses a message that went alone when the broker ended the session; else has all in doubt sent alone."""
+        if self._alone and len(self._open) == 1:
+            (message,) = self._open
+            if self._is_final(message, condition):
+                self._record_outcome(message, f"the broker says: {condition}")
+            return
+        self._alone = len(self._open)
 
     def _go_on(self) -> None:
         """Sends the messages that were held, as far as the link before theirs is there."""
@@ -334,8 +349,13 @@ class AmqpSink:
         address = self._open.get(message)
         if address is None:
             return
-        if state == DeliveryState.ACCEPTED:
+        is_unroutable = state == DeliveryState.RELEASED and self._traits.releases_unroutable
+        # As everywhere, a topic that nobody has subscribed to takes a message, and keeps none.
+        if state == DeliveryState.ACCEPTED or (is_unroutable and address.startswith("topic:")):
             self._record_outcome(message)
+            return
+        if is_unroutable:
+            self._record_outcome(message, f"the broker releases it: no queue takes messages to {address}")
             return
         if state == DeliveryState.REJECTED:
             condition = condition_of(field(details, 0)) or Condition("amqp:rejected", "")
@@ -352,6 +372,7 @@ class AmqpSink:
 
     def _record_outcome(self, message: int, refusal: str | None = None, *, expired: bool = False) -> None:
         del self._open[message]
+        self._alone = max(self._alone - 1, 0)
         self._expiry.discard(message)
         self._doubts.pop(message, None)
         self._known.append(Outcome(message, refusal, expired))

@@ -139,10 +139,12 @@ class AmqpConnector(JmsConnector[AmqpConfig, AmqpSourceConfig, AmqpSinkConfig]):
 
 
 def _reminder(traits: AmqpTraits, broker: AmqpConfig) -> str:
-    """Returns a warning about the broker of a sink that the broker itself does not give; mostly empty."""
-    if not traits.raw_for_others or not isinstance(broker, AmqpSinkConfig):
-        return ""
-    return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"
+    """Returns a warning about a broker that the broker itself does not give; mostly empty."""
+    if traits.raw_for_others and isinstance(broker, AmqpSinkConfig):
+        return "; its OpenWire clients get encoded AMQP messages unless its connector has transport.transformer=jms"
+    if traits.limits_deliveries and isinstance(broker, AmqpSourceConfig):
+        return "; its quorum queues drop what 21 connections left unacknowledged, unless x-delivery-limit is -1"
+    return ""
 
 
 def _check_listener(settings: Settings, section: str, name: str) -> None:

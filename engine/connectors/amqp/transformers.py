@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from engine.connectors.addresses import is_pattern
-from engine.connectors.amqp.annotations import PREFIXES
 from engine.connectors.amqp.codec.sections import decode
 from engine.connectors.amqp.codec.values import AmqpError
-from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError, destination_of
+from engine.connectors.amqp.inbound import JmsMappingInbound, TransformError
 from engine.connectors.amqp.outbound import JmsMappingOutbound
 from engine.connectors.amqp.traits import SPECIFIED
 from engine.connectors.amqp.transformer_settings import Transformer, TransformerSettings
@@ -113,7 +112,7 @@ def _addressed(encoded: bytes, pattern: str) -> str:
     except AmqpError:
         return pattern
     address = properties.to if properties is not None else None
-    return destination_of(address, None, pattern.partition(":")[0], PREFIXES) if address else pattern
+    return SPECIFIED.destination(address, None, pattern.partition(":")[0]) if address else pattern
 
 
 class _NativeOutbound:

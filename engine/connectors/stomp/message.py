@@ -26,7 +26,7 @@ from engine.property_names import ANY, not_kept
 from routes.properties import Property
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.connectors.base import Outgoing
     from engine.connectors.stomp.frames import StompFrame
@@ -100,6 +100,7 @@ _OCTETS = "application/octet-stream"
 _TEXTS = {"JMSCorrelationID": "correlation-id", "JMSType": "type", "JMSXGroupID": "JMSXGroupID"}
 _DEFAULT_PRIORITY, _MOST_PRIORITY = "4", 9
 _MOST_INT = 2**31 - 1
+_LONGEST_COUNT = 10
 _MOST_LONG = 2**63 - 1
 
 
@@ -122,6 +123,7 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
         properties.pop(traits.native_id, None)
     if traits.transformation:
         properties.pop("transformation", None)
+    _count(fields, [properties.pop(name).text for name in traits.returns if name in properties])
     _complete(fields, frame.headers, kind, traits)
     body_type = _body_type(frame, traits)
     body = frame.body
@@ -141,6 +143,13 @@ def to_message(frame: StompFrame, kind: str, source: str, traits: StompTraits) -
 def _marks(traits: StompTraits) -> tuple[str, str]:
     """Returns the headers that tell a message without a text, as a sink and as another part of a bridge write it."""
     return traits.property_names.encoded(BODY_TYPES), BODY_TYPES
+
+
+def _count(fields: dict[str, str], returns: Sequence[str]) -> None:
+    """Sets the number of deliveries, by the greatest of the counts of those before this one."""
+    counts = [int(each) for each in returns if each.isascii() and each.isdigit() and len(each) < _LONGEST_COUNT]
+    if counts:
+        fields["JMSXDeliveryCount"] = str(max(counts) + 1)
 
 
 def _complete(fields: dict[str, str], headers: Mapping[str, str], kind: str, traits: StompTraits) -> None:

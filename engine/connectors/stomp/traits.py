@@ -1,9 +1,9 @@
 """Traits of JMS brokers over STOMP: everything that a broker does in its own way, in one table.
 
 STOMP leaves destinations, durable subscriptions, expiry and the kinds of messages to the broker. Each trait was
-observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and OpenMQ 6.5.0, and
-`docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of messages ask the
-traits and never the product.
+observed on ActiveMQ Artemis 2.40 and 2.56, ActiveMQ Classic 5.18.3 and 6.1.7, RabbitMQ 3.10.8 and 4.0.5, and
+OpenMQ 6.5.0, and `docs/connectors/stomp.md` describes them for users. Sessions, sources, sinks and the conversion of
+messages ask the traits and never the product.
 """
 
 from __future__ import annotations
@@ -66,11 +66,15 @@ def _classic_path(kind: str, name: str) -> str:
 
 
 def _rabbit_path(kind: str, name: str) -> str:
+    if name.startswith(_RABBIT_OWN):
+        return name
     # `/queue/` declares the queue, which RabbitMQ refuses for a temporary one: that belongs to its client's connection.
     prefix = "/amq/queue" if name.startswith(_RABBIT_TEMPORARY) else f"/{kind}"
     return f"{prefix}/{quote(name, safe=_UNQUOTED)}"
 
 
+_RABBIT_OWN = ("/amq/queue/", "/exchange/")
+"""Beginnings of names that are in RabbitMQ's spelling already: they declare no queue, and so reach each type of one."""
 _RABBIT_TEMPORARY = "jms-temp-queue-"
 """Beginning of the names that RabbitMQ's JMS client gives to temporary queues."""
 _UNQUOTED = "".join(char for char in map(chr, range(33, 127)) if char not in "/%")
@@ -108,6 +112,8 @@ class StompTraits:
     """`message-id` identifies the message; else it only identifies the delivery, and is not a JMSMessageID."""
     native_id: str = ""
     """Header with the id that the sender gave the message; precedes `message-id`."""
+    returns: tuple[str, ...] = ()
+    """Headers that count how often the broker has given the message out before."""
     absent_delivery_mode: str = ""
     """JMSDeliveryMode of a frame without the header `persistent`; empty: it is not known."""
     plain_body: PlainBody = PlainBody.LENGTH
@@ -224,6 +230,8 @@ TRAITS: Mapping[Product, StompTraits] = {
         is_message_id=False,
         needs_priority=True,
         native_id="amqp-message-id",
+        # Of quorum queues, the latter from 4.3 on.
+        returns=("x-delivery-count", "x-acquired-count"),
         absent_delivery_mode="NON_PERSISTENT",
         plain_body=PlainBody.CONTENT,
         foreign_type="amqp-1.0",

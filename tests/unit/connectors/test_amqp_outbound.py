@@ -359,6 +359,15 @@ def test_annotations_begin_as_the_specification_demands(section: str, name: str,
     assert take_not_kept() == (0 if key else 1)
 
 
+def test_what_rabbitmq_told_of_the_way_of_a_message_is_neither_sent_nor_counted() -> None:
+    take_not_kept()
+    names = ("x_exchange", "x-routing-key")
+    sections = sent(Message(b"", properties={f"JMS_AMQP_MA_{name}": TEXT for name in names}))
+    assert sections.message_annotations is not None
+    assert len(sections.message_annotations) == 2
+    assert take_not_kept() == 0
+
+
 def test_the_fault_of_an_annotation_is_no_annotation() -> None:
     fault = Property("no JMS value: list ['a', 'b']", STRING)
     sections = sent(Message(b"", properties={"JMS_AMQP_MA_x-opt-list_ERROR": fault, "list_ERROR": fault}))

@@ -1,7 +1,7 @@
 """What real brokers said on connecting, and what becomes of a source or sink: it goes on, or is refused with a reason.
 
-The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8, Qpid Broker-J 9.2.1 and
-OpenMQ 6.5.0.
+The frames are those of ActiveMQ Artemis 2.40.0, ActiveMQ Classic 5.18.3, RabbitMQ 3.10.8 and 4.0.5, Qpid Broker-J 9.2.1
+and OpenMQ 6.5.0.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from routes.model import Config
 
 ARTEMIS, CLASSIC, RABBITMQ, BROKER_J, OPENMQ = "Artemis", "Classic", "RabbitMQ", "Broker-J", "OpenMQ"
-OTHER = "other"
+RABBITMQ_4, OTHER = "RabbitMQ 4", "other"
 
 CONNECTED = {
     ARTEMIS: "server:ActiveMQ-Artemis/2.40.0 ActiveMQ Artemis Messaging Engine",
     CLASSIC: "server:ActiveMQ/5.18.3",
     RABBITMQ: "server:RabbitMQ/3.10.8",
+    RABBITMQ_4: "server:RabbitMQ/4.0.5",
     OPENMQ: "server:Eclipse OpenMQ(tm)",
     OTHER: "server:Coil/1.0",
 }
@@ -78,6 +79,10 @@ OPENED: dict[str, tuple[Sequence[str], dict[str, str]]] = {
     RABBITMQ: (
         (),
         {"cluster_name": "try@vm", "platform": "Erlang/OTP 25.2.3", "product": "RabbitMQ", "version": "3.10.8"},
+    ),
+    RABBITMQ_4: (
+        ("LINK_PAIR_V1_0", "ANONYMOUS-RELAY"),
+        {"cluster_name": "try@vm", "platform": "Erlang/OTP 27.3.4", "product": "RabbitMQ", "version": "4.0.5"},
     ),
     BROKER_J: (
         ("ANONYMOUS-RELAY", "SHARED-SUBS", "sole-connection-for-container"),
@@ -211,6 +216,8 @@ def sink(system: str, port: int, target: str) -> Sink:
             ("destinations=queue:a", "selector=b='c'"),
             "a selector (b='c'), which RabbitMQ/3.10.8 does not honour",
         ),
+        (RABBITMQ_4, ("destinations=topic:a", "subscription=x"), None),
+        (RABBITMQ_4, ("destinations=queue:a", "selector=b='c'"), "which RabbitMQ/4.0.5 does not honour"),
         (OTHER, ("destinations=topic:a, queue:a",), None),
         (OTHER, ("destinations=topic:a", "subscription=x"), "the bridge does not know this broker"),
         (OTHER, ("destinations=queue:a", "selector=b='c'"), "the bridge does not know this broker"),
@@ -285,6 +292,14 @@ SELECTOR = "b='c'"
             "leaves a queue behind that fills without end",
         ),
         (RABBITMQ, ("topic:a", "", "x"), attached("x.a", ["topic"], 2), "asks for messages of a topic (topic:a)"),
+        (RABBITMQ_4, ("queue:a", "", ""), attached("queue:a#1", ["queue"]), None),
+        (
+            RABBITMQ_4,
+            ("queue:a", SELECTOR, ""),
+            attached("queue:a#1", ["queue"], 0, SELECTOR),
+            "which RabbitMQ 4.0.5 does",
+        ),
+        (RABBITMQ_4, ("topic:a", "", "x"), attached("x.a", ["topic"], 2), "it sends what is in queues alone"),
         (BROKER_J, ("queue:a", SELECTOR, ""), attached("queue:a#1", ["queue"], 0, SELECTOR), None),
         (BROKER_J, ("topic:t/a", "", ""), attached("topic:t/a#1", ["topic"]), None),
         (BROKER_J, ("topic:a", SELECTOR, "x"), attached("x.a", ["topic"], 2, SELECTOR), None),
@@ -318,6 +333,7 @@ def test_over_amqp_open_and_attach_tell_what_is_honoured(
         ("amqp", amqp(ARTEMIS), None),
         ("amqp", amqp(CLASSIC), None),
         ("amqp", amqp(RABBITMQ), None),
+        ("amqp", amqp(RABBITMQ_4), None),
         ("amqp", amqp(BROKER_J), None),
         (
             "amqp",

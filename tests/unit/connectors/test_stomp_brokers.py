@@ -17,6 +17,7 @@ from engine.connectors.products import ARTEMIS, CLASSIC, OPENMQ, RABBITMQ, Produ
 from engine.connectors.stomp.frames import StompFrame, StompFrameParser
 from engine.connectors.stomp.message import to_frame, to_message
 from engine.connectors.stomp.traits import traits_of
+from engine.delivery.deduplication.seen_messages import digest
 from engine.message import BodyType, Message
 from engine.property_names import take_not_kept
 from routes.properties import Property
@@ -153,6 +154,7 @@ def test_a_frame_that_does_not_call_its_message_persistent_says_what_the_broker_
     [
         (RABBITMQ, "a/b%ü c:d", "/queue/a%2Fb%25%C3%BC%20c:d"),
         (RABBITMQ, "jms-temp-queue-99ee-1", "/amq/queue/jms-temp-queue-99ee-1"),
+        (RABBITMQ, "/queue/a", "/queue/%2Fqueue%2Fa"),
         (CLASSIC, "a/b", "/queue/a/b"),
         (CLASSIC, "ID:vm-1-2:1:1", "/remote-temp-queue/ID:vm-1-2:1:1"),
         (OPENMQ, "a.b", "/queue/a.b"),
@@ -166,6 +168,21 @@ def test_a_name_is_spelled_as_the_broker_reads_it_and_read_as_it_is_spelled(
     assert frame.headers["destination"] == frame.headers["reply-to"] == spelled
     back = received(product, frame.headers).headers
     assert back["JMSReplyTo"] == back["JMSDestination"] == f"queue:{name}"
+
+
+@pytest.mark.parametrize(("count", "deliveries"), [("3", "4"), ("1", "3"), ("x", "3"), ("9" * 50, "3"), ("", "3")])
+def test_the_count_of_a_quorum_queue_is_no_property_and_makes_no_other_message(
+    count: str, deliveries: str | None
+) -> None:
+    again = received(RABBITMQ, RABBITMQ_TEXT | {"x-delivery-count": count, "x-acquired-count": "2"})
+    assert again.headers.get("JMSXDeliveryCount") == deliveries
+    assert digest(again.to_record()) == digest(received(RABBITMQ, RABBITMQ_TEXT).to_record())
+
+
+@pytest.mark.parametrize("name", ["/amq/queue/a%2Fb", "/exchange/e/key"])
+def test_an_address_of_rabbitmq_that_declares_no_queue_is_sent_as_it_is(name: str) -> None:
+    frame = sent(RABBITMQ, Message(b"x"), f"queue/{name}", None)
+    assert frame.headers["destination"] == name
 
 
 @pytest.mark.parametrize(
