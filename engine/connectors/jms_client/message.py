@@ -39,7 +39,8 @@ _ORIGINS = (ORIGIN, ORIGIN.replace(".", "_"))
 """Names of the property with the bridges that a message came through; the second where a client takes no dot."""
 _SPELLINGS = (NAMES, NAMES.replace(".", "_"))
 """Names of the property with the names that properties have at the system they come from."""
-_BRIDGE = (*RESERVED, "jmsbridge_")
+_SPELLED_BRIDGE = "jmsbridge_"
+_BRIDGE = (*RESERVED, _SPELLED_BRIDGE)
 _INTERNAL = frozenset({"__AMQ_CID", "_AMQ_DUPL_ID", "_AMQ_LARGE_SIZE", "_AMQ_ROUTING_TYPE"})
 """Properties in which Artemis keeps its own notes."""
 _FIELD, _FAULT = "H", "F"
@@ -254,10 +255,12 @@ def _spelled(message: Message) -> tuple[Mapping[str, Property], Mapping[str, str
             spelling = known[name]
             if JMS.decoded(spelling) != name:
                 told[spelling] = name
-        if spelling:
-            sent[spelling] = value
-        else:
+        if not spelling:
             not_kept(name, "JMS has no property with an empty name")
+        elif spelling.startswith(_SPELLED_BRIDGE) and not name.startswith(RESERVED):
+            not_kept(name, f"names that begin with {_SPELLED_BRIDGE} are reserved at JMS")
+        else:
+            sent[spelling] = value
     return sent, told
 
 

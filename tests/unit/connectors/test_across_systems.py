@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.connectors.amqp.transformer_settings import TransformerSettings
@@ -139,6 +139,7 @@ def test_names_come_back_through_every_pair_of_systems(there: str, next_one: str
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @given(st.dictionaries(NAMES_OF_SENDERS, st.text("ab", max_size=3), max_size=4))
+@example({"jmsbridge:": "a", "jmsbridge_x": "b"})
 def test_any_name_comes_back_or_is_counted(system: str, texts: dict[str, str]) -> None:
     message = Message(b"x", headers={"JMSMessageID": "ID:1"}, properties={n: Property(t) for n, t in texts.items()})
     if "stomp" in system and any("\0" in name for name in texts):
