@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from routes.keys.addresses import DESTINATIONS, REPLY_TO, TOPIC, url
+from routes.keys.addresses import DESTINATIONS, REPLY_TO, TOPIC, url, urls
 from routes.keys.schemas import SCHEMA
 from routes.keys.table import key, secrets_in
 from routes.keys.values import FLAG, NAME, PATH, TEXT, BadValueError, ValueKind, duration, one_of, whole
@@ -202,7 +202,16 @@ def _type() -> ValueKind:
 
 
 def _url() -> ValueKind:
-    return url({scheme.name: scheme.port for system in all_systems() for scheme in system.schemes})
+    return url(_ports())
+
+
+def _urls() -> ValueKind:
+    return urls(_ports())
+
+
+def _ports() -> Mapping[str, int]:
+    """Returns the default port of each scheme."""
+    return {scheme.name: scheme.port for system in all_systems() for scheme in system.schemes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +338,19 @@ class SinkConfig(BrokerConfig):
 def client_id() -> Any:
     """Declares the key `client-id`."""
     return key("client-id", NAME, "Client id of the connection.", example="bridge-1")
+
+
+def backup_urls() -> Any:
+    """Declares the key `backup-urls`."""
+    return key(
+        "backup-urls",
+        _urls,
+        "URLs of the backups of the broker at `url`, which serve the same messages when it is down. The bridge "
+        "connects to the address that answered last, and else to the others in turn.",
+        example="stomp://backup.example:61613",
+        made=lambda value, *_: value or (),
+        factory=tuple,
+    )
 
 
 def subscription(**row: Any) -> Any:

@@ -22,7 +22,7 @@ from routes.predicate import parse
 from routes.predicate.doubts import unknown_fields
 from routes.predicate.nodes import In, walk
 from routes.properties import SEED_NAMES
-from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, SourceConfig, subscription
+from routes.systems import Addresses, NetworkConfig, ServerTraits, SinkConfig, SourceConfig, backup_urls, subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,6 +124,8 @@ class Identity(StrEnum):
 class JmsConfig(NetworkConfig):
     """Settings of a connection to a JMS broker."""
 
+    backup_urls: tuple[str, ...] = backup_urls()
+    """URLs of the broker's backups."""
     virtual_host: str | None = key(
         "virtual-host",
         TEXT,

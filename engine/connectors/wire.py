@@ -13,6 +13,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,9 +22,9 @@ from engine.connectors.base import NotConnectedError
 from engine.connectors.tls import why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Endpoint", "Pulse", "Wire", "greeting", "one_line"]
+__all__ = ["Endpoint", "Endpoints", "Pulse", "Wire", "greeting", "one_line"]
 
 _CHUNK_BYTES = 256 * 1024
 _LINE_CHARACTERS = 500
@@ -47,6 +48,38 @@ class Endpoint:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+
+class Endpoints:
+    """Addresses of one broker: its own, and those of its backups."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        """Takes the addresses in the order in which they are tried first."""
+        self._endpoints = deque(endpoints)
+
+    @property
+    def first(self) -> Endpoint:
+        """Address that answered last, or that is tried next."""
+        return self._endpoints[0]
+
+    def connect(self, attempt: Callable[[Endpoint], None]) -> None:
+        """Calls `attempt` with one address after the other until it connects, beginning with the one that did last.
+
+        Raises:
+            NotConnectedError: no address answers, or one refuses the login.
+        """
+        failures = []
+        for _ in range(len(self._endpoints)):
+            try:
+                attempt(self.first)
+            except NotConnectedError as error:
+                if error.back_off_seconds or len(self._endpoints) == 1:
+                    raise
+                failures.append(f"{self.first}: {error}")
+                self._endpoints.rotate(-1)
+            else:
+                return
+        raise NotConnectedError("; ".join(failures))
 
 
 @contextmanager

@@ -46,6 +46,20 @@ def urls_of_their_type(settings: Settings) -> None:
             settings.fault(f"{section}.NAME.url", name, f"'{url}' is not a URL for type {system}", f"write {wanted}")
 
 
+def backups(settings: Settings) -> None:
+    """Checks that the URLs of backups have the scheme of the URL beside them, which TLS settings are for."""
+    for section, name, _ in _brokers(settings):
+        key = f"{section}.NAME.backup-urls"
+        scheme = (settings.get(f"{section}.NAME.url", name) or "").partition(":")[0]
+        for each in settings.get(key, name) or ():
+            if not scheme:
+                hint = f"set {section}.{name}.url, the address of the broker itself"
+                settings.fault(key, name, "the embedded broker has no backup", hint)
+                break
+            if each.partition(":")[0] != scheme:
+                settings.fault(key, name, f"'{each}' is not a URL like that of the broker", f"write {scheme}://…")
+
+
 def urls_without_server(settings: Settings) -> None:
     """Checks that a source or sink has a URL if the bridge starts no server of its type."""
     for section, name, system in _brokers(settings):
@@ -206,6 +220,7 @@ def _tls_scheme(system: System) -> str:
 BROKER_CHECKS = (
     keys_of_their_type,
     urls_of_their_type,
+    backups,
     urls_without_server,
     login,
     tls,

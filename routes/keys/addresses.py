@@ -38,6 +38,7 @@ __all__ = [
     "parse_template",
     "plainly",
     "url",
+    "urls",
 ]
 
 KAFKA = "kafka"
@@ -134,6 +135,26 @@ def url(ports: Mapping[str, int]) -> ValueKind:
         return f"{scheme}://{host_port}"
 
     return ValueKind("URL", listed, parse)
+
+
+def urls(ports: Mapping[str, int]) -> ValueKind:
+    """Makes the kind of several addresses of that kind, with commas between them."""
+    one = url(ports)
+
+    def parse(text: str) -> tuple[str, ...]:
+        found: list[str] = []
+        for match in _PARTS.finditer(text):
+            address = match[0].strip()
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
+            try:
+                found.append(one.parse(address))
+            except BadValueError as error:
+                raise BadValueError(str(error), error.hint, start + error.offset, secret=error.secret) from None
+            if found[-1] in found[:-1]:
+                raise BadValueError(f"'{address}' is listed twice", "name each address once", start)
+        return tuple(found)
+
+    return ValueKind("URLs", f"{one.expected}, with commas between them", parse)
 
 
 def _client_url(text: str) -> tuple[str, str]:

@@ -39,7 +39,7 @@ from engine.connectors.amqp.traits import SPECIFIED, traits_of
 from engine.connectors.base import LoginEndsError, NotConnectedError
 from engine.connectors.products import product_of
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import Endpoint, Pulse, Wire, greeting, one_line
+from engine.connectors.wire import Endpoint, Endpoints, Pulse, Wire, greeting, one_line
 from engine.errors import HardFailureError, UnreachableError
 from engine.openid.access_tokens import access_tokens
 from routes.keys.token_login import TOKEN_LOGIN
@@ -75,18 +75,24 @@ _SOLE = "sole-connection-for-container"
 _log = structlog.get_logger(__name__)
 
 
+def _endpoint(url: str) -> Endpoint:
+    """Returns the endpoint of `amqp://host:port` or `amqps://host:port`, a URL checked by the configuration."""
+    parts = urlsplit(url)
+    port = parts.port or _PORTS[parts.scheme]
+    return Endpoint(parts.scheme, parts.hostname or "127.0.0.1", port, parts.scheme == "amqps")
+
+
 class AmqpSession:
     """A session with one broker over one connection at a time; `open` makes a new one. For one thread."""
 
     def __init__(self, broker: AmqpConfig, who: str, url: str, container: str, *, sole: bool = False) -> None:
         """Sets up the session without connecting. SetupError if a TLS file is missing or invalid.
 
-        `who` names the source or sink in logs, `container` is the container id for the broker. With `sole` the broker
-        has to refuse a second connection with this container id.
+        The backups of the broker at `url` are in its settings. `who` names the source or sink in logs, `container` is
+        the container id for the broker. With `sole` the broker has to refuse a second connection with this container
+        id.
         """
-        parts = urlsplit(url)
-        tls = parts.scheme == "amqps"
-        self.endpoint = Endpoint(parts.scheme, parts.hostname or "127.0.0.1", parts.port or _PORTS[parts.scheme], tls)
+        self._endpoints = Endpoints([_endpoint(each) for each in (url, *broker.backup_urls)])
         self.channel = 0
         self.product = product_of("")
         """Product of the broker, as it told at the latest connection."""
@@ -111,8 +117,7 @@ class AmqpSession:
         self._who = who
         self._container = container
         self._sole = sole
-        self._host = self.endpoint.host if broker.virtual_host is None else broker.virtual_host
-        self._tls = tls_context(broker) if tls else None
+        self._tls = tls_context(broker) if self.endpoint.tls else None
         self._wire: Wire | None = None
         self._pulse: Pulse | None = None
         self._parser = AmqpFrameParser()
@@ -132,13 +137,26 @@ class AmqpSession:
         """Reason why frames could not be sent; None as long as all could."""
         self._is_hearing = False
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Address of the current connection, or of the next one."""
+        return self._endpoints.first
+
+    @property
+    def _host(self) -> str:
+        """Name of the virtual host."""
+        return self.endpoint.host if self._broker.virtual_host is None else self._broker.virtual_host
+
     def open(self) -> None:
-        """Connects, logs in and begins the session.
+        """Connects to the broker or one of its backups, logs in and begins the session.
 
         Raises:
             NotConnectedError: one of these failed; with a longer back-off after a refused login.
-        HardFailureError: the broker cannot admit a connection as the only one, and the settings ask for it.
+            HardFailureError: the broker cannot admit a connection as the only one, and the settings ask for it.
         """
+        self._endpoints.connect(self._connect)
+
+    def _connect(self, endpoint: Endpoint) -> None:
         self.hang_up()
         token = self._token()
         self._parser = AmqpFrameParser()
@@ -146,9 +164,9 @@ class AmqpSession:
         self._unsent = None
         self._links, self._remote = {}, {}
         self._next_incoming = self._next_outgoing = self._next_delivery = 0
-        self._wire, self._heard, self._silence = Wire(self.endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
+        self._wire, self._heard, self._silence = Wire(endpoint, self._tls, _CONNECT_SECONDS), time.monotonic(), 0.0
         deadline = time.monotonic() + _CONNECT_SECONDS
-        with greeting(self.endpoint, "amqps"):
+        with greeting(endpoint, "amqps"):
             self._login(deadline, token)
         self.renew_at = math.inf if token is None else _renewal(token)
         self._greet(PROTOCOL_HEADER, deadline)

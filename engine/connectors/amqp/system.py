@@ -29,6 +29,7 @@ __all__ = ["SYSTEM", "AmqpConnector"]
 
 _NOT_OF_LISTENERS = {
     "url": ("it either connects to a broker or listens", "keep one of the two"),
+    "backup-urls": ("it is not a client of a broker", "remove the line"),
     "selector": ("clients send what they like, no broker applies a selector", "put it into routes.NAME.in.include"),
     "subscription": ("clients send to it, it subscribes nowhere", "remove the line"),
     "identity": ("its clients send again what it has not taken, no broker does", "remove the line"),

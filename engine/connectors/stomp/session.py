@@ -25,7 +25,7 @@ from engine.connectors.products import product_of
 from engine.connectors.stomp.frames import StompFrameError, StompFrameParser
 from engine.connectors.stomp.traits import SPECIFICATION, traits_of
 from engine.connectors.tls import tls_context
-from engine.connectors.wire import Endpoint, Wire, greeting, one_line
+from engine.connectors.wire import Endpoint, Endpoints, Wire, greeting, one_line
 from engine.errors import HardFailureError
 
 if TYPE_CHECKING:
@@ -164,14 +164,15 @@ class StompSession:
     def __init__(self, broker: JmsConfig, who: str, url: str, client_id: str | None, max_body_bytes: int) -> None:
         """Reads TLS files; does not connect.
 
-        `who` names the source or sink in messages to the operator. A broker that has not noticed the end of a
+        The backups of the broker at `url` are in its settings. `who` names the source or sink in messages to the
+        operator. A broker that has not noticed the end of a
         connection refuses the next one with its `client_id`. Of a body larger than `max_body_bytes` only the
         first `_KEPT_BYTES` are kept.
 
         Raises:
             SetupError: a TLS file is missing or invalid.
         """
-        self.endpoint = _endpoint(url)
+        self._endpoints = Endpoints([_endpoint(each) for each in (url, *broker.backup_urls)])
         self.product = product_of("")
         """Broker product, as recognised at the last connection."""
         self.traits = SPECIFICATION
@@ -190,6 +191,11 @@ class StompSession:
         self._heard = 0.0
 
     @property
+    def endpoint(self) -> Endpoint:
+        """Address of the current connection, or of the next one."""
+        return self._endpoints.first
+
+    @property
     def connection(self) -> _StompConnection:
         """Current connection, which sends the protocol's commands.
 
@@ -202,7 +208,7 @@ class StompSession:
         return self._connection
 
     def open(self) -> None:
-        """Connects and logs in.
+        """Connects to the broker or one of its backups, and logs in.
 
         Raises:
             NotConnectedError: connecting or the login failed; after a refused login with a back-off, so that the
@@ -210,9 +216,13 @@ class StompSession:
             HardFailureError: the broker does not implement STOMP 1.2.
         """
         self.close()
+        self._endpoints.connect(self._connect)
+
+    def _connect(self, endpoint: Endpoint) -> None:
+        self.hang_up()
         self._parser = StompFrameParser(self._max_body, _KEPT_BYTES)
         self._frames.clear()
-        connection = _StompConnection(self.endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
+        connection = _StompConnection(endpoint, self._tls, _CONNECT_SECONDS, self._broker.heartbeat_seconds)
         if self._broker.virtual_host is not None:
             connection.wire.vhost = self._broker.virtual_host
         connection.wire.start()
@@ -223,7 +233,7 @@ class StompSession:
             with_connect_command=True,
             headers={"client-id": self._client_id} if self._client_id else {},
         )
-        with greeting(self.endpoint, "stomp+ssl"):
+        with greeting(endpoint, "stomp+ssl"):
             connected = self._connected()
         beats = _heart_beats(connected)
         if beats is None:
@@ -231,7 +241,7 @@ class StompSession:
             raise self.lost(f"the broker sent a heart-beat that is not a pair of numbers: {text[:40]!r}")
         connection.hear(connected, beats)
         if (version := connected.headers.get("version")) != "1.2":
-            msg = f"{self._who}: {self.endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
+            msg = f"{self._who}: {endpoint} speaks STOMP {version or '1.0'}, 1.2 is needed"
             raise HardFailureError(msg)
         self.server = one_line(connected.headers.get("server", ""))
         self.product = self._broker.broker or product_of(self.server)

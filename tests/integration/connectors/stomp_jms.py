@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-from engine.embedded import EmbeddedArtemis
-from engine.embedded.ports import accepts
-from engine.embedded.server import ETC
+from tests.integration.connectors.changed_artemis import ChangedArtemis
 from tests.java import jms_program
 
 if TYPE_CHECKING:
@@ -102,19 +99,16 @@ class JmsClient:
         return line.rstrip("\n")
 
 
-class StrictArtemis(EmbeddedArtemis):
+class StrictArtemis(ChangedArtemis):
     """It wants a login, and refuses: `secret.#` to be sent to, `closed.#` to be made, `none.#` is never made."""
-
-    @property
-    def port(self) -> int:
-        return urlsplit(self.stomp_url).port or 0
 
     def _prepare(self, java: Path) -> None:
         super()._prepare(java)
-        shutil.copytree(ETC, self._etc)
-        (self._etc / "login.config").write_text(LOGIN)
-        (self._etc / "users.properties").write_text(f"{USER} = {PASSWORD}\n")
-        (self._etc / "roles.properties").write_text(f"all = {USER}\n")
+        (self.etc / "login.config").write_text(LOGIN)
+        (self.etc / "users.properties").write_text(f"{USER} = {PASSWORD}\n")
+        (self.etc / "roles.properties").write_text(f"all = {USER}\n")
+
+    def changes(self) -> Mapping[str, str]:
         rights = "".join(
             f'<security-setting match="{match}">'
             + "".join(f'<permission type="{right}" roles="all"/>' for right in given)
@@ -124,28 +118,12 @@ class StrictArtemis(EmbeddedArtemis):
         limits = "".join(
             f'<address-setting match="{match}">{text}</address-setting>' for match, text in _LIMITS.items()
         )
-        changes = {
+        return {
             "<security-enabled>false": "<security-enabled>true",
             "<acceptors>": f"<security-settings>{rights}</security-settings><acceptors>",
             "</address-settings>": f"{limits}</address-settings>",
             "</addresses>": '<address name="none.topic"><multicast/></address></addresses>',
         }
-        text = (self._etc / "broker.xml").read_text()
-        for old, new in changes.items():
-            assert old in text
-            text = text.replace(old, new)
-        (self._etc / "broker.xml").write_text(text)
-
-    @property
-    def _etc(self) -> Path:
-        return self.folder.parent / "etc"
 
     def _program(self) -> Sequence[str | Path]:
-        moved = {ETC.as_uri(): self._etc.as_uri(), f"instance.etc={ETC}": f"instance.etc={self._etc}"}
-        own = [str(part) for part in super()._program()]
-        for old, new in moved.items():
-            own = [part.replace(old, new) for part in own]
-        return [f"-Djava.security.auth.login.config={self._etc / 'login.config'}", *own]
-
-    def _answers(self) -> bool:
-        return accepts(self.port)
+        return [f"-Djava.security.auth.login.config={self.etc / 'login.config'}", *super()._program()]
