@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from engine.embedded.java import find_java
 from engine.private import UMASK
-from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals, properties_file
+from engine.spark.jvm import (
+    argument_file,
+    class_options,
+    close_pipes,
+    descriptor_path,
+    ignore_signals,
+    properties_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,9 +67,7 @@ class BodyReader:
         if self._process is None:
             return
         process, self._process = self._process, None
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        close_pipes(process.stdin, process.stdout)
         try:
             process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -28,7 +28,7 @@ from engine.record import Record
 from engine.schemas.documents import documents_of
 from engine.schemas.schema_json import registry_settings, schemas_json
 from engine.schemas.section import SchemaConfig
-from engine.spark.jvm import argument_file, class_options, descriptor_path, ignore_signals
+from engine.spark.jvm import argument_file, class_options, close_pipes, descriptor_path, ignore_signals
 from engine.spark.section import SparkConfig
 from routes.errors import BridgeError
 from routes.predicate.rule_json import RuleTable
@@ -144,9 +144,7 @@ class Scanner:
     ) -> None:
         if self._process is not None:
             self._process.kill()
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            close_pipes(self._process.stdin, self._process.stdout)
             self._process.wait(_END_SECONDS)
         if self._log is not None:
             self._log.close()

@@ -15,6 +15,7 @@ import signal
 import struct
 import subprocess
 import uuid
+from contextlib import suppress
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,7 @@ __all__ = [
     "StartedJvm",
     "argument_file",
     "class_options",
+    "close_pipes",
     "descriptor_path",
     "ignore_signals",
     "properties_file",
@@ -263,6 +265,15 @@ def ignore_signals() -> None:
     """Makes this process ignore the signals that ask programs to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def close_pipes(*pipes: IO[bytes] | None) -> None:
+    """Closes pipes to and from a process, which may have ended before it took everything."""
+    for pipe in pipes:
+        if pipe is not None:
+            # What could not be written is tried once more by `close`.
+            with suppress(BrokenPipeError):
+                pipe.close()
 
 
 def descriptor_path(file: IO[bytes]) -> str:

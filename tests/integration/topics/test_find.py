@@ -225,6 +225,7 @@ def test_a_process_of_a_search_that_dies_is_told(filled: Filled) -> None:
     with Scanner(filled.config, FindQuestion()) as scanner:
         (process,) = (child for child in psutil.Process().children() if child not in others)
         process.kill()
+        until(lambda: process.status() == psutil.STATUS_ZOMBIE)
         with pytest.raises(SetupError, match="the Java process of the search has ended: "):
             list(scanner.scan([Piece(filled.config.journal.topic, 0, 0, 1)], 1, None))
 
