@@ -63,8 +63,8 @@ def test_a_queue_has_as_many_as_nobody_has_taken(counted: Harness, configured: C
     try:
         first = source.receive(10)
         assert first is not None
-        # What is taken and not acknowledged still waits.
-        assert depth.ask() == 7
+        # What is taken and not acknowledged still waits. Artemis may count a message twice while it gives it out.
+        until(lambda: depth.ask() == 7)
         source.acknowledge([first.token])
         until(lambda: depth.ask() == 6)
     finally:
