@@ -154,11 +154,13 @@ class AmqpSession:
             NotConnectedError: one of these failed; with a longer back-off after a refused login.
             HardFailureError: the broker cannot admit a connection as the only one, and the settings ask for it.
         """
-        self._endpoints.connect(self._connect)
-
-    def _connect(self, endpoint: Endpoint) -> None:
         self.hang_up()
+        # Before the addresses, none of which has failed if the issuer is away.
         token = self._token()
+        self._endpoints.connect(lambda endpoint: self._connect(endpoint, token))
+
+    def _connect(self, endpoint: Endpoint, token: AccessToken | None) -> None:
+        self.hang_up()
         self._parser = AmqpFrameParser()
         self.ended = None
         self._unsent = None

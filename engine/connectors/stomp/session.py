@@ -165,9 +165,8 @@ class StompSession:
         """Reads TLS files; does not connect.
 
         The backups of the broker at `url` are in its settings. `who` names the source or sink in messages to the
-        operator. A broker that has not noticed the end of a
-        connection refuses the next one with its `client_id`. Of a body larger than `max_body_bytes` only the
-        first `_KEPT_BYTES` are kept.
+        operator. A broker that has not noticed the end of a connection refuses the next one with its `client_id`. Of a
+        body larger than `max_body_bytes` only the first `_KEPT_BYTES` are kept.
 
         Raises:
             SetupError: a TLS file is missing or invalid.

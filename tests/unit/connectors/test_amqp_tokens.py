@@ -231,3 +231,11 @@ def test_the_secret_is_masked(issuer: TokenIssuer) -> None:
     (source,) = loads(lines(issuer)).sources
     assert SECRET in source.secrets
     assert SECRET not in repr(source)
+
+
+def test_an_issuer_that_is_away_is_told_without_an_address(issuer: TokenIssuer) -> None:
+    issuer.is_away = True
+    more = "source.s.backup-urls=amqp://127.0.0.1:2\n"
+    settings: AmqpConfig = loads(lines(issuer) + more).sources[0]  # type: ignore[assignment]
+    with pytest.raises(NotConnectedError, match=r"^the issuer of tokens does not answer"):
+        AmqpSession(settings, "source 's'", "amqp://127.0.0.1:1", "b.s.1").open()
