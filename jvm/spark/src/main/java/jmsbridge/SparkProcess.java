@@ -39,6 +39,7 @@ public final class SparkProcess {
       settings.load(reader);
     }
     settings.stringPropertyNames().forEach(name -> System.setProperty(name, settings.getProperty(name)));
+    FirstUses.begin();
     SparkConf conf = new SparkConf();
     Thread opening = new Thread(() -> open(conf), "open-session");
     opening.setDaemon(true);
