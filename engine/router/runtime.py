@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from engine.router.generation import Generation
     from engine.router.kafka_io import Seal
     from engine.router.plan.route import Routed
+    from engine.spark.launch import Launch
     from engine.telemetry.status import Reporter
     from routes.model import Config, Target
 
@@ -121,8 +122,11 @@ def run_router(
     stop: Event,
     may_publish_until: Callable[[], float | None] = lambda: None,
     revisions: Revisions | None = None,
+    launched: Launch | None = None,
 ) -> None:
     """Routes the journal until `stop` is set, then stops the query in good order.
+
+    `launched` is a JVM that is opening a session; what needs Kafka alone is done beside that.
 
     The router asks `revisions` every second. A newer configuration takes effect with a new generation, which starts
     where the one before it ended. `may_publish_until` is described at `engine.router.publish_deadline.limited`.
@@ -133,7 +137,10 @@ def run_router(
     """
     topics = BridgeTopics(config)
     topics.ensure_state_topic()
-    spark = session.start(config, topics.ensure_journal())
+    partitions = topics.ensure_journal()
+    store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
+    store.connect()
+    spark = session.start(config, partitions, launched)
     try:
         place, data = config.router.checkpoint, config.embedded.data
 
@@ -143,7 +150,7 @@ def run_router(
         if (lock := _awaited(locked, Outage(config.kafka_access), status, stop)) is None:
             return
         with limited(spark, may_publish_until), removing_expired(spark, config.section(ClaimCheckConfig)):
-            _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
+            _Router(config, status, KafkaIO(spark, config), lock, store, revisions or _NoRevisions()).run(stop)
         lock.release()
     finally:
         session.close(spark)
@@ -182,6 +189,7 @@ class _Router:
         status: Reporter,
         kafka_io: KafkaIO,
         lock: CheckpointLock,
+        store: PositionStore,
         revisions: Revisions,
     ) -> None:
         self._config = config
@@ -198,7 +206,7 @@ class _Router:
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config.kafka_access)
-        self._store = PositionStore(self._clients, config.bridge_id, config.journal)
+        self._store = store
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
         self._has_checked = False

@@ -296,17 +296,17 @@ def _route_in(
         # Executors of a bridge that stands by would take the slots of the one that leads.
         status.state(State.STARTING, "waiting to lead")
         messages.go.wait()
-    status.state(State.STARTING, "starting Spark")
     session.leave_out_numpy()
     with session.foreseen_end(log_file(config.embedded.data)):
-        spark = session.start(config, partitions[-1] if partitions else None, launched)
-        status.state(State.STARTING, f"waiting for Kafka at {config.bootstrap_servers}")
         if not config.embedded_kafka and not messages.go.is_set():
+            status.state(State.STARTING, "starting Spark")
+            spark = session.start(config, partitions[-1] if partitions else None, launched)
             with warming(spark, config, lambda what: status.state(State.STARTING, what)):
                 messages.go.wait()
         messages.go.wait()
         if is_checked or _prepared(steps, access, status, messages.stop):
-            runtime.run_router(config, status, messages.stop, messages.lease.until, revisions)
+            status.state(State.STARTING, "starting Spark")
+            runtime.run_router(config, status, messages.stop, messages.lease.until, revisions, launched)
 
 
 def _is_on_cluster(spark: SparkConfig) -> bool:
