@@ -20,8 +20,8 @@ from bench.processes import running
 from bench.report import Check, Report, table
 from bench.workload import properties
 from engine.embedded import free_ports
-from engine.embedded.java import find_java
 from engine.embedded.ports import accepts
+from engine.java import find_java
 
 if TYPE_CHECKING:
     from bench.broker import Broker

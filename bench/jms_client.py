@@ -30,8 +30,8 @@ from engine.connectors.endpoint import SystemEndpoint
 from engine.connectors.system import connector
 from engine.embedded import EmbeddedArtemis, free_ports
 from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.jars import jars
+from engine.java import find_java
 from routes import config as configuration
 from tests.brokers.broker import PASSWORD, USER, Protocol
 from tests.brokers.classic import Classic5

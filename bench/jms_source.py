@@ -33,7 +33,7 @@ from bench.processes import running
 from bench.report import Check, Report, table
 from bench.workload import properties
 from engine.embedded import EmbeddedArtemis, free_ports
-from engine.embedded.java import find_java
+from engine.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from bench.contestants import Bridge, Place
 from bench.processes import running
 from bench.report import Check, Report, table
 from bench.workload import expected
-from engine.embedded.java import find_java
+from engine.java import find_java
 
 if TYPE_CHECKING:
     from bench.broker import Broker

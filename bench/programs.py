@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from engine.embedded.java import find_java
 from engine.errors import SetupError
+from engine.java import find_java
 
 __all__ = ["JARS", "ROOT", "build", "command", "run", "verify"]
 

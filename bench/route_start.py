@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import SparkContext
 
 from bench.registry import record, registry
-from engine.embedded.java import find_java
 from engine.jars import jars
+from engine.java import find_java
 from engine.router import route
 from engine.router.kafka_io import KafkaIO
 from engine.spark import session

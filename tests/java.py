@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.file_lock import lock
+from engine.java import find_java
 from tests.conftest import JARS
 
 if TYPE_CHECKING:

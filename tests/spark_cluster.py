@@ -16,8 +16,8 @@ from urllib.request import urlopen
 
 import psutil
 
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK, free_ports
+from engine.java import find_java
 from engine.spark.jvm import MODULE_OPTIONS, spark_jars
 from tests.waiting import patience
 

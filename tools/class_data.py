@@ -23,8 +23,8 @@ from urllib.request import urlopen
 
 from engine.embedded import find_java, free_ports
 from engine.embedded.artemis import artemis_home
-from engine.embedded.java import class_options
 from engine.jars import RECORD, copies, jars
+from engine.java import class_options
 from engine.spark.jvm import class_options as spark_class_options
 from engine.spark.jvm import spark_jars, used_jars
 from tools.jar_copies import convert_lambdas, copy_jars

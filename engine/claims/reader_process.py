@@ -7,7 +7,7 @@ import struct
 import subprocess
 from typing import TYPE_CHECKING
 
-from engine.embedded.java import find_java
+from engine.java import find_java
 from engine.private import UMASK
 from engine.spark.jvm import (
     argument_file,

@@ -37,6 +37,7 @@ def run(
     The exit code gives the reason for the end: 0 stopped on request, 2 configuration, 3 this machine (Java, ports), 4 a
     broker refuses (topic missing or not authorised), 5 a message failed and its route says stop, 6 Kafka is gone.
     """
+    from engine.telemetry import light_structlog  # noqa: F401, I001 # before those that import structlog
     from engine.supervision import supervisor
 
     raise typer.Exit(supervisor.run(config, only))

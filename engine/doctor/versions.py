@@ -7,12 +7,13 @@ import re
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from engine import java
 from engine.doctor.checks import Finding, failed, ok
-from engine.embedded import java, nats
-from engine.embedded.java import find_java, java_version
+from engine.embedded import nats
 from engine.embedded.nats import find_nats_server, nats_configuration, nats_version
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
+from engine.java import find_java, java_version
 from engine.kafka.clients import librdkafka_version
 
 if TYPE_CHECKING:

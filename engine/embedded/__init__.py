@@ -4,10 +4,10 @@ All listen on 127.0.0.1 only, keep their data in one folder and continue from th
 """
 
 from engine.embedded.artemis import EmbeddedArtemis
-from engine.embedded.java import find_java
 from engine.embedded.kafka import EmbeddedKafka
 from engine.embedded.nats import EmbeddedNats, find_nats_server
 from engine.embedded.ports import free_ports
+from engine.java import find_java
 
 __all__ = [
     "EmbeddedArtemis",

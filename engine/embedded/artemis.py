@@ -8,12 +8,12 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK
 from engine.embedded.server import ETC
 from engine.errors import SetupError
 from engine.jars import HALLMARKS
+from engine.java import class_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.java import LATE_OPTIMISING, find_java
 from engine.embedded.server import ETC, EmbeddedServer
 from engine.jars import class_data_options
+from engine.java import LATE_OPTIMISING, find_java
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

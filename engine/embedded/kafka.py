@@ -9,11 +9,11 @@ import uuid
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.embedded.controller import unregister_broker
-from engine.embedded.java import class_options
 from engine.embedded.jvm import JvmServer
 from engine.embedded.ports import LOOPBACK, accepts, free_ports
 from engine.errors import SetupError
 from engine.jars import HALLMARKS, class_data_options
+from engine.java import class_options
 from engine.kafka import clients
 from engine.private import UMASK
 

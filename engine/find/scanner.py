@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError, UnreachableError, UsageError
 from engine.find.header_names import SHORT_NAMES, header_names
 from engine.find.stretches import Amounts
 from engine.jars import class_data_options, jars
+from engine.java import find_java
 from engine.kafka.errors import unavailable
 from engine.kafka.reader import LocatedRecord, Position
 from engine.kafka.settings import java_settings

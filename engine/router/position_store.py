@@ -109,8 +109,6 @@ class PositionStore:
         self._topic = journal.state_topic
         self._identity = f"{bridge_id}.router"
         self._producer: Producer | None = None
-        self._connected: Producer | None = None
-        """Producer that has reached a broker, and is not used yet."""
         self._run = ""
         self._keys: SealKeys | None = None
         self._start = b""
@@ -129,21 +127,10 @@ class PositionStore:
             KafkaUnavailableError: Kafka has not answered.
             HardFailureError: Kafka refuses the bridge.
         """
-        self._producer = self._connected or self._new_producer()
-        self._connected = None
+        settings = {"transactional.id": self._identity, "batch.size": _PART_BYTES}
+        self._producer = self._clients.producer(settings)
         self._waiting, self._written, self._is_to_abort = {}, {}, False
         self._call(self._producer, self._producer.init_transactions, _ANSWER_SECONDS)
-
-    def connect(self) -> None:
-        """Reaches a broker ahead of `open`: a client that has none looks again only after half a second.
-
-        Raises as `open` does.
-        """
-        self._connected = self._new_producer()
-        self._call(self._connected, self._connected.list_topics, self._topic, _ANSWER_SECONDS)
-
-    def _new_producer(self) -> Producer:
-        return self._clients.producer({"transactional.id": self._identity, "batch.size": _PART_BYTES})
 
     def read(self, keys: Sequence[SealKeys] = (), journal_id: str = "") -> NotedProgress | None:
         """The entry of this bridge and journal; None if there is none. Raises as `open` does, and as `entry_of`.

@@ -126,7 +126,8 @@ def run_router(
 ) -> None:
     """Routes the journal until `stop` is set, then stops the query in good order.
 
-    `launched` is a JVM that is opening a session; what needs Kafka alone is done beside that.
+    `launched` is a JVM that is opening a session. What needs Kafka alone is done beside that; Kafka's client takes half
+    a second to open the store.
 
     The router asks `revisions` every second. A newer configuration takes effect with a new generation, which starts
     where the one before it ended. `may_publish_until` is described at `engine.router.publish_deadline.limited`.
@@ -139,7 +140,7 @@ def run_router(
     topics.ensure_state_topic()
     partitions = topics.ensure_journal()
     store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
-    store.connect()
+    store.open()
     spark = session.start(config, partitions, launched)
     try:
         place, data = config.router.checkpoint, config.embedded.data
@@ -207,6 +208,8 @@ class _Router:
         self._meter = Meter(self._metrics)
         self._outage = Outage(config.kafka_access)
         self._store = store
+        self._is_open = True
+        """False once the store has been used, after which a new attempt opens it anew."""
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
         self._has_checked = False
@@ -259,7 +262,9 @@ class _Router:
 
     def _recovered(self, config: Config) -> Generation:
         began = time.monotonic()
-        self._store.open()
+        if not self._is_open:
+            self._store.open()
+        self._is_open = False
         journal_id = self._kafka.identity(config.journal.topic)
         keys = present_keys(config.bridge_id, config.secret, self._lock.root)
         entry = noted(self._store, self._generations, journal_id, keys)

@@ -21,8 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engine.embedded.java import find_java
 from engine.jars import class_data_options, copies, defaults_copy
+from engine.java import find_java
 from engine.private import UMASK, nameless_file
 
 if TYPE_CHECKING:

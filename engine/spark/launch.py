@@ -6,27 +6,28 @@ effect. The output of Spark and its JVM goes to the log file, never to the user'
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from engine.embedded.java import LATE_OPTIMISING
 from engine.errors import SetupError
 from engine.file_lock import lock, try_lock
 from engine.jars import HALLMARKS, jars
+from engine.java import LATE_OPTIMISING
 from engine.private import create_file, make_folder
 from engine.spark.jvm import JvmEndedError, StartedJvm
-from engine.spark.section import SparkConfig
-from engine.spark.settings import environment, java_options, local_master, session_settings
+from engine.spark.settings import environment, is_cluster, java_options, local_master, session_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from routes.model import Config
 
-__all__ = ["Launch", "checkpoint_settings", "launch", "log_file", "own_folder"]
+__all__ = ["Launch", "checkpoint_settings", "early_launch", "launch", "launch_by", "log_file", "own_folder"]
 
 _OURS = HALLMARKS["spark"]
 _HELD: list[IO[str]] = []
@@ -64,12 +65,37 @@ def launch(config: Config, partitions: int = 0) -> Launch:
 
     The session has a task slot for each of the journal's `partitions`, and usually more.
     """
-    settings = {
+    return Launch(config.embedded.data / "spark", log_file(config.embedded.data), _settings(config, partitions))
+
+
+def early_launch(config: Config) -> bytes | None:
+    """Description of the launch of a configuration, for `launch_by` in a process that has not read the configuration.
+
+    None for a cluster: the executors of a bridge that stands by would take the slots of the one that leads.
+    """
+    settings = _settings(config)
+    if is_cluster(settings["spark.master"]):
+        return None
+    places = str(config.embedded.data / "spark"), str(log_file(config.embedded.data))
+    return json.dumps([*places, settings, sorted(config.secret_variables)]).encode()
+
+
+def launch_by(descriptor: int) -> Launch:
+    """Starts the JVM that the file with this descriptor describes, as `launch` does; closes the descriptor."""
+    with os.fdopen(descriptor, "rb") as file:
+        folder, log, settings, hidden = json.load(file)
+    return Launch(Path(folder), Path(log), settings, hidden)
+
+
+def _settings(config: Config, partitions: int = 0) -> dict[str, str]:
+    # Its import takes longer than all others of this module together, and `launch_by` does without.
+    from engine.spark.section import SparkConfig
+
+    return {
         "spark.master": local_master(partitions),
         **checkpoint_settings(config.router.checkpoint),
         **config.section(SparkConfig),
     }
-    return Launch(config.embedded.data / "spark", log_file(config.embedded.data), settings)
 
 
 def checkpoint_settings(place: Path | str) -> Mapping[str, str]:
@@ -85,13 +111,14 @@ def log_file(data: Path) -> Path:
 class Launch:
     """JVM that is starting, and opens a session with the settings that it is given."""
 
-    def __init__(self, folder: Path, log: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, log: Path, settings: Mapping[str, str], hidden: Collection[str] = ()) -> None:
         """Starts the JVM.
 
         Args:
             folder: folder for Spark's temporary files and configuration.
             log: log file of Spark and its JVM.
             settings: Spark settings; they override this module's defaults.
+            hidden: variables of the environment that the JVM does not get, as other users could read a secret there.
 
         Raises:
             SetupError: the jars are missing, or Java is missing or too old.
@@ -115,7 +142,7 @@ class Launch:
             *java_options(merged["spark.driver.memory"]),
             *LATE_OPTIMISING,
         ]
-        variables = environment(self._folder, self._master)
+        variables = environment(self._folder, self._master, hidden)
         with log.open("ab") as output:
             self._jvm: StartedJvm | None = StartedJvm(merged, options, extras, variables, output, self._folder)
 

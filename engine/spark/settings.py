@@ -11,10 +11,8 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from routes.keys.addresses import is_loopback
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
@@ -240,7 +238,7 @@ def java_options(memory: str) -> Iterator[str]:
         yield f"-Xmn{min(size // 3, _MOST_YOUNG_KIB)}k"
 
 
-def environment(folder: Path, master: str) -> dict[str, str]:
+def environment(folder: Path, master: str, hidden: Collection[str] = ()) -> dict[str, str]:
     """Environment of the JVM: that of this process, with the bridge's Spark variables in place of any others.
 
     Spark listens on loopback if the master is there; otherwise a SPARK_LOCAL_IP of this process says where.
@@ -248,13 +246,20 @@ def environment(folder: Path, master: str) -> dict[str, str]:
     Args:
         folder: the folder with Spark's configuration.
         master: the value of `spark.master`.
+        hidden: names of variables to leave out.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    kept = {name: value for name, value in others.items() if name not in hidden}
     address = "127.0.0.1" if _is_on_loopback(master) else os.environ.get("SPARK_LOCAL_IP")
     return {**kept, "SPARK_CONF_DIR": str(folder), **({"SPARK_LOCAL_IP": address} if address else {})}
 
 
 def _is_on_loopback(master: str) -> bool:
     """True if the master is in this process or has an address of the loopback interface."""
+    if not is_cluster(master):
+        return True
+    # Imports the language of conditions, for which the start of a local session need not wait.
+    from routes.keys.addresses import is_loopback
+
     hosts = master_hosts(master)
-    return not is_cluster(master) or (bool(hosts) and all(is_loopback(host) for host, _ in hosts))
+    return bool(hosts) and all(is_loopback(host) for host, _ in hosts)

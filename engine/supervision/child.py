@@ -19,16 +19,18 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from engine.private import nameless_file
 from engine.telemetry.status import State, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from threading import Thread
 
     from engine.supervision.parts import Part
     from engine.supervision.revision import Revision
     from engine.telemetry.status import StatusBoard
+    from routes.model import Config
 
 __all__ = ["ASK", "GO", "GO_ON", "REVISION", "UNTIL", "Child", "command"]
 
@@ -64,17 +66,20 @@ class Child:
         board: StatusBoard,
         lock: int | None,
         revision: Revision | None = None,
+        early: Callable[[Config], bytes | None] | None = None,
     ) -> None:
         """Creates the handle; no process runs before `start`.
 
         `--status-fd N` is appended to `command`. The process inherits the descriptor `lock`, if there is one, and so
-        holds that lock for as long as it lives.
+        holds that lock for as long as it lives. If `early` returns bytes for the configuration, the process also gets
+        `--launch-fd N`, a file with them, which may be secret.
         """
         self.part = part
         self._command = command
         self._board = board
         self._lock = lock
         self._revision = revision
+        self._early = early
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._reader: Thread | None = None
@@ -109,13 +114,16 @@ class Child:
         Raises:
             OSError: the machine has no memory, process or descriptor left for it.
         """
-        with ExitStack() as begun:
+        with ExitStack() as begun, ExitStack() as files:
             ours, theirs = (begun.enter_context(end) for end in socket.socketpair())
             heard = begun.enter_context(ours.dup())
+            inherited = {"--status-fd": theirs.fileno()}
+            if self._early and self._revision and (described := self._early(self._revision.config)):
+                inherited["--launch-fd"] = files.enter_context(nameless_file(described)).fileno()
             self._process = subprocess.Popen(
-                [*self._command, "--status-fd", str(theirs.fileno())],
+                [*self._command, *(word for name, fd in inherited.items() for word in (name, str(fd)))],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), *(() if self._lock is None else (self._lock,))),
+                pass_fds=(*inherited.values(), *(() if self._lock is None else (self._lock,))),
                 # Without the variables that `engine.kafka.kerberos` sets for this process alone.
                 env=os.environ,
                 # Ctrl-C in the terminal goes to the supervisor only; and killing the session's group ends all that the

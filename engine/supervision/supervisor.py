@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 import structlog
 from prometheus_client import CollectorRegistry
 
-from engine.embedded.java import find_java
+from engine.java import find_java
 from engine.limits import require_files
+from engine.spark.launch import early_launch
 from engine.supervision.child import Child, command
 from engine.supervision.locks import hold
 from engine.supervision.parts import ARTEMIS, KAFKA, ROUTER, Stage, stands_for_election, topology_part
@@ -207,7 +208,9 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         locks.hold(first.parts)
 
         def make(part: Part, revision: Revision) -> Child:
-            return Child(part, command(part, revision.snapshot.path), board, locks.held.get(part.name), revision)
+            lock = locks.held.get(part.name)
+            early = _early_launch if part.name == ROUTER else None
+            return Child(part, command(part, revision.snapshot.path), board, lock, revision, early)
 
         def prepare(revision: Revision) -> None:
             _check_topics(revision)
@@ -294,6 +297,13 @@ def _supervise(first: Revision, only: str | None, pauses: Pauses) -> int:
         supervisor = Supervisor(group, board, metrics, progress, election, reload)
         with _signals(supervisor):
             return supervisor.run()
+
+
+def _early_launch(config: Config) -> bytes | None:
+    """Description of the JVM that a router's process starts first of all; None if its start is likely to be refused."""
+    from engine.router.last_progress import is_refusal_likely
+
+    return None if is_refusal_likely(config) else early_launch(config)
 
 
 def _ask(group: ProcessGroup, topology: str, question: StateQuestion, seconds: float) -> StateAnswer | None:

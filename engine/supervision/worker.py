@@ -56,6 +56,9 @@ STOP_SECONDS = 30.0
 _ALIVE_SECONDS = 0.5
 _ANSWER_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
+_ELECTION_SECONDS = 3.0
+"""Time for which the router waits to lead before it warms up: without another bridge, an election takes half a second,
+and a warm-up that has begun would delay the routing."""
 _OBJECTS_BEFORE_A_SEARCH = 20_000
 _BUFFER_BYTES = 64 * 1024
 _MOST_FILES = 4
@@ -168,8 +171,11 @@ class _Revisions:
         self._status.works_by(self._number)
 
 
-def run(only: str, worker: int, status_fd: int) -> int:
-    """Runs the part `only` as a child of a supervisor, which sends the configuration; returns the exit status."""
+def run(only: str, worker: int, status_fd: int, launched: Launch | None = None) -> int:
+    """Runs the part `only` as a child of a supervisor, which sends the configuration; returns the exit status.
+
+    `launched` is the JVM of a router's session, if it is starting already.
+    """
     name = only if worker == 1 else f"{only}/{worker}"
 
     def work(status: Reporter, messages: ControlMessages) -> None:
@@ -183,7 +189,8 @@ def run(only: str, worker: int, status_fd: int) -> int:
         for variable in config.secret_variables:
             # Removed from the environment that JVMs and servers inherit, where other users could read a secret.
             os.environ.pop(variable, None)
-        _part(config, only, worker, status, messages, _Revisions(name, messages.given, status, environment))
+        revisions = _Revisions(name, messages.given, status, environment)
+        _part(config, only, worker, status, messages, revisions, launched)
 
     return serve(name, status_fd, work)
 
@@ -210,7 +217,13 @@ def serve(name: str, status_fd: int, work: Callable[[Reporter, ControlMessages],
 
 
 def _part(
-    config: Config, only: str, worker: int, status: Reporter, messages: ControlMessages, revisions: _Revisions
+    config: Config,
+    only: str,
+    worker: int,
+    status: Reporter,
+    messages: ControlMessages,
+    revisions: _Revisions,
+    launched: Launch | None,
 ) -> None:
     # The imports of one part are not made in the others: each is a process, and starts in a fraction of a second.
     if only == KAFKA:
@@ -233,7 +246,7 @@ def _part(
         nats = EmbeddedNats(config.embedded.data, config.embedded.nats_port)
         _serve(nats, f"{nats.url}, data in {nats.folder}", status, messages.stop)
     elif only == ROUTER:
-        _route(config, status, messages, revisions)
+        _route(launched, config, status, messages, revisions)
     elif (topology := topology_of(only)) is not None:
         _topology(config, topology, status, messages)
     else:
@@ -253,13 +266,16 @@ def _serve(server: EmbeddedServer, where: str, status: Reporter, stop: Event) ->
         server.stop()
 
 
-def _route(config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions) -> None:
+def _route(
+    launched: Launch | None, config: Config, status: Reporter, messages: ControlMessages, revisions: _Revisions
+) -> None:
     from engine.router.last_progress import is_refusal_likely
     from engine.spark.launch import launch
 
     # First of all, since what follows takes about as long as Spark's start; but nothing of Spark is started for a start
     # that the checks below are likely to refuse.
-    launched = None if is_refusal_likely(config) or _is_on_cluster(config.section(SparkConfig)) else launch(config)
+    if launched is None and not (is_refusal_likely(config) or _is_on_cluster(config.section(SparkConfig))):
+        launched = launch(config)
     try:
         _route_in(launched, config, status, messages, revisions)
     finally:
@@ -298,7 +314,7 @@ def _route_in(
         messages.go.wait()
     session.leave_out_numpy()
     with session.foreseen_end(log_file(config.embedded.data)):
-        if not config.embedded_kafka and not messages.go.is_set():
+        if not config.embedded_kafka and not messages.go.wait(_ELECTION_SECONDS):
             status.state(State.STARTING, "starting Spark")
             spark = session.start(config, partitions[-1] if partitions else None, launched)
             with warming(spark, config, lambda what: status.state(State.STARTING, what)):

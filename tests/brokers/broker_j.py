@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
+from engine.java import find_java
 from engine.private import make_folder
 from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
 from tests.brokers.packages import jar, jars

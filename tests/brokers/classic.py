@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.request import urlopen
 
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK
+from engine.java import find_java
 from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
 from tests.brokers.packages import jars
 from tests.java import java_program

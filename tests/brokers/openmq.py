@@ -8,8 +8,8 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.embedded.java import find_java
 from engine.embedded.ports import LOOPBACK, accepts
+from engine.java import find_java
 from engine.private import make_folder
 from tests.brokers.broker import PASSWORD, USER, Broker, Protocol
 from tests.brokers.packages import distribution

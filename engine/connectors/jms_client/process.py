@@ -24,9 +24,9 @@ from engine.connectors.jms import client_id_of
 from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.jms_client.providers import provider_of
 from engine.connectors.jms_client.settings import JNDI_NAME
-from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError
 from engine.jars import HALLMARKS, jars
+from engine.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,8 +17,8 @@ from engine.connectors.jms_client.class_path import files, resolve
 from engine.connectors.system import connector
 from engine.embedded import free_ports
 from engine.embedded.artemis import artemis_home
-from engine.embedded.java import find_java
 from engine.errors import HardFailureError, SetupError
+from engine.java import find_java
 from engine.message import BodyType, Message
 from engine.telemetry.status import State
 from routes.properties import JmsType, Property

@@ -39,7 +39,6 @@ public final class SparkProcess {
       settings.load(reader);
     }
     settings.stringPropertyNames().forEach(name -> System.setProperty(name, settings.getProperty(name)));
-    FirstUses.begin();
     SparkConf conf = new SparkConf();
     Thread opening = new Thread(() -> open(conf), "open-session");
     opening.setDaemon(true);
@@ -47,6 +46,7 @@ public final class SparkProcess {
     Py4JServer server = new Py4JServer(conf);
     server.start();
     tell(server, Path.of(arguments[1]));
+    FirstUses.begin();
     while (System.in.read() >= 0) {
       // Python writes nothing; the input ends with it.
     }
