@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from engine.record import ORIGIN, POSITION
 from engine.router.plan.builder import Plan
 from engine.router.plan.nodes import CopyCondition, CopySplit, Fail, Map, RecordCondition
-from engine.router.plan.projected import Projected
 from engine.router.plan.row import PlanRow, TakenBranch, interpreted
 from engine.topologies.library.casts import BINARY, HEADERS, INT, STRING, cast
 from engine.topologies.library.nodes import (
@@ -114,8 +113,7 @@ class _Compiler:
         self._content: dict[str, tuple[str, ...]] = {}
         """Names of the columns with a stream's key, value, headers, trail and what is left of the value (empty: none),
         by its name."""
-        self._rows = Projected(frame)
-        self._rows.select(
+        self._frame = frame.select(
             *(F.col(name).alias(f"source_{name}") for name in ("key", "value", "headers", *_ORIGIN)),
             F.lit(0).alias("place_0"),
             F.lit(0).alias("copy"),
@@ -166,14 +164,14 @@ class _Compiler:
             here = self._here(sink)
             for name, column in self._published(sink).items():
                 columns[name] = F.when(here, column).otherwise(columns[name])
-        self._rows.select(
+        self._frame = self._frame.select(
             *(column.alias(name) for name, column in columns.items()),
-            *(self._column(f"source_{name}") for name in (*_ORIGIN, "headers")),
-            *(self._column(f"place_{version}") for version in range(self._version + 1)),
-            self._column(self._place).alias("place"),
-            self._column("copy"),
+            *(f"source_{name}" for name in (*_ORIGIN, "headers")),
+            *(f"place_{version}" for version in range(self._version + 1)),
+            F.col(self._place).alias("place"),
+            "copy",
         )
-        return Compiled(self._rows.frame(), self._places, self._dropped, self._taken, self._functions)
+        return Compiled(self._frame, self._places, self._dropped, self._taken, self._functions)
 
     @property
     def _place(self) -> str:
@@ -210,7 +208,7 @@ class _Compiler:
         if self._moves:
             place = reduce(lambda rest, move: F.when(*move).otherwise(rest), reversed(self._moves), F.col(self._place))
             self._version += 1
-            self._rows.add({self._place: place})
+            self._frame = self._frame.withColumn(self._place, place)
             self._moves = []
 
     def _row(self, node: Node) -> PlanRow:
@@ -230,7 +228,7 @@ class _Compiler:
         self._settle()
         here, content = self._here(node), self._content[node.parents[0]]
         copies = {name: f"{name}_apart_{node.name}" for name in {*content, *_SOURCE} if name}
-        self._rows.add({copy: F.when(here, F.col(name)) for name, copy in copies.items()})
+        self._frame = self._frame.withColumns({copy: F.when(here, F.col(name)) for name, copy in copies.items()})
         own = tuple(copies[name] if name else "" for name in content)
         return self._row_of(own, *(copies[name] for name in _SOURCE))
 
@@ -269,7 +267,7 @@ class _Compiler:
             if column is not getattr(before, name):
                 content[index] = f"{name}_{len(self._content)}"
                 columns[content[index]] = F.when(here, interpreted(column) if apart else column)
-        self._rows.add(columns)
+        self._frame = self._frame.withColumns(columns)
         self._content[node.name] = tuple(content)
 
     def _split(self, split: Split) -> None:
@@ -296,15 +294,14 @@ class _Compiler:
         places = [self._new_place() for _ in branches]
         otherwise = places[-1] if len(asked) < len(branches) else self._drop(split)
         wanted = F.when(here, type(asked[0]).every(asked, self._record(split))).otherwise(F.array(F.lit(-1)))
-        frame = self._rows.frame()
-        others = [name for name in frame.columns if name != "copy"]
-        spread = frame.select(*others, F.posexplode(wanted).alias("copy", "branch"))
+        others = [name for name in self._frame.columns if name != "copy"]
+        spread = self._frame.select(*others, F.posexplode(wanted).alias("copy", "branch"))
         if self._left_out is not None:
             spread = self._left_out(spread)
         number = F.col("branch")
         place = F.when(number >= 0, number + places[0]).when(here, otherwise).otherwise(F.col(self._place))
         self._version += 1
-        self._rows = Projected(spread.withColumn(self._place, place).drop("branch"))
+        self._frame = spread.withColumn(self._place, place).drop("branch")
         self._take(split, branches, places)
 
     def _drop(self, split: Split) -> int:
@@ -344,7 +341,7 @@ class _Compiler:
                 # A stream without a trail has no column for it.
                 place = self._column(self._place)
                 first, *others = (F.when(_one_of(place, at), self._column(name)) for at, name in ways if name)
-                self._rows.add({merged[index]: F.coalesce(first, *others)})
+                self._frame = self._frame.withColumn(merged[index], F.coalesce(first, *others))
         self._content[merge.name] = tuple(merged)
 
     def _publish(self, sink: SinkNode) -> None:
@@ -352,7 +349,7 @@ class _Compiler:
         topic = F.lit(sink.topic) if isinstance(sink.topic, str) else column_of(sink.topic, self._row(sink))
         self._settle()
         self._pass(sink)
-        self._rows.add({f"topic_{sink.name}": F.when(self._here(sink), topic)})
+        self._frame = self._frame.withColumn(f"topic_{sink.name}", F.when(self._here(sink), topic))
 
     def _published(self, sink: SinkNode) -> dict[str, Column]:
         """The columns of the records that a sink publishes."""
@@ -386,7 +383,7 @@ class _Compiler:
         place = F.col(self._place)
         spread = F.when(_one_of(place, self._places[node.name]), F.array(*copies)).otherwise(F.array(place))
         self._version += 1
-        self._rows.add({self._place: F.explode(spread)})
+        self._frame = self._frame.select("*", F.explode(spread).alias(self._place))
 
 
 def _whole(headers: str, trail: str, origin: str | None) -> Column:

@@ -46,7 +46,6 @@ public final class SparkProcess {
     Py4JServer server = new Py4JServer(conf);
     server.start();
     tell(server, Path.of(arguments[1]));
-    FirstUses.begin();
     while (System.in.read() >= 0) {
       // Python writes nothing; the input ends with it.
     }
