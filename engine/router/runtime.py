@@ -126,8 +126,7 @@ def run_router(
 ) -> None:
     """Routes the journal until `stop` is set, then stops the query in good order.
 
-    `launched` is a JVM that is opening a session. What needs Kafka alone is done beside that; Kafka's client takes half
-    a second to open the store.
+    `launched` is a JVM that is opening a session; the first look at Kafka is beside that.
 
     The router asks `revisions` every second. A newer configuration takes effect with a new generation, which starts
     where the one before it ended. `may_publish_until` is described at `engine.router.publish_deadline.limited`.
@@ -138,10 +137,7 @@ def run_router(
     """
     topics = BridgeTopics(config)
     topics.ensure_state_topic()
-    partitions = topics.ensure_journal()
-    store = PositionStore(KafkaClients(config.kafka_access), config.bridge_id, config.journal)
-    store.open()
-    spark = session.start(config, partitions, launched)
+    spark = session.start(config, topics.ensure_journal(), launched)
     try:
         place, data = config.router.checkpoint, config.embedded.data
 
@@ -151,7 +147,7 @@ def run_router(
         if (lock := _awaited(locked, Outage(config.kafka_access), status, stop)) is None:
             return
         with limited(spark, may_publish_until), removing_expired(spark, config.section(ClaimCheckConfig)):
-            _Router(config, status, KafkaIO(spark, config), lock, store, revisions or _NoRevisions()).run(stop)
+            _Router(config, status, KafkaIO(spark, config), lock, revisions or _NoRevisions()).run(stop)
         lock.release()
     finally:
         session.close(spark)
@@ -190,7 +186,6 @@ class _Router:
         status: Reporter,
         kafka_io: KafkaIO,
         lock: CheckpointLock,
-        store: PositionStore,
         revisions: Revisions,
     ) -> None:
         self._config = config
@@ -207,9 +202,7 @@ class _Router:
         self._spark_metrics = SparkMetrics(status.registry)
         self._meter = Meter(self._metrics)
         self._outage = Outage(config.kafka_access)
-        self._store = store
-        self._is_open = True
-        """False once the store has been used, after which a new attempt opens it anew."""
+        self._store = PositionStore(self._clients, config.bridge_id, config.journal)
         self._began = time.monotonic() - process_age()
         self._alone_since = time.monotonic()
         self._has_checked = False
@@ -262,9 +255,7 @@ class _Router:
 
     def _recovered(self, config: Config) -> Generation:
         began = time.monotonic()
-        if not self._is_open:
-            self._store.open()
-        self._is_open = False
+        self._store.open()
         journal_id = self._kafka.identity(config.journal.topic)
         keys = present_keys(config.bridge_id, config.secret, self._lock.root)
         entry = noted(self._store, self._generations, journal_id, keys)

@@ -40,7 +40,7 @@ def _launched(descriptor: int) -> Launch | None:
     from engine.errors import SetupError
     from engine.spark.launch import launch_by
 
-    with suppress(SetupError):
+    with suppress(SetupError, OSError):
         return launch_by(descriptor)
     return None
 
