@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from engine.embedded import find_java, free_ports
+from engine.embedded import free_ports
 from engine.embedded.artemis import artemis_home
 from engine.jars import RECORD, copies, jars
-from engine.java import class_options
+from engine.java import class_options, find_java
 from engine.spark.jvm import class_options as spark_class_options
 from engine.spark.jvm import spark_jars, used_jars
 from tools.jar_copies import convert_lambdas, copy_jars

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 from zipfile import ZIP_STORED, ZipFile
 
-from engine.embedded import find_java
 from engine.jars import HALLMARKS, defaults_copy, jars
+from engine.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable

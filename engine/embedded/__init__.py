@@ -7,13 +7,11 @@ from engine.embedded.artemis import EmbeddedArtemis
 from engine.embedded.kafka import EmbeddedKafka
 from engine.embedded.nats import EmbeddedNats, find_nats_server
 from engine.embedded.ports import free_ports
-from engine.java import find_java
 
 __all__ = [
     "EmbeddedArtemis",
     "EmbeddedKafka",
     "EmbeddedNats",
-    "find_java",
     "find_nats_server",
     "free_ports",
 ]

@@ -65,7 +65,7 @@ def launch(config: Config, partitions: int = 0) -> Launch:
 
     The session has a task slot for each of the journal's `partitions`, and usually more.
     """
-    return Launch(config.embedded.data / "spark", log_file(config.embedded.data), _settings(config, partitions))
+    return Launch(*_described(config, partitions))
 
 
 def early_launch(config: Config) -> bytes | None:
@@ -73,11 +73,10 @@ def early_launch(config: Config) -> bytes | None:
 
     None for a cluster: the executors of a bridge that stands by would take the slots of the one that leads.
     """
-    settings = _settings(config)
+    folder, log, settings = _described(config)
     if is_cluster(settings["spark.master"]):
         return None
-    places = str(config.embedded.data / "spark"), str(log_file(config.embedded.data))
-    return json.dumps([*places, settings, sorted(config.secret_variables)]).encode()
+    return json.dumps([str(folder), str(log), settings, sorted(config.secret_variables)]).encode()
 
 
 def launch_by(descriptor: int) -> Launch:
@@ -87,15 +86,17 @@ def launch_by(descriptor: int) -> Launch:
     return Launch(Path(folder), Path(log), settings, hidden)
 
 
-def _settings(config: Config, partitions: int = 0) -> dict[str, str]:
+def _described(config: Config, partitions: int = 0) -> tuple[Path, Path, dict[str, str]]:
+    """Folder, log file and settings of the session, as `Launch` takes them."""
     # Its import takes longer than all others of this module together, and `launch_by` does without.
     from engine.spark.section import SparkConfig
 
-    return {
+    settings = {
         "spark.master": local_master(partitions),
         **checkpoint_settings(config.router.checkpoint),
         **config.section(SparkConfig),
     }
+    return config.embedded.data / "spark", log_file(config.embedded.data), settings
 
 
 def checkpoint_settings(place: Path | str) -> Mapping[str, str]:

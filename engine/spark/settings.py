@@ -248,8 +248,11 @@ def environment(folder: Path, master: str, hidden: Collection[str] = ()) -> dict
         master: the value of `spark.master`.
         hidden: names of variables to leave out.
     """
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    kept = {name: value for name, value in others.items() if name not in hidden}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in hidden and not name.startswith(("SPARK_", "PYSPARK_"))
+    }
     address = "127.0.0.1" if _is_on_loopback(master) else os.environ.get("SPARK_LOCAL_IP")
     return {**kept, "SPARK_CONF_DIR": str(folder), **({"SPARK_LOCAL_IP": address} if address else {})}
 

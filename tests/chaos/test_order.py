@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.embedded import EmbeddedKafka, find_java, free_ports
+from engine.embedded import EmbeddedKafka, free_ports
+from engine.java import find_java
 from engine.message import Message
 from tests.conftest import JARS
 from tests.integration.bridge_process import Bridge, wait
