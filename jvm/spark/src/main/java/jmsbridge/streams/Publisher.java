@@ -1,8 +1,10 @@
 package jmsbridge.streams;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -36,11 +38,17 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *
  * <p>A record that Kafka would refuse is not sent, since that would abort the transaction. If Kafka refuses one all the
  * same, the run fails with {@link RefusedRecordException}, and the next one, which is told of it, sends it no more.
+ *
+ * <p>While records wait to be processed, outputs are handed to the producer some at a time: one that does not linger, as
+ * in real time, makes a request of the first that it gets, and further ones of few records.
  */
 final class Publisher implements Output, AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(2);
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SETTLE_NANOS = 1_000_000_000;
+  /** Outputs are handed to the producer when there are so many, or after so long, if not before. */
+  private static final int MOST_HELD = 500;
+  private static final long HELD_NANOS = 20_000_000;
 
   private final RunSettings settings;
   private final KafkaProducer<byte[], byte[]> producer;
@@ -53,6 +61,8 @@ final class Publisher implements Output, AutoCloseable {
   private final RefusedRecords refused;
   private final Map<String, Way> ways = new HashMap<>();
   private final AtomicInteger underWay = new AtomicInteger();
+  private final List<Outgoing> held = new ArrayList<>();
+  private long heldSince;
   private volatile Thread waiting;
   private final int batchBytes;
   private final int requestBytes;
@@ -74,6 +84,9 @@ final class Publisher implements Output, AutoCloseable {
       this.topic = topic;
     }
   }
+
+  /** A record with its size and its way. */
+  private record Outgoing(ProducerRecord<byte[], byte[]> record, int size, Way way) {}
 
   /** Begins to publish under a name, which one publisher of the topology has at a time. */
   Publisher(RunSettings settings, String name, Set<TopicPartition> partitions, ClockReadings readings) {
@@ -169,7 +182,24 @@ final class Publisher implements Output, AutoCloseable {
       }
       way.bytes += size;
     }
-    send(record, size, way);
+    hold(new Outgoing(record, size, way));
+  }
+
+  private void hold(Outgoing output) {
+    long now = System.nanoTime();
+    if (held.isEmpty()) {
+      heldSince = now;
+    }
+    held.add(output);
+    if (held.size() >= MOST_HELD || now - heldSince >= HELD_NANOS) {
+      handOver();
+    }
+  }
+
+  /** Hands the outputs so far to the producer; does not wait until Kafka has them. */
+  void handOver() {
+    held.forEach(this::send);
+    held.clear();
   }
 
   private Way way(String topic, OutputTopics.Known known) {
@@ -198,15 +228,15 @@ final class Publisher implements Output, AutoCloseable {
     return refused.why(record, size);
   }
 
-  private void send(ProducerRecord<byte[], byte[]> record, int size, Way way) {
+  private void send(Outgoing output) {
     if (settings.isExact() && !isOpen) {
       producer.beginTransaction();
       isOpen = true;
     }
-    way.underWay.incrementAndGet();
+    output.way.underWay.incrementAndGet();
     underWay.incrementAndGet();
     try {
-      producer.send(record, (metadata, thrown) -> ended(record, size, way, thrown));
+      producer.send(output.record, (metadata, thrown) -> ended(output, thrown));
     } catch (KafkaException thrown) {
       // After a failure a transaction takes no further record; the first one says why.
       check();
@@ -215,14 +245,14 @@ final class Publisher implements Output, AutoCloseable {
   }
 
   /** Takes note of the end of a send, in the producer's thread. */
-  private void ended(ProducerRecord<byte[], byte[]> record, int size, Way way, Exception thrown) {
+  private void ended(Outgoing output, Exception thrown) {
     if (thrown != null && RefusedRecordException.is(thrown)) {
-      Exception refusal = new RefusedRecordException(record, size, thrown);
+      Exception refusal = new RefusedRecordException(output.record, output.size, thrown);
       failure.updateAndGet(before -> before instanceof RefusedRecordException ? before : refusal);
     } else if (thrown != null) {
       failure.compareAndSet(null, thrown);
     }
-    way.underWay.decrementAndGet();
+    output.way.underWay.decrementAndGet();
     if (underWay.decrementAndGet() == 0) {
       LockSupport.unpark(waiting);
     }
@@ -233,6 +263,7 @@ final class Publisher implements Output, AutoCloseable {
    * records for minutes.
    */
   void awaitSent() {
+    handOver();
     waiting = Thread.currentThread();
     while (underWay.get() > 0) {
       check();

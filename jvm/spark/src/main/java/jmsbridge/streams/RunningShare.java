@@ -254,6 +254,9 @@ final class RunningShare {
       task.flush();
     }
     followClock();
+    if (current == null || !consumer.hasWaiting()) {
+      publisher.handOver();
+    }
     if (isCommitDue()) {
       long begun = System.nanoTime();
       task.flush();

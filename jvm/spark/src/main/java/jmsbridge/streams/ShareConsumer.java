@@ -191,6 +191,16 @@ final class ShareConsumer implements AutoCloseable {
     return isBatch;
   }
 
+  /** Whether records are fetched that were not given yet. */
+  boolean hasWaiting() {
+    for (Fetched queue : partitions) {
+      if (!queue.waiting.isEmpty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** True if no record waits, as of the last answer of Kafka. */
   boolean isCaughtUp() {
     return partitions.stream().allMatch(each -> each.waiting.isEmpty() && !each.isBehind);
