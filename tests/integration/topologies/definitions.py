@@ -228,6 +228,14 @@ def copied() -> Topology:
     return builder.build()
 
 
+def digested() -> Topology:
+    """Clicks with a field that takes a millisecond or so to compute."""
+    builder = StreamsBuilder(f"{PREFIX}-digested")
+    clicks = builder.stream(f"{PREFIX}-clicks", value=json("page string, n int"))
+    clicks.map_values(n="n", digest="sha2(repeat(page, 20000), 256)").to(f"{PREFIX}-counts-out")
+    return builder.build()
+
+
 def _merged(clicks: Stream, visits: Stream) -> None:
     both = clicks.map_values(one="1").merge(visits.map_values(one="1")).select_key("'all'").group_by_key()
     counted = both.windowed_by(TimeWindows.of("1 s", grace="1 minute")).count(name="merged")

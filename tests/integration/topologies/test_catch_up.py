@@ -1,9 +1,10 @@
-"""Records that wait in Kafka are processed in the order of their times, whatever topic they are in: none is late."""
+"""Records that wait in Kafka: processed in the order of their times, so that none is late, and published in batches."""
 
 from __future__ import annotations
 
 import json
 import random
+import struct
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from engine.embedded import EmbeddedKafka
     from tests.integration.topologies.conftest import TopologyBench
 
 BEGIN_MS = 1_700_000_000_000
 REAL_TIME = ("--mode", "realtime", "--guarantee", "at_least_once")
 BATCH = ("--mode", "batch")
+_LENGTH = struct.Struct(">8x i")
+"""Beginning of a batch in a log: its first offset, and the number of bytes behind this."""
 KEYS = [f"k{number}" for number in range(12)]
 
 
@@ -87,6 +91,18 @@ def titles(records: list[Record]) -> dict[int, str | None]:
     return found
 
 
+def batches(kafka: EmbeddedKafka, topic: str) -> int:
+    """Number of batches of records in the log of a topic."""
+    found = 0
+    for log in kafka.folder.rglob(f"{topic}-*/*.log"):
+        content, at = log.read_bytes(), 0
+        while at < len(content):
+            (length,) = _LENGTH.unpack_from(content, at)
+            at += _LENGTH.size + length
+            found += 1
+    return found
+
+
 def counted(bench: TopologyBench) -> Counter[int]:
     found: Counter[int] = Counter()
     for _, value in bench.published("counts-out"):
@@ -139,3 +155,12 @@ def test_an_outage_changes_no_result(bench: TopologyBench) -> None:
     bench.comes_to("counts-out", len(windows(records)))
     bench.stop(process)
     assert counted(bench) == windows(records)
+
+
+def test_results_of_records_that_waited_take_few_batches(bench: TopologyBench, kafka: EmbeddedKafka) -> None:
+    bench.send_clicks(2_000)
+    process = bench.start("digested", *REAL_TIME)
+    bench.comes_to("counts-out", 2_000)
+    bench.stop(process)
+    # A producer that does not linger makes one of each record if it is handed them as they come.
+    assert batches(kafka, f"{bench.prefix}-counts-out") < 400

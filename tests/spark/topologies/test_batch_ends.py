@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import json as texts
 import random
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from engine.embedded import EmbeddedKafka
-from engine.streams import StreamsBuilder, json, plan
+from engine.streams import StreamsBuilder, TimeWindows, json, plan
 from engine.topologies.runtime.layout import lay_out
 from tests.conftest import TopicFactory
 from tests.topic_records import committed_records, ordered_producer
 
 BEGIN_MS = 1_700_000_000_000
 MOST_RECORDS = 20
+SECONDS = 100
 
 
-def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, folder: Path) -> dict[str, int]:
-    """Runs a topology over what is in its topics, which have one partition each; gives its counts."""
+def run(
+    spark: SparkSession,
+    kafka: EmbeddedKafka,
+    builder: StreamsBuilder,
+    folder: Path,
+    partitions: int = 1,
+    most_records: int = MOST_RECORDS,
+) -> dict[str, int]:
+    """Runs a topology over what is in its topics, which have so many partitions each; gives its counts."""
     jvm: Any = spark._jvm
     runs = jvm.jmsbridge.streams.TopologyRun
     topology = builder.build()
-    layout = lay_out(topology, {source.topic: 1 for source in topology.sources})
+    layout = lay_out(topology, {source.topic: partitions for source in topology.sources})
     clients = {"bootstrap.servers": kafka.bootstrap}
-    consumer = {**clients, "enable.auto.commit": "false", "auto.offset.reset": "none"}
+    consumer = {**clients, "isolation.level": "read_committed", "enable.auto.commit": "false", "auto.offset.reset": "none"}
     order = layout.order
     admin = AdminClient({**clients, "log_level": 0})
     for name in layout.internal:
-        admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})])[name].result(30)
+        admin.create_topics([NewTopic(name, partitions, 1, config={"retention.ms": "-1"})])[name].result(30)
     settings = jvm.jmsbridge.streams.RunSettings(
         plan(topology, spark).java,
         False,
@@ -41,7 +51,7 @@ def run(spark: SparkSession, kafka: EmbeddedKafka, builder: StreamsBuilder, fold
         consumer,
         clients,
         (folder / "state").as_uri(),
-        MOST_RECORDS,
+        most_records,
         0,
         [],
         [],
@@ -101,3 +111,34 @@ def test_a_join_loses_nothing_between_a_busy_topic_and_a_quiet_one(
         if keys[left][one] == keys[right][other] and abs(at - its) <= 9_000
     ]
     assert sorted((each["n"], each["right_n"]) for each in read(kafka, out)) == expected
+
+
+def open_transaction(kafka: EmbeddedKafka, topic: str, partition: int) -> Producer:
+    """Writes a record for each second to a partition; its transaction is still open."""
+    own = {"bootstrap.servers": kafka.bootstrap, "transactional.id": uuid.uuid4().hex, "log_level": 0}
+    producer = Producer(own)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(SECONDS):
+        value = texts.dumps({"n": number})
+        producer.produce(topic, value, "k", timestamp=BEGIN_MS + number * 1_000, partition=partition)
+    assert producer.flush(30) == 0
+    return producer
+
+
+def test_transactions_that_end_one_after_the_other_make_no_record_late(
+    spark: SparkSession, kafka: EmbeddedKafka, topic: TopicFactory, tmp_path: Path
+) -> None:
+    source, out = (topic(name, partitions=2, config={"retention.ms": "-1"}) for name in ("source", "out"))
+    first, second = (open_transaction(kafka, source, partition) for partition in range(2))
+    builder = StreamsBuilder(f"ends-{uuid.uuid4().hex[:8]}")
+    records = builder.stream(source, value=json("n int"))
+    windows = records.group_by("'all'").windowed_by(TimeWindows.of("10 s", grace="1 s"))
+    windows.count(name="counts").suppress().to_stream().to(out)
+    first.commit_transaction(30)
+    later = threading.Timer(1.0, second.commit_transaction, [30])
+    later.start()
+    counts = run(spark, kafka, builder, tmp_path, partitions=2, most_records=10_000)
+    later.join()
+    assert counts == {}
+    assert [each["count"] for each in read(kafka, out)] == [20] * (SECONDS // 10 - 1)

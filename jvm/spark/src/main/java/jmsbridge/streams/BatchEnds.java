@@ -30,6 +30,8 @@ final class BatchEnds implements AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(1);
   private static final long LIMIT_NANOS = 60_000_000_000L;
   private static final long LOOK_NANOS = 5_000_000;
+  /** Time for which a batch waits for transactions of others, at most. */
+  private static final long OPEN_NANOS = 2_000_000_000L;
 
   private final RunSettings settings;
   private final ReadOrder order;
@@ -46,7 +48,7 @@ final class BatchEnds implements AutoCloseable {
 
   /** The ends of a batch that begins at these positions; {@code ask} gives the present ends of all partitions. */
   Map<TopicPartition, Long> of(Map<TopicPartition, Long> from, Supplier<Map<TopicPartition, Long>> ask) {
-    Map<TopicPartition, Long> ends = committed(ask);
+    Map<TopicPartition, Long> ends = committed(from, ask);
     Map<TopicPartition, Long> most = new HashMap<>();
     ends.forEach((at, end) -> most.put(at, Math.min(end, from.get(at) + settings.mostRecords())));
     Map<TopicPartition, Long> cuts = times(only(most, at -> most.get(at) < ends.get(at)), ends);
@@ -88,18 +90,25 @@ final class BatchEnds implements AutoCloseable {
    * The present ends, at which the internal topics have all of the batch before: Kafka ends transactions a moment after it
    * has said that it would. Not at the first batch of a run: transactions of a run that was killed stay open until the
    * tasks of this one begin.
+   *
+   * <p>Other topics with new records have all that is written to them by now, unless its transaction stays open for long.
+   * Transactions become visible one after the other, and even one of them in one partition before the next: an end between
+   * them would make the records that are still hidden late.
    */
-  private Map<TopicPartition, Long> committed(Supplier<Map<TopicPartition, Long>> ask) {
-    Map<TopicPartition, Long> ends = ask.get();
-    boolean isBehind = settings.program().clockLevels() > 0;
-    boolean isNeeded = ends.keySet().stream()
-        .anyMatch(at -> order.isDelayed(at.topic()) || (isBehind || order.isFeeder(at.topic())) && isInternal(at));
-    if (!settings.isExact() || !isNeeded || seen.isEmpty()) {
-      return ends;
+  private Map<TopicPartition, Long> committed(
+      Map<TopicPartition, Long> from, Supplier<Map<TopicPartition, Long>> ask) {
+    Map<TopicPartition, Long> first = ask.get();
+    boolean awaitsOwn = awaitsOwn(first.keySet());
+    boolean awaitsOthers = !settings.program().statefulNames().isEmpty()
+        && first.keySet().stream().anyMatch(at -> !isInternal(at) && first.get(at) > from.get(at));
+    Map<TopicPartition, Long> awaited = only(first, at -> isInternal(at) ? awaitsOwn : awaitsOthers);
+    if (awaited.isEmpty()) {
+      return first;
     }
-    Map<TopicPartition, Long> written = consumer().endOffsets(only(ends, this::isInternal).keySet());
+    Map<TopicPartition, Long> written = consumer().endOffsets(awaited.keySet());
+    Map<TopicPartition, Long> ends = first;
     long begun = System.nanoTime();
-    while (System.nanoTime() - begun < LIMIT_NANOS && isBefore(ends, written)) {
+    while (isBefore(ends, written, System.nanoTime() - begun)) {
       LockSupport.parkNanos(LOOK_NANOS);
       if (Thread.interrupted()) {
         throw new InterruptException(new InterruptedException());
@@ -109,8 +118,16 @@ final class BatchEnds implements AutoCloseable {
     return ends;
   }
 
-  private static boolean isBefore(Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written) {
-    return written.entrySet().stream().anyMatch(each -> ends.get(each.getKey()) < each.getValue());
+  /** Whether a batch is to have all that the one before has written to the internal topics. */
+  private boolean awaitsOwn(Set<TopicPartition> partitions) {
+    boolean isBehind = settings.program().clockLevels() > 0;
+    return settings.isExact() && !seen.isEmpty() && partitions.stream()
+        .anyMatch(at -> order.isDelayed(at.topic()) || (isBehind || order.isFeeder(at.topic())) && isInternal(at));
+  }
+
+  private boolean isBefore(Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, long waited) {
+    return written.entrySet().stream().anyMatch(each -> ends.get(each.getKey()) < each.getValue()
+        && waited < (isInternal(each.getKey()) ? LIMIT_NANOS : OPEN_NANOS));
   }
 
   private boolean hasDelayed(Map<TopicPartition, Long> of) {

@@ -46,8 +46,7 @@ final class Publisher implements Output, AutoCloseable {
   private static final Duration CLOSE = Duration.ofSeconds(2);
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SETTLE_NANOS = 1_000_000_000;
-  /** Outputs are handed to the producer when there are so many, or after so long, if not before. */
-  private static final int MOST_HELD = 500;
+  /** Time after which outputs are handed to the producer, if they do not fill a batch before. */
   private static final long HELD_NANOS = 20_000_000;
 
   private final RunSettings settings;
@@ -63,6 +62,7 @@ final class Publisher implements Output, AutoCloseable {
   private final AtomicInteger underWay = new AtomicInteger();
   private final List<Outgoing> held = new ArrayList<>();
   private long heldSince;
+  private long heldBytes;
   private volatile Thread waiting;
   private final int batchBytes;
   private final int requestBytes;
@@ -191,7 +191,8 @@ final class Publisher implements Output, AutoCloseable {
       heldSince = now;
     }
     held.add(output);
-    if (held.size() >= MOST_HELD || now - heldSince >= HELD_NANOS) {
+    heldBytes += output.size;
+    if (heldBytes >= batchBytes || now - heldSince >= HELD_NANOS) {
       handOver();
     }
   }
@@ -200,6 +201,7 @@ final class Publisher implements Output, AutoCloseable {
   void handOver() {
     held.forEach(this::send);
     held.clear();
+    heldBytes = 0;
   }
 
   private Way way(String topic, OutputTopics.Known known) {

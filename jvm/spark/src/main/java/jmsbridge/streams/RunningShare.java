@@ -254,7 +254,7 @@ final class RunningShare {
       task.flush();
     }
     followClock();
-    if (current == null || !consumer.hasWaiting()) {
+    if (current == null || !consumer.hasNext()) {
       publisher.handOver();
     }
     if (isCommitDue()) {

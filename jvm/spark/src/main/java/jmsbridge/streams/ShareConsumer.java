@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Predicate;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -84,6 +85,9 @@ final class ShareConsumer implements AutoCloseable {
   private final Map<String, Object> settings;
   /** Asks for ends of partitions; a question of the other consumer would wait behind its fetch. Often null. */
   private KafkaConsumer<byte[], byte[]> ends;
+  private final int mostPolled;
+  /** The last poll gave as many records as it may, so that the next one probably has some at once. */
+  private boolean isFull;
   private boolean isBatch;
   /** The gate has let the first record wait. */
   private boolean isHeld;
@@ -97,6 +101,8 @@ final class ShareConsumer implements AutoCloseable {
     this.settings = settings.isExact() ? settings.consumer() : settings.groupConsumer();
     consumer = new KafkaConsumer<>(this.settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     consumer.assign(of);
+    Object polled = this.settings.getOrDefault("max.poll.records", ConsumerConfig.DEFAULT_MAX_POLL_RECORDS);
+    mostPolled = Integer.parseInt(polled.toString());
     for (TopicPartition partition : of) {
       Fetched queue = new Fetched(partition, settings);
       byPartition.put(partition, queue);
@@ -191,8 +197,11 @@ final class ShareConsumer implements AutoCloseable {
     return isBatch;
   }
 
-  /** Whether records are fetched that were not given yet. */
-  boolean hasWaiting() {
+  /** Whether the next record is at hand, as far as it is known without a poll. */
+  boolean hasNext() {
+    if (isFull) {
+      return true;
+    }
     for (Fetched queue : partitions) {
       if (!queue.waiting.isEmpty()) {
         return true;
@@ -311,6 +320,7 @@ final class ShareConsumer implements AutoCloseable {
       gaps.skip(consumer, gone);
       records = ConsumerRecords.empty();
     }
+    isFull = records.count() >= mostPolled;
     for (TopicPartition partition : records.partitions()) {
       byPartition.get(partition).waiting.addAll(records.records(partition));
       fetched.accept(partition.topic(), records.records(partition));
