@@ -39,7 +39,8 @@ def run(
     topology = builder.build()
     layout = lay_out(topology, {source.topic: partitions for source in topology.sources})
     clients = {"bootstrap.servers": kafka.bootstrap}
-    consumer = {**clients, "isolation.level": "read_committed", "enable.auto.commit": "false", "auto.offset.reset": "none"}
+    places = {"enable.auto.commit": "false", "auto.offset.reset": "none"}
+    consumer = {**clients, **places, "isolation.level": "read_committed"}
     order = layout.order
     admin = AdminClient({**clients, "log_level": 0})
     for name in layout.internal:
