@@ -47,7 +47,7 @@ final class Publisher implements Output, AutoCloseable {
   private static final long LOOK_NANOS = 20_000_000;
   private static final long SETTLE_NANOS = 1_000_000_000;
   /** Time after which outputs are handed to the producer, if they do not fill a batch before. */
-  private static final long HELD_NANOS = 20_000_000;
+  private static final long GATHER_NANOS = 20_000_000;
 
   private final RunSettings settings;
   private final KafkaProducer<byte[], byte[]> producer;
@@ -60,9 +60,9 @@ final class Publisher implements Output, AutoCloseable {
   private final RefusedRecords refused;
   private final Map<String, Way> ways = new HashMap<>();
   private final AtomicInteger underWay = new AtomicInteger();
-  private final List<Outgoing> held = new ArrayList<>();
-  private long heldSince;
-  private long heldBytes;
+  private final List<Outgoing> gathered = new ArrayList<>();
+  private long gatheredSince;
+  private long gatheredBytes;
   private volatile Thread waiting;
   private final int batchBytes;
   private final int requestBytes;
@@ -182,26 +182,26 @@ final class Publisher implements Output, AutoCloseable {
       }
       way.bytes += size;
     }
-    hold(new Outgoing(record, size, way));
+    gather(new Outgoing(record, size, way));
   }
 
-  private void hold(Outgoing output) {
+  private void gather(Outgoing output) {
     long now = System.nanoTime();
-    if (held.isEmpty()) {
-      heldSince = now;
+    if (gathered.isEmpty()) {
+      gatheredSince = now;
     }
-    held.add(output);
-    heldBytes += output.size;
-    if (heldBytes >= batchBytes || now - heldSince >= HELD_NANOS) {
+    gathered.add(output);
+    gatheredBytes += output.size;
+    if (gatheredBytes >= batchBytes || now - gatheredSince >= GATHER_NANOS) {
       handOver();
     }
   }
 
   /** Hands the outputs so far to the producer; does not wait until Kafka has them. */
   void handOver() {
-    held.forEach(this::send);
-    held.clear();
-    heldBytes = 0;
+    gathered.forEach(this::send);
+    gathered.clear();
+    gatheredBytes = 0;
   }
 
   private Way way(String topic, OutputTopics.Known known) {
